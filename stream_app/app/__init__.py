@@ -1,0 +1,1 @@
+"""Composition roots: where the parts are chosen and joined. Start with `cli`."""

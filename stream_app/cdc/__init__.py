@@ -1,0 +1,1 @@
+"""Change messages to row changes as columns. Start with `debezium_json`."""

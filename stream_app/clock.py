@@ -1,0 +1,43 @@
+"""The one source of the time of day and of waiting.
+
+Everything that needs time takes a `Clock`, so that tests and the simulation own it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time of day, a steady time for durations, and waiting."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970-01-01T00:00:00Z."""
+        ...
+
+    def steady_seconds(self) -> float:
+        """Seconds that never go back; only differences mean something."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def steady_seconds(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait on the machine's clock."""
+        time.sleep(seconds)

@@ -1,0 +1,100 @@
+"""Every error that stream_app raises on purpose.
+
+An error says what is wrong, where, and how to mend it. The tree::
+
+    StreamAppError
+    ├── UsageError              wrong command line, configuration or option     (exit code 2)
+    ├── SchemaMismatchError     the table and the configured columns do not fit
+    ├── UnsupportedTableError   the table uses a Paimon feature that we must not touch
+    ├── TableNotFoundError      no table at this path
+    ├── CorruptFileError        bytes on disk are not what the metadata promised
+    ├── SourceError             Kafka cannot be reached, a topic is missing or was made anew
+    ├── CheckpointError         the checkpoint does not belong to this table, or the table went back
+    ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
+    ├── RecordTooLargeError     one record is larger than the write buffer
+    ├── CompactionError         a bucket cannot be compacted
+    └── CommitError             a snapshot could not be published
+        └── CommitConflictError another writer changed what this commit builds on
+
+Sources: none; this is stream_app's own vocabulary. Imports nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+
+class StreamAppError(Exception):
+    """Root of every error that the project raises on purpose.
+
+    Args:
+        what: one sentence: what is wrong, with the offending value.
+        where: file, option, topic/partition/offset, bucket …; empty when `what` says it.
+        fix: what the reader of the message can do about it.
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.fix:
+            lines.append(f"  to fix: {self.fix}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[partial[StreamAppError], tuple[()]]:
+        # Errors cross process borders (Spark pickles them); the inherited way forgets keywords.
+        return partial(type(self), self.what, where=self.where, fix=self.fix), ()
+
+
+class UsageError(StreamAppError):
+    """Wrong use: command line, configuration file or option. Exit code 2."""
+
+
+class SchemaMismatchError(StreamAppError):
+    """The configured columns and the table's columns do not fit together."""
+
+
+class UnsupportedTableError(StreamAppError):
+    """The table uses a feature of Paimon that a writer without it would corrupt."""
+
+
+class TableNotFoundError(StreamAppError):
+    """There is no Paimon table at the given path."""
+
+
+class CorruptFileError(StreamAppError):
+    """A file of the table is not what the metadata that names it promised."""
+
+
+class SourceError(StreamAppError):
+    """The source cannot be read: broker, topic, or offsets that are gone."""
+
+
+class CheckpointError(StreamAppError):
+    """The checkpoint and the table do not belong together."""
+
+
+class BadRecordsError(StreamAppError):
+    """More records could not be decoded than `stream.max-bad-records` allows."""
+
+
+class RecordTooLargeError(StreamAppError):
+    """One record is larger than the whole write buffer."""
+
+
+class CompactionError(StreamAppError):
+    """A bucket cannot be compacted; its writes stop at the stop trigger."""
+
+
+class CommitError(StreamAppError):
+    """A snapshot could not be published."""
+
+
+class CommitConflictError(CommitError):
+    """Another writer changed what this commit builds on."""

@@ -1,0 +1,1 @@
+"""The only package that touches a file system. Start with `file_io`."""

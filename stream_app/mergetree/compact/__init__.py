@@ -1,0 +1,1 @@
+"""Which sorted runs are merged, and how. Start with `universal_compaction`."""

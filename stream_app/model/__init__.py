@@ -1,0 +1,1 @@
+"""Vocabulary: frozen values without I/O, Arrow or Spark. Start with `data_type`."""

@@ -1,0 +1,271 @@
+"""Logical types of columns, as Paimon's schema files spell them.
+
+Used by every layer. Knows text and JSON spellings only: what a type is in Arrow stands in
+`format.arrow_schema`, what it is in bytes in `format.binary_row`.
+
+Source: Paimon `types/DataTypeJsonParser.java`, `docs/concepts/spec/schema.md`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from stream_app.errors import UnsupportedTableError, UsageError
+
+_VAR_MAX = 2_147_483_647
+DECIMAL_PRECISION_MAX = 38
+TIMESTAMP_PRECISION_MAX = 9
+
+
+class TypeRoot(enum.Enum):
+    """The family of a type; the value is its SQL name."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP WITH LOCAL TIME ZONE"
+
+
+STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+
+_NO_ARGUMENT = {
+    "BOOLEAN": TypeRoot.BOOLEAN,
+    "TINYINT": TypeRoot.TINYINT,
+    "SMALLINT": TypeRoot.SMALLINT,
+    "INT": TypeRoot.INT,
+    "INTEGER": TypeRoot.INT,
+    "BIGINT": TypeRoot.BIGINT,
+    "FLOAT": TypeRoot.FLOAT,
+    "DOUBLE": TypeRoot.DOUBLE,
+    "DATE": TypeRoot.DATE,
+}
+_LENGTH = {
+    "CHAR": (TypeRoot.CHAR, 1),
+    "VARCHAR": (TypeRoot.VARCHAR, 1),
+    "BINARY": (TypeRoot.BINARY, 1),
+    "VARBINARY": (TypeRoot.VARBINARY, 1),
+    "STRING": (TypeRoot.VARCHAR, _VAR_MAX),
+    "BYTES": (TypeRoot.VARBINARY, _VAR_MAX),
+}
+_PATTERN = re.compile(
+    r"(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?"
+    r"(?P<zone>\s+WITH(?:OUT)?\s+(?:LOCAL\s+)?TIME\s+ZONE)?"
+    r"(?P<null>\s+NOT\s+NULL|\s+NULL)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataType:
+    """A scalar SQL type.
+
+    Attributes:
+        length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, else 0.
+        precision: digits of DECIMAL, fractional digits of TIME and the timestamps, else 0.
+        scale: fractional digits of DECIMAL, else 0.
+    """
+
+    root: TypeRoot
+    nullable: bool = True
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return self._text() + ("" if self.nullable else " NOT NULL")
+
+    def _text(self) -> str:
+        match self.root:
+            case TypeRoot.VARCHAR if self.length == _VAR_MAX:
+                return "STRING"
+            case TypeRoot.VARBINARY if self.length == _VAR_MAX:
+                return "BYTES"
+            case TypeRoot.CHAR | TypeRoot.VARCHAR | TypeRoot.BINARY | TypeRoot.VARBINARY:
+                return f"{self.root.value}({self.length})"
+            case TypeRoot.DECIMAL:
+                return f"DECIMAL({self.precision}, {self.scale})"
+            case TypeRoot.TIME | TypeRoot.TIMESTAMP:
+                return f"{self.root.value}({self.precision})"
+            case TypeRoot.TIMESTAMP_LTZ:
+                return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
+            case _:
+                return self.root.value
+
+    def not_null(self) -> DataType:
+        """The same type, not nullable."""
+        return replace(self, nullable=False)
+
+    def as_nullable(self) -> DataType:
+        """The same type, nullable."""
+        return replace(self, nullable=True)
+
+
+def parse_data_type(text: str) -> DataType:
+    """Read a type as SQL and Paimon's schema JSON spell it, e.g. ``DECIMAL(12,2) NOT NULL``.
+
+    Raises:
+        UsageError: the text is no scalar type of Paimon.
+    """
+    found = _PATTERN.fullmatch(text.strip().upper())
+    if not found:
+        raise _no_type(text)
+    first = None if found["first"] is None else int(found["first"])
+    second = None if found["second"] is None else int(found["second"])
+    nullable = "NOT" not in (found["null"] or "")
+    base = _base_type(found["name"], first, second, zone=found["zone"] or "")
+    if base is None:
+        raise _no_type(text)
+    return base if nullable else base.not_null()
+
+
+def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
+    if name in _NO_ARGUMENT and first is None and not zone:
+        return DataType(root=_NO_ARGUMENT[name])
+    if name in _LENGTH and second is None and not zone:
+        root, default = _LENGTH[name]
+        if name in ("STRING", "BYTES") and first is not None:
+            return None
+        length = default if first is None else first
+        return DataType(root=root, length=length) if length >= 1 else None
+    if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
+        precision, scale = 10 if first is None else first, second or 0
+        fits = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision
+        return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale) if fits else None
+    if second is not None or (first or 0) > TIMESTAMP_PRECISION_MAX:
+        return None
+    if name == "TIME" and "LOCAL" not in zone:
+        return DataType(root=TypeRoot.TIME, precision=first or 0)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        local = name == "TIMESTAMP_LTZ" or "LOCAL" in zone
+        root = TypeRoot.TIMESTAMP_LTZ if local else TypeRoot.TIMESTAMP
+        return DataType(root=root, precision=6 if first is None else first)
+    return None
+
+
+def _no_type(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is not a column type",
+        fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
+        "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, DATE, TIME(p), TIMESTAMP(p) or "
+        "TIMESTAMP_LTZ(p) with p from 0 to 9, each optionally with NOT NULL",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataField:
+    """One column: `field_id` stays with it through renames and is never used again."""
+
+    field_id: int
+    name: str
+    data_type: DataType
+    description: str | None = None
+    default_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """The columns of a table or of its key, in order."""
+
+    fields: tuple[DataField, ...]
+
+    def __iter__(self) -> Iterator[DataField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """Column types in order."""
+        return tuple(field.data_type for field in self.fields)
+
+    def field(self, name: str) -> DataField:
+        """The column of that name; KeyError when there is none."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+    def project(self, names: Sequence[str]) -> RowType:
+        """The named columns, in the order of `names`."""
+        return RowType(tuple(self.field(name) for name in names))
+
+
+def parse_columns(text: str) -> RowType:
+    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids 0, 1, 2 …
+
+    Names may be quoted with backticks or double quotes.
+
+    Raises:
+        UsageError: a column has no name, no type, an unknown type, or a name twice.
+    """
+    fields: list[DataField] = []
+    seen: set[str] = set()
+    for index, part in enumerate(_split_outside_brackets(text)):
+        found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
+        if not found:
+            raise UsageError(
+                f"cannot read the column definition {part.strip()!r}",
+                fix="write 'name TYPE [NOT NULL]', columns separated by commas",
+            )
+        name = found[1] or found[2] or found[3]
+        if name in seen:
+            raise UsageError(f"the column {name!r} is defined twice", fix="name each column once")
+        seen.add(name)
+        fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(found[4])))
+    return RowType(tuple(fields))
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def data_type_from_json(value: object, *, column: str) -> DataType:
+    """The type of a column in a schema file.
+
+    Raises:
+        UnsupportedTableError: ARRAY, MAP, MULTISET, ROW, VARIANT, BLOB or VECTOR.
+    """
+    if isinstance(value, str):
+        try:
+            return parse_data_type(value)
+        except UsageError:
+            pass
+    kind = value.get("type") if isinstance(value, dict) else value
+    raise UnsupportedTableError(
+        f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
+        fix="use a table whose columns are all scalar (store nested values as STRING, e.g. JSON)",
+    )

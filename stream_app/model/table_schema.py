@@ -1,0 +1,175 @@
+"""One version of a table's schema.
+
+Source: Paimon `schema/TableSchema.java`. Read and written as JSON by `format.schema_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from stream_app.errors import UsageError
+from stream_app.model.core_options import CoreOptions
+from stream_app.model.data_type import FLOAT_ROOTS, DataField, RowType
+
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+KEY_PREFIX = "_KEY_"
+RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
+SYSTEM_FIELD_ID_MAX = 1_073_741_823
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """Columns, keys and options of a table.
+
+    Attributes:
+        schema_id: number of the schema file.
+        fields: all columns in order.
+        highest_field_id: the largest column id ever used, dropped columns included.
+        time_millis: when this schema was made.
+    """
+
+    schema_id: int
+    fields: RowType
+    highest_field_id: int
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+
+    @cached_property
+    def core_options(self) -> CoreOptions:
+        """The options, parsed."""
+        return CoreOptions(self.options)
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without the partition columns: the key inside a bucket."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @cached_property
+    def key_type(self) -> RowType:
+        """Columns of the trimmed primary key."""
+        return self.fields.project(self.trimmed_primary_keys)
+
+    @cached_property
+    def partition_type(self) -> RowType:
+        """Partition columns."""
+        return self.fields.project(self.partition_keys)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """Columns that choose the bucket, in hash order."""
+        return self.core_options.columns("bucket-key") or self.trimmed_primary_keys
+
+    @cached_property
+    def sequence_fields(self) -> tuple[str, ...]:
+        """The columns of ``sequence.field``."""
+        return self.core_options.columns("sequence.field")
+
+
+def new_table_schema(
+    *,
+    columns: RowType,
+    primary_keys: tuple[str, ...],
+    partition_keys: tuple[str, ...],
+    options: Mapping[str, str],
+    time_millis: int,
+    comment: str | None = None,
+) -> TableSchema:
+    """Schema 0 of a new table; primary-key columns become NOT NULL, as in Paimon.
+
+    Raises:
+        UsageError: lists everything that is wrong with the keys and columns.
+    """
+    problems = schema_problems(columns, primary_keys, partition_keys, options)
+    if problems:
+        raise UsageError(
+            "the table definition is wrong: " + "; ".join(problems), fix="mend the [table] section"
+        )
+    fields = tuple(
+        DataField(
+            field_id=column.field_id,
+            name=column.name,
+            data_type=column.data_type.not_null()
+            if column.name in primary_keys
+            else column.data_type,
+            description=column.description,
+            default_value=column.default_value,
+        )
+        for column in columns
+    )
+    return TableSchema(
+        schema_id=0,
+        fields=RowType(fields),
+        highest_field_id=max(column.field_id for column in columns),
+        partition_keys=partition_keys,
+        primary_keys=primary_keys,
+        options=dict(options),
+        comment=comment,
+        time_millis=time_millis,
+    )
+
+
+def schema_problems(
+    columns: RowType,
+    primary_keys: tuple[str, ...],
+    partition_keys: tuple[str, ...],
+    options: Mapping[str, str],
+) -> list[str]:
+    """Everything wrong with a table's definition, in words; empty when it is right."""
+    names = set(columns.names)
+    problems = [
+        f"column {name!r} has a name that Paimon reserves"
+        for name in columns.names
+        if name in RESERVED_NAMES or name.startswith(KEY_PREFIX)
+    ]
+    for what, keys in (("primary-keys", primary_keys), ("partition-keys", partition_keys)):
+        problems += [
+            f"{what} names {key!r}, which is no column" for key in keys if key not in names
+        ]
+        problems += [f"{what} names {key!r} twice" for key in set(keys) if keys.count(key) > 1]
+    return problems + _key_problems(columns, primary_keys, partition_keys, options)
+
+
+def _key_problems(
+    columns: RowType,
+    primary_keys: tuple[str, ...],
+    partition_keys: tuple[str, ...],
+    options: Mapping[str, str],
+) -> list[str]:
+    problems = []
+    trimmed = [key for key in primary_keys if key not in partition_keys]
+    missing = [key for key in partition_keys if key not in primary_keys]
+    if not primary_keys:
+        problems.append("primary-keys is empty: stream_app writes primary-key tables")
+    elif not trimmed:
+        problems.append("primary-keys must have a column that is no partition key")
+    elif missing:
+        problems.append(f"partition keys must be part of the primary key, {missing} are not")
+    problems += [
+        f"primary key {key!r} is {columns.field(key).data_type}: floating point cannot be a key"
+        for key in primary_keys
+        if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
+    ]
+    core = CoreOptions(options)
+    if core.bucket < 1:
+        problems.append(
+            "option 'bucket' must be a fixed number ≥ 1 (dynamic and postpone buckets are not "
+            "supported)"
+        )
+    bucket_keys = core.columns("bucket-key")
+    problems += [
+        f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
+        for key in bucket_keys
+        if key not in trimmed
+    ]
+    problems += [
+        f"sequence.field names {name!r}, which is no column"
+        for name in core.columns("sequence.field")
+        if name not in columns.names
+    ]
+    return problems

@@ -1,0 +1,1 @@
+"""Pure decisions about a whole table. Start with `conflict_detection`."""
