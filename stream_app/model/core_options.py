@@ -400,7 +400,7 @@ def check_writable(options: Mapping[str, str]) -> None:
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot write this table: " + ", ".join(reasons),
-            fix="write it with the engine that made it, or ingest into a table without these options",
+            fix="write it with the engine that made it, or use a table without these options",
         )
 
 

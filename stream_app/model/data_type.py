@@ -107,7 +107,7 @@ class DataType:
             case TypeRoot.TIMESTAMP_LTZ:
                 return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
             case _:
-                return self.root.value
+                return str(self.root.value)
 
     def not_null(self) -> DataType:
         """The same type, not nullable."""

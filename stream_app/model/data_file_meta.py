@@ -1,0 +1,80 @@
+"""One data or changelog file as a manifest knows it.
+
+Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.manifest_avro`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+EMPTY_ROW = bytes(12)
+"""A serialized BinaryRow without fields."""
+
+
+class FileSource(enum.IntEnum):
+    """Who made a file."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleStats:
+    """Least and largest value (serialized BinaryRows) and null counts of some columns."""
+
+    min_values: bytes = EMPTY_ROW
+    max_values: bytes = EMPTY_ROW
+    null_counts: tuple[int | None, ...] = ()
+
+
+EMPTY_STATS = SimpleStats()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileMeta:
+    """One file of a bucket.
+
+    Attributes:
+        min_key, max_key: serialized BinaryRow of the trimmed primary key of the first and last
+            row; never truncated.
+        row_count: all rows, deletes included.
+        delete_row_count: rows of kind -U and -D; None when an old writer did not say.
+        creation_time_ms: local wall clock read as if UTC, as Paimon does.
+        embedded_index, extra_files, external_path: part of the file's identity; we only carry them.
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_ms: int | None = None
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: FileSource | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        assert self.level >= 0, self
+        assert self.row_count > 0, f"an empty file must never be registered: {self}"
+        assert self.min_sequence_number <= self.max_sequence_number, self
+
+    def upgraded(self, level: int) -> DataFileMeta:
+        """The same bytes at another level."""
+        return replace(self, level=level)
+
+    @property
+    def may_have_deletes(self) -> bool:
+        """Whether the file has -U or -D rows, or an old writer did not say."""
+        return self.delete_row_count is None or self.delete_row_count > 0

@@ -1,0 +1,52 @@
+"""One version of a table.
+
+Source: Paimon `Snapshot.java`. Bytes on disk: `format.snapshot_json`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class CommitKind(enum.Enum):
+    """What a snapshot did; readers of changes skip by it."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
+"""The identifier of commits that belong to no stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One version of a table; sizes in bytes, times in milliseconds UTC.
+
+    Record counts are physical rows of files, whatever their kind.
+    """
+
+    snapshot_id: int
+    schema_id: int
+    base_manifest_list: str
+    base_manifest_list_size: int | None
+    delta_manifest_list: str
+    delta_manifest_list_size: int | None
+    changelog_manifest_list: str | None
+    changelog_manifest_list_size: int | None
+    index_manifest: str | None
+    commit_user: str
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int | None
+    delta_record_count: int | None
+    changelog_record_count: int | None
+    watermark: int | None
+    statistics: str | None
+    properties: Mapping[str, str] | None
+    next_row_id: int | None
