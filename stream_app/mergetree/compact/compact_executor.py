@@ -1,0 +1,39 @@
+"""The port by which a decided compaction is run somewhere else.
+
+Implemented by `spark.compact_jobs` (a Spark job a unit) and by tests (in the caller).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactRequest:
+    """A unit with all that whoever runs it must know.
+
+    Attributes:
+        partition: serialized BinaryRow of the partition columns.
+        drop_deletes: no older row can lie below the output, so deletes may be left out.
+        max_level: the bucket's highest level.
+        rewrite_all: also rewrite files that could merely be upgraded.
+    """
+
+    partition: bytes
+    bucket: int
+    unit: CompactUnit
+    drop_deletes: bool
+    max_level: int
+    rewrite_all: bool = False
+
+
+class CompactExecutor(Protocol):
+    """Runs requests, several at a time, none of one bucket twice at a time."""
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        """Begin; the future holds the result or the failure."""
+        ...

@@ -1,0 +1,138 @@
+"""One bucket's compactions on the driver: when, which, at most one at a time.
+
+Owned by `table.compact_coordinator`. Decide (universal_compaction) → do (the executor) → apply:
+a finished result changes `Levels` only after the committer has published it, so what this class
+believes is always what the table says.
+
+Source: seed documents 000 §5 and 002, Paimon `mergetree/compact/MergeTreeCompactManager.java`,
+`compact/NoopCompactManager.java` (here: `policy=None`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from stream_app.errors import UsageError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction, pick_full
+from stream_app.mergetree.levels import Levels
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(slots=True)
+class CompactManager:
+    """Levels and the one running compaction of a bucket.
+
+    Attributes:
+        policy: None when the table is write-only: such a bucket is never compacted here.
+        stop_trigger: sorted runs beyond which the bucket's writes wait.
+    """
+
+    partition: bytes
+    bucket: int
+    levels: Levels
+    policy: UniversalCompaction | None
+    stop_trigger: int
+    rewrite_all: bool = False
+    _running: Future[CompactResult] | None = field(default=None, init=False)
+    _unit: CompactUnit | None = field(default=None, init=False)
+
+    def add_new_file(self, file: DataFileMeta) -> None:
+        """Take in a committed level-0 file."""
+        self.levels.add_level0_file(file)
+
+    def should_wait_for_latest_compaction(self) -> bool:
+        """Whether more files must wait until compaction has caught up."""
+        return self.policy is not None and self.levels.number_of_sorted_runs() > self.stop_trigger
+
+    def should_wait_for_preparing_checkpoint(self) -> bool:
+        """Whether even a commit must wait; one run more is allowed than for a flush."""
+        runs = self.levels.number_of_sorted_runs()
+        return self.policy is not None and runs > self.stop_trigger + 1
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction runs, or has finished and is not yet applied."""
+        return self._running is not None
+
+    @property
+    def running(self) -> Future[CompactResult] | None:
+        """The running compaction, to wait for."""
+        return self._running
+
+    @property
+    def unit(self) -> CompactUnit | None:
+        """What the running compaction merges."""
+        return self._unit
+
+    def pick(self) -> CompactUnit | None:
+        """What would be compacted now; None when nothing is due."""
+        if self.policy is None:
+            return None
+        unit = self.policy.pick(self.levels.num_levels, self.levels.level_sorted_runs())
+        if unit is None or not unit.files:
+            return None
+        moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
+        return unit if moves else None
+
+    def trigger_compaction(self, executor: CompactExecutor, *, full: bool = False) -> bool:
+        """Begin the next compaction when one is due and none runs; True when one was begun.
+
+        Raises:
+            UsageError: a full compaction was asked of a write-only table.
+        """
+        if self.policy is None:
+            if full:
+                raise UsageError(
+                    "a full compaction was asked of a table that is write-only",
+                    fix="set the option 'write-only' to false, or compact with another job",
+                )
+            return False
+        if self._running is not None:
+            return False
+        levels = self.levels
+        unit = pick_full(levels.num_levels, levels.level_sorted_runs()) if full else self.pick()
+        if unit is None:
+            return False
+        request = CompactRequest(
+            partition=self.partition,
+            bucket=self.bucket,
+            unit=unit,
+            drop_deletes=may_drop_deletes(
+                output_level=unit.output_level,
+                highest_level_with_files=levels.non_empty_highest_level(),
+            ),
+            max_level=levels.max_level,
+            rewrite_all=self.rewrite_all,
+        )
+        self._unit = unit
+        self._running = executor.submit(request)
+        return True
+
+    def finished(self) -> Future[CompactResult] | None:
+        """The compaction that has finished and waits to be committed, if any."""
+        return self._running if self._running is not None and self._running.done() else None
+
+    def apply(self, result: CompactResult) -> None:
+        """The committer has published `result`: levels follow."""
+        self.levels.update(result.before, result.after)
+        self.forget_running()
+
+    def forget_running(self) -> None:
+        """The compaction failed or lost a conflict; its files may be picked again."""
+        self._running = None
+        self._unit = None
+
+    def restore(self, files: Iterable[DataFileMeta], *, num_levels: int) -> None:
+        """Believe the table again, after another writer changed this bucket."""
+        self.levels = Levels(files, num_levels=num_levels, key_of=self.levels.key_of)
+
+
+def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:
+    """Whether a compaction into `output_level` may leave delete rows out of its output."""
+    # A delete must outlive every older version of its key. Only when nothing older can lie
+    # below the output are we sure of that; level 0 is never sure, because its runs overlap.
+    return output_level != 0 and output_level >= highest_level_with_files

@@ -1,0 +1,85 @@
+"""Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
+everything else is rewritten.
+
+Called on an executor by `table.compact_bucket`.
+
+Source: seed document 000 §5.5, Paimon `mergetree/compact/MergeTreeCompactTask.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.mergetree.sorted_run import KeyOrder, SortedRun
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(slots=True)
+class CompactTask:
+    """One compaction of one bucket.
+
+    Attributes:
+        min_file_size: bytes below which a file is rewritten although it overlaps nothing.
+    """
+
+    request: CompactRequest
+    rewriter: CompactRewriter
+    key_of: KeyOrder
+    min_file_size: int
+    _result: CompactResult = field(default_factory=CompactResult)
+    _pending: list[Section] = field(default_factory=list)
+
+    def run(self) -> CompactResult:
+        """Compact; files written so far are deleted when it fails."""
+        try:
+            for section in partition_into_sections(self.request.unit.files, self.key_of):
+                self._take(section)
+            self._rewrite_pending()
+        except BaseException:
+            for file in self._result.rewritten:
+                self.rewriter.files.delete(file)
+            raise
+        return self._result
+
+    def _take(self, section: Section) -> None:
+        if len(section) > 1:
+            self._pending.append(section)
+            return
+        for file in section[0].files:
+            if file.file_size < self.min_file_size:
+                # Small files wait, so that neighbours are merged into one.
+                self._pending.append((SortedRun((file,)),))
+            else:
+                self._rewrite_pending()
+                self._upgrade(file)
+
+    def _rewrite_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        if len(pending) == 1 and len(pending[0]) == 1:
+            for file in pending[0][0].files:
+                self._upgrade(file)
+        elif pending:
+            self._rewrite(pending)
+
+    def _upgrade(self, file: DataFileMeta) -> None:
+        request = self.request
+        # The highest level must hold no deletes: readers and later compactions rely on it.
+        at_top = request.unit.output_level == request.max_level
+        if request.rewrite_all or (at_top and file.may_have_deletes):
+            self._rewrite([(SortedRun((file,)),)])
+        elif file.level != request.unit.output_level:
+            upgraded = file.upgraded(request.unit.output_level)
+            self._result = self._result.merged_with(CompactResult((file,), (upgraded,)))
+
+    def _rewrite(self, sections: list[Section]) -> None:
+        request = self.request
+        done = self.rewriter.rewrite(
+            sections,
+            output_level=request.unit.output_level,
+            drop_deletes=request.drop_deletes,
+        )
+        self._result = self._result.merged_with(done)

@@ -1,0 +1,52 @@
+"""What is to be compacted, and what came of it.
+
+Source: Paimon `mergetree/compact/CompactUnit.java`, `compact/CompactResult.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.mergetree.sorted_run import LevelSortedRun
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(frozen=True, slots=True)
+class CompactUnit:
+    """A decision: merge these files into that level. Nothing has happened yet.
+
+    `reason` says in words which rule picked it, for logs and for `inspect`.
+    """
+
+    output_level: int
+    files: tuple[DataFileMeta, ...]
+    reason: str
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of the files to read."""
+        return sum(file.file_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """The outcome: `before` is replaced by `after`; an upgraded file is in both."""
+
+    before: tuple[DataFileMeta, ...] = ()
+    after: tuple[DataFileMeta, ...] = ()
+
+    def merged_with(self, other: CompactResult) -> CompactResult:
+        """Both outcomes as one."""
+        return CompactResult(self.before + other.before, self.after + other.after)
+
+    @property
+    def rewritten(self) -> tuple[DataFileMeta, ...]:
+        """The files that are new on disk (not merely upgraded)."""
+        old = {file.file_name for file in self.before}
+        return tuple(file for file in self.after if file.file_name not in old)
+
+
+def unit_from_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:
+    """All files of the runs, to be merged into `output_level`."""
+    files = tuple(file for run in runs for file in run.run.files)
+    return CompactUnit(output_level, files, reason)

@@ -1,0 +1,104 @@
+"""Decides which sorted runs of one bucket are merged next.
+
+Called by compact_manager after each flush; the unit it returns is run by compact_task. Sees sizes
+and levels only: no rows, no files, no clock.
+
+The rules, first match wins (runs are ordered newest first):
+
+1. size amplification: everything but the oldest run is larger than
+   `max_size_amplification_percent` of the oldest → merge all into the highest level;
+2. size ratio: beginning with the newest, take in the next run while it is not larger than what
+   is taken so far plus `size_ratio` percent;
+3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
+
+Source: seed document 000 §6, Paimon `mergetree/compact/UniversalCompaction.java`; there from
+RocksDB's universal compaction. `size_ratio` is a percentage (1 means 1 %); the worked example of
+the seed document reads it as 100 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
+from stream_app.mergetree.sorted_run import LevelSortedRun
+
+Runs = tuple[LevelSortedRun, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniversalCompaction:
+    """The policy with its three settings (percent, percent, sorted runs)."""
+
+    max_size_amplification_percent: int = 200
+    size_ratio: int = 1
+    run_count_trigger: int = 5
+
+    def pick(self, num_levels: int, runs: Runs) -> CompactUnit | None:
+        """The next unit, or None when nothing is due."""
+        max_level = num_levels - 1
+        return (
+            self._pick_for_size_amplification(max_level, runs)
+            or self._pick_for_size_ratio(max_level, runs)
+            or self._pick_for_run_count(max_level, runs)
+        )
+
+    def _pick_for_size_amplification(self, max_level: int, runs: Runs) -> CompactUnit | None:
+        if len(runs) < self.run_count_trigger or not runs:
+            return None
+        newer = sum(run.run.total_size for run in runs[:-1])
+        oldest = runs[-1].run.total_size
+        if newer * 100 <= self.max_size_amplification_percent * oldest:
+            return None
+        return unit_from_runs(max_level, runs, "size amplification")
+
+    def _pick_for_size_ratio(self, max_level: int, runs: Runs) -> CompactUnit | None:
+        if len(runs) < self.run_count_trigger:
+            return None
+        count = self._extend_by_ratio(runs, 1)
+        return create_unit(runs, max_level, count, "size ratio") if count > 1 else None
+
+    def _pick_for_run_count(self, max_level: int, runs: Runs) -> CompactUnit | None:
+        if len(runs) <= self.run_count_trigger:
+            return None
+        least = len(runs) - self.run_count_trigger + 1
+        return create_unit(runs, max_level, self._extend_by_ratio(runs, least), "run count")
+
+    def _extend_by_ratio(self, runs: Runs, count: int) -> int:
+        size = sum(run.run.total_size for run in runs[:count])
+        for run in runs[count:]:
+            # Integers, not Paimon's doubles: the same up to 2^53 bytes, exact beyond.
+            if size * (100 + self.size_ratio) < run.run.total_size * 100:
+                break
+            size += run.run.total_size
+            count += 1
+        return count
+
+
+def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactUnit:
+    """Take the `count` newest runs and find the level to which their merge goes.
+
+    That is the level just below the next older run. It is never level 0: there, more runs are
+    taken until one of a higher level is in. When all runs are taken it is the highest level.
+    """
+    output_level = max_level if count == len(runs) else max(0, runs[count].level - 1)
+    if output_level == 0:
+        for run in runs[count:]:
+            count += 1
+            if run.level != 0:
+                output_level = run.level
+                break
+    if count == len(runs):
+        output_level = max_level
+    return unit_from_runs(output_level, runs[:count], reason)
+
+
+def pick_full(num_levels: int, runs: Runs) -> CompactUnit | None:
+    """Everything into the highest level; None when it is there already.
+
+    Source: Paimon `mergetree/compact/CompactStrategy.java#pickFullCompaction`.
+    """
+    max_level = num_levels - 1
+    if not runs or (len(runs) == 1 and runs[0].level == max_level):
+        return None
+    return unit_from_runs(max_level, runs, "full compaction")

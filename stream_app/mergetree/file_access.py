@@ -1,0 +1,53 @@
+"""The ports by which the LSM tree writes and reads its files.
+
+Implemented by `filestore`, which knows paths and formats; the tree knows neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+
+
+class KeyValueFileWriter(Protocol):
+    """Writes sorted key-value batches; begins a new file at the target size."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows, in key order over all calls."""
+        ...
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        """Finish; the metadata of every file written, none when there were no rows."""
+        ...
+
+    def abort(self) -> None:
+        """Delete whatever was written."""
+        ...
+
+
+class KeyValueFileAccess(Protocol):
+    """The files of one bucket."""
+
+    def data_writer(self, *, level: int, source: FileSource) -> KeyValueFileWriter:
+        """A writer of data files of one level; keys must be unique and ascending."""
+        ...
+
+    def changelog_writer(self) -> KeyValueFileWriter:
+        """A writer of changelog files; keys may repeat, in order of sequence."""
+        ...
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a data file in key order, in the layout's schema.
+
+        Raises:
+            CorruptFileError: the file is missing, unreadable, or not what its metadata says.
+        """
+        ...
+
+    def delete(self, file: DataFileMeta) -> None:
+        """Delete a file that no snapshot names."""
+        ...

@@ -1,0 +1,99 @@
+"""The files of one bucket by level: level 0 by age, one sorted run for each level above.
+
+Owned by compact_manager, on the driver. Sees metadata only: no rows, no files, no clock.
+
+Source: seed document 000 §5.7, Paimon `mergetree/Levels.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sortedcontainers import SortedList
+
+from stream_app.mergetree.sorted_run import KeyOrder, LevelSortedRun, SortedRun, sorted_run
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
+    """Order of level 0: the file with the largest sequence number comes first."""
+    created = file.creation_time_ms or 0
+    return (-file.max_sequence_number, file.min_sequence_number, created, file.file_name)
+
+
+class Levels:
+    """The LSM tree of one bucket as metadata.
+
+    Level 0 may overlap: each of its files is a sorted run of its own. Each higher level is one
+    sorted run. `num_levels` grows when restored files live higher than the options say.
+    """
+
+    def __init__(self, files: Iterable[DataFileMeta], *, num_levels: int, key_of: KeyOrder) -> None:
+        files = tuple(files)
+        restored_max = max((file.level for file in files), default=-1)
+        self.key_of = key_of
+        self._level0: SortedList[DataFileMeta] = SortedList(key=newest_first)
+        self._upper: list[SortedRun] = [
+            SortedRun(()) for _ in range(max(num_levels, restored_max + 1) - 1)
+        ]
+        self.update((), files)
+
+    @property
+    def num_levels(self) -> int:
+        """Number of levels, level 0 included."""
+        return len(self._upper) + 1
+
+    @property
+    def max_level(self) -> int:
+        """The highest level that a file may have."""
+        return len(self._upper)
+
+    @property
+    def level0_file_count(self) -> int:
+        """Files of level 0."""
+        return len(self._level0)
+
+    def number_of_sorted_runs(self) -> int:
+        """Files of level 0 and non-empty levels above: what the triggers look at."""
+        return len(self._level0) + sum(1 for run in self._upper if run.files)
+
+    def non_empty_highest_level(self) -> int:
+        """The highest level that has a file; -1 for an empty bucket."""
+        for level in range(self.max_level, 0, -1):
+            if self._upper[level - 1].files:
+                return level
+        return 0 if self._level0 else -1
+
+    def level_sorted_runs(self) -> tuple[LevelSortedRun, ...]:
+        """All runs, newest first: level 0 by age, then the levels upwards."""
+        level0 = (LevelSortedRun(0, SortedRun((file,))) for file in self._level0)
+        upper = (LevelSortedRun(i + 1, run) for i, run in enumerate(self._upper) if run.files)
+        return (*level0, *upper)
+
+    def all_files(self) -> tuple[DataFileMeta, ...]:
+        """Every live file of the bucket."""
+        return tuple(file for run in self.level_sorted_runs() for file in run.run.files)
+
+    def add_level0_file(self, file: DataFileMeta) -> None:
+        """Take in a flushed file."""
+        assert file.level == 0, file
+        self._level0.add(file)
+
+    def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
+        """Apply a finished compaction: `before` goes, `after` comes.
+
+        Raises:
+            CorruptFileError: the files of a level would overlap.
+        """
+        gone = {(file.level, file.file_name) for file in before}
+        came = tuple(after)
+        for file in [f for f in self._level0 if (0, f.file_name) in gone]:
+            self._level0.remove(file)
+        for file in came:
+            if file.level == 0:
+                self._level0.add(file)
+        touched = {level for level, _ in gone} | {file.level for file in came}
+        for level in touched - {0}:
+            kept = [f for f in self._upper[level - 1].files if (level, f.file_name) not in gone]
+            kept += [file for file in came if file.level == level]
+            self._upper[level - 1] = sorted_run(kept, self.key_of)

@@ -1,0 +1,111 @@
+"""write → flush → level-0 and changelog files, for one bucket.
+
+Called by `table.write` in a task. There is no compaction in it: the driver decides on that after
+the commit (see compact_manager).
+
+Source: seed document 001, Paimon `mergetree/MergeTreeWriter.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
+from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.row_kind import RowKind
+from stream_app.model.table_schema import VALUE_KIND
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The files that one writer made."""
+
+    new_files: tuple[DataFileMeta, ...]
+    changelog_files: tuple[DataFileMeta, ...]
+
+
+@dataclass(slots=True)
+class MergeTreeWriter:
+    """The writer of one bucket, for one epoch.
+
+    Attributes:
+        next_sequence_number: of the first row; greater than any in the bucket.
+        writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
+        ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
+            ``ignore-update-before``).
+    """
+
+    layout: KeyValueLayout
+    buffer: SortBufferWriteBuffer
+    merge_function: MergeFunction
+    files: KeyValueFileAccess
+    next_sequence_number: int
+    writes_changelog: bool
+    ignored_kinds: frozenset[RowKind] = frozenset()
+    _new_files: list[DataFileMeta] = field(default_factory=list)
+    _changelog_files: list[DataFileMeta] = field(default_factory=list)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
+        if self.ignored_kinds:
+            rows = self._without_ignored(rows)
+        if not rows.num_rows:
+            return
+        first = self.next_sequence_number
+        self.next_sequence_number += rows.num_rows
+        sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
+        batch = pa.RecordBatch.from_arrays([sequence, *rows.columns], schema=self.layout.schema)
+        self.buffer.put(batch)
+        if self.buffer.is_full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Merge what is buffered into level-0 files, and write the changelog beside them."""
+        if self.buffer.is_empty:
+            return
+        data = self.files.data_writer(level=0, source=FileSource.APPEND)
+        writers: list[KeyValueFileWriter] = [data]
+        changelog = self.files.changelog_writer() if self.writes_changelog else None
+        if changelog is not None:
+            writers.append(changelog)
+        try:
+            for window in self.buffer.drain():
+                merged = self.merge_function.merge(window.batch, window.order, self.layout)
+                if changelog is not None:
+                    same = merged.num_rows == window.batch.num_rows
+                    changelog.write(merged if same else take(window.batch, window.order))
+                data.write(merged)
+            self._new_files += data.close()
+            if changelog is not None:
+                self._changelog_files += changelog.close()
+        except BaseException:
+            for writer in writers:
+                writer.abort()
+            raise
+
+    def prepare_commit(self) -> WriteResult:
+        """Flush and hand over all files since the last call."""
+        self.flush()
+        result = WriteResult(tuple(self._new_files), tuple(self._changelog_files))
+        self._new_files, self._changelog_files = [], []
+        return result
+
+    def abort(self) -> None:
+        """Give up: drop the buffer and delete the files that were not handed over."""
+        self.buffer.close()
+        for file in (*self._new_files, *self._changelog_files):
+            self.files.delete(file)
+        self._new_files, self._changelog_files = [], []
+
+    def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if not is_retract(rows).any():
+            return rows
+        kinds = rows.column(VALUE_KIND).to_numpy()
+        kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        return rows if kept.all() else take(rows, np.flatnonzero(kept))
