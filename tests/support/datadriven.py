@@ -94,6 +94,8 @@ def parse(text: str, *, where: str = "text") -> tuple[list[Case], tuple[str, ...
         case, at = _parse_case(lines, at, tuple(comments), where)
         cases.append(case)
         comments = []
+    while comments and not comments[-1]:
+        comments.pop()
     return cases, tuple(comments)
 
 
@@ -143,7 +145,7 @@ def render(cases: Iterable[Case], actual: Iterable[str], trailer: tuple[str, ...
             "\n".join([*case.comments, case.header, *case.input_lines, *fence, *output, *end])
         )
     if trailer:
-        blocks.append("\n".join(trailer).rstrip())
+        blocks.append("\n".join(trailer))
     return "\n\n".join(blocks) + "\n"
 
 

@@ -1,0 +1,219 @@
+"""Runs one real Kafka broker (KRaft, one JVM) on loopback, for the demo and the tests.
+
+The settings stand in `server.properties` beside this module; only addresses and the folder are
+added here. Not for production: one node, one replica, no security.
+`python -m stream_app.app.embedded_broker DIR [PORT]` runs one until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+
+from stream_app.app.jars import broker_jars, find_java
+from stream_app.errors import SourceError, StreamAppError
+
+LOOPBACK = "127.0.0.1"
+STARTED = "Kafka Server started"
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+_JVM_FLAGS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # starts sooner; the demo does not run long enough for more
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    # The line that says that the broker serves is an INFO of this class.
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+)
+
+
+class EmbeddedBroker:
+    """A broker whose data, settings, log and pid lie in one folder.
+
+    `start` after `stop` or `kill` goes on with the same data at the same port. As a context
+    manager it starts on entering and stops on leaving.
+
+    Args:
+        folder: made when it is missing.
+        port: of the broker; 0 chooses a free one.
+        settings: lines of server.properties on top of the house's.
+    """
+
+    def __init__(
+        self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder = folder.absolute()
+        self._port = port
+        self._controller_port = 0
+        self._settings = dict(settings or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` for clients; known after the first start."""
+        return f"{LOOPBACK}:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running broker."""
+        return self._process.pid if self._process else None
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker prints."""
+        return self.folder / "broker.log"
+
+    def start(self) -> EmbeddedBroker:
+        """Start it and wait until it can serve.
+
+        Raises:
+            SourceError: it ended, or did not get ready in time; holds the end of its log.
+        """
+        assert self._process is None, "the broker runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        java = [str(find_java()), *_JVM_FLAGS, "-cp", os.pathsep.join(map(str, broker_jars()))]
+        self._choose_ports()
+        properties = self._write_properties()
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format(java, properties)
+        # A session of its own: Ctrl-C in the terminal must reach the job first, not the broker.
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*java, "kafka.Kafka", str(properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(f"{self._process.pid}\n")
+        self._wait_until_started(self._process)
+        return self
+
+    def stop(self) -> None:
+        """End it as an operator would; the data stays. Does nothing when it does not run."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """End it as a power cut would (SIGKILL); the data stays."""
+        if self._process is not None:
+            self._process.kill()
+        self._forget()
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _forget(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+            (self.folder / "pid").unlink(missing_ok=True)
+
+    def _choose_ports(self) -> None:
+        # Both sockets are held until both ports are known, so that they differ.
+        with closing(socket.socket()) as broker, closing(socket.socket()) as controller:
+            for probe in (broker, controller):
+                probe.bind((LOOPBACK, 0))
+            self._port = self._port or broker.getsockname()[1]
+            self._controller_port = self._controller_port or controller.getsockname()[1]
+
+    def _write_properties(self) -> Path:
+        controller = f"{LOOPBACK}:{self._controller_port}"
+        own = {
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "controller.quorum.voters": f"1@{controller}",
+            "log.dirs": str(self.folder / "data"),
+        }
+        template = files("stream_app.app").joinpath("server.properties").read_text("utf-8")
+        lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
+        path = self.folder / "server.properties"
+        path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    def _format(self, java: Sequence[str], properties: Path) -> None:
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        command = [*java, "kafka.tools.StorageTool", "format"]
+        done = subprocess.run(
+            [*command, "--ignore-formatted", "-t", cluster_id, "-c", str(properties)],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+        if done.returncode:
+            raise SourceError(
+                "the embedded Kafka broker's folder could not be formatted",
+                where=f"{self.folder}:\n{_tail(done.stdout)}",
+                fix="use an empty folder on a disk with room",
+            )
+
+    def _wait_until_started(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and process.poll() is None:
+            if STARTED in self.log_file.read_text(encoding="utf-8", errors="replace"):
+                return
+            time.sleep(0.05)
+        code = process.poll()
+        self.kill()
+        said = _tail(self.log_file.read_text(encoding="utf-8", errors="replace"))
+        raise SourceError(
+            f"the embedded Kafka broker did not start within {START_TIMEOUT_S:.0f} s"
+            if code is None
+            else f"the embedded Kafka broker ended at its start (exit code {code})",
+            where=f"{self.log_file}:\n{said}",
+            fix=f"see that the port {self._port} is free and that no other broker uses the folder",
+        )
+
+
+def _tail(text: str, *, lines_max: int = 12) -> str:
+    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines_max:])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a broker in a folder until Ctrl-C or SIGTERM."""
+    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
+        print("usage: python -m stream_app.app.embedded_broker DIR [PORT]", file=sys.stderr)
+        return 2
+    port = int(arguments[1]) if len(arguments) == 2 else 9092
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with EmbeddedBroker(Path(arguments[0]), port=port) as broker:
+            print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    except StreamAppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,376 @@
+"""Finds the Java archives that Spark and the tests need, resolved once and kept in a folder.
+
+No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
+and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. Called
+by `cli`, `embedded_broker` and the tests; `python -m stream_app.app.jars SET` prints a set.
+
+A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
+folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from stream_app.errors import StreamAppError, UsageError
+
+KAFKA_BROKER_VERSION = "4.3.1"
+KAFKA_CLIENTS_VERSION = "3.9.1"
+PAIMON_VERSION = "1.4.2"
+TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
+"""By Spark's minor version: some registries lack the token provider of a patch release.
+
+It only prepares the clients' security settings and has not changed within a minor version."""
+
+MANIFEST = "jars.txt"
+RESOLVE_TIMEOUT_S = 900
+JAVA_VERSION_MIN = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One module of a Maven repository."""
+
+    organisation: str
+    module: str
+    revision: str
+    transitive: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.organisation}:{self.module}:{self.revision}"
+
+    @property
+    def jar_name(self) -> str:
+        """The file name of its jar."""
+        return f"{self.module}-{self.revision}.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """Jars that belong together.
+
+    Attributes:
+        choices: the same set in other revisions, tried in turn when one is not in the registry.
+        excluded: modules (organisation, module) that no dependency may bring in.
+    """
+
+    name: str
+    choices: tuple[tuple[Coordinate, ...], ...]
+    excluded: tuple[tuple[str, str], ...] = ()
+
+
+def spark_kafka_set(spark_version: str) -> JarSet:
+    """What PySpark's own jars lack for ``format("kafka")``; all the rest is in pyspark/jars."""
+    fallback = TOKEN_PROVIDER_FALLBACKS.get(".".join(spark_version.split(".")[:2]))
+    revisions = dict.fromkeys([spark_version, fallback or spark_version])
+    return JarSet(
+        name=f"spark-kafka-{spark_version}",
+        choices=tuple(
+            (
+                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", spark_version),
+                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", revision),
+                Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
+                Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
+            )
+            for revision in revisions
+        ),
+    )
+
+
+BROKER_SET = JarSet(
+    name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
+    choices=(
+        (
+            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
+            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
+        ),
+    ),
+    # Only DumpLogSegments uses it, and not every registry has it.
+    excluded=(("org.apache.kafka", "kafka-tools-api"),),
+)
+PAIMON_SET = JarSet(
+    name=f"paimon-{PAIMON_VERSION}",
+    choices=((Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),),
+)
+
+
+def spark_kafka_jars(spark_version: str) -> list[Path]:
+    """The jars of Spark's Kafka source, for ``spark.jars``."""
+    return JarCache(jar_folder()).resolve(spark_kafka_set(spark_version))
+
+
+def broker_jars() -> list[Path]:
+    """The class path of a Kafka broker."""
+    return JarCache(jar_folder()).resolve(BROKER_SET)
+
+
+def paimon_jars() -> list[Path]:
+    """Paimon's Java API, for the tests."""
+    return JarCache(jar_folder()).resolve(PAIMON_SET)
+
+
+def jar_folder() -> Path:
+    """``$STREAM_APP_JARS``, or ``.jars`` of the source tree, or a folder of the user's cache."""
+    configured = os.environ.get("STREAM_APP_JARS")
+    if configured:
+        return Path(configured).absolute()
+    repository = Path(__file__).resolve().parents[2]
+    if (repository / "pyproject.toml").is_file():
+        return repository / ".jars"
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
+
+
+def find_java() -> Path:
+    """The ``java`` of ``$JAVA_HOME`` or of the path.
+
+    Raises:
+        StreamAppError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        raise StreamAppError(
+            "there is no 'java'" + (f" in JAVA_HOME ({home})" if home else " in the path"),
+            fix=f"install Java {JAVA_VERSION_MIN} (Debian: apt-get install "
+            f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
+        )
+    return Path(found)
+
+
+@dataclass(frozen=True, slots=True)
+class JarCache:
+    """The folder of resolved sets; safe against several processes that resolve at once."""
+
+    folder: Path
+
+    def resolve(self, jar_set: JarSet) -> list[Path]:
+        """The jars of a set: from the folder, else from the registry by Ivy.
+
+        Raises:
+            StreamAppError: the registry lacks a module or cannot be reached.
+        """
+        cached = self.find(jar_set)
+        if cached:
+            return cached
+        with self._locked():
+            return self.find(jar_set) or self._fetch(jar_set)
+
+    def find(self, jar_set: JarSet) -> list[Path]:
+        """The jars of a set if it is in the folder and whole; else none."""
+        folder = self.folder / jar_set.name
+        manifest = folder / MANIFEST
+        if manifest.is_file():
+            jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
+            return jars if all(jar.is_file() for jar in jars) else []
+        by_hand = sorted(folder.glob("*.jar"))
+        names = {jar.name for jar in by_hand}
+        for choice in jar_set.choices:
+            if {coordinate.jar_name for coordinate in choice} <= names:
+                return by_hand
+        return []
+
+    def _fetch(self, jar_set: JarSet) -> list[Path]:
+        print(f"stream_app: resolving the jars of {jar_set.name} …", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
+            staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
+            names = sorted(jar.name for jar in staged.glob("*.jar"))
+            (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            target = self.folder / jar_set.name
+            shutil.rmtree(target, ignore_errors=True)  # what is there is not whole
+            staged.rename(target)
+        return self.find(jar_set)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
+    for number, coordinates in enumerate(jar_set.choices):
+        staged = scratch / f"choice-{number}"
+        code, output = _run_ivy(jar_set, coordinates, scratch, staged)
+        present = {jar.name for jar in staged.glob("*.jar")} if staged.is_dir() else set()
+        if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
+            return staged
+        missing = _missing(coordinates, output)
+        later = jar_set.choices[number + 1 :]
+        if not any(_replaces(choice, coordinates, missing) for choice in later):
+            break
+    raise StreamAppError(
+        f"cannot resolve {', '.join(str(coordinate) for coordinate in missing)}",
+        where="Apache Ivy said:\n    " + "\n    ".join(_tail(output)),
+        fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
+        "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
+        f"{', '.join(coordinate.jar_name for coordinate in coordinates)}"
+        f"{' and what they need' if any(c.transitive for c in coordinates) else ''}) into {target}",
+    )
+
+
+def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]:
+    """The modules that Ivy could not find; all of them when it does not say."""
+    named = [
+        coordinate
+        for coordinate in coordinates
+        if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
+        in output
+    ]
+    return named or list(coordinates)
+
+
+def _replaces(
+    choice: Sequence[Coordinate], tried: Sequence[Coordinate], missing: Sequence[Coordinate]
+) -> bool:
+    """Whether a choice has another revision of all that is missing."""
+    changed = set(tried) - set(choice)
+    return bool(changed) and set(missing) <= changed
+
+
+def _run_ivy(
+    jar_set: JarSet, coordinates: Sequence[Coordinate], scratch: Path, staged: Path
+) -> tuple[int, str]:
+    given = os.environ.get("STREAM_APP_IVY_SETTINGS")
+    settings = Path(given) if given else scratch / "ivysettings.xml"
+    if not given:
+        settings.write_text(_IVY_SETTINGS, encoding="utf-8")
+    elif not settings.is_file():
+        raise UsageError(
+            f"there is no Ivy settings file {given!r}", fix="mend or unset STREAM_APP_IVY_SETTINGS"
+        )
+    module = scratch / "ivy.xml"
+    module.write_text(_ivy_module(jar_set, coordinates), encoding="utf-8")
+    command: list[str | Path] = [find_java(), *_proxy_flags(), f"-Duser.home={scratch}"]
+    command += [f"-Divy.default.ivy.user.dir={scratch}", "-jar", _ivy_jar()]
+    command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
+    command += ["-confs", "default", "-retrieve"]
+    command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=RESOLVE_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
+    return done.returncode, done.stdout
+
+
+# `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
+_IVY_SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+
+
+def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
+    dependencies = "\n".join(
+        f"    <dependency org={quoteattr(coordinate.organisation)} "
+        f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
+        + (
+            'conf="default->runtime,master"/>'
+            if coordinate.transitive
+            else 'conf="default->master" transitive="false"/>'
+        )
+        for coordinate in coordinates
+    )
+    exclusions = "\n".join(
+        f"    <exclude org={quoteattr(organisation)} module={quoteattr(module)}/>"
+        for organisation, module in jar_set.excluded
+    )
+    return (
+        '<ivy-module version="2.0">\n'
+        f'  <info organisation="stream_app" module={quoteattr(jar_set.name)}/>\n'
+        '  <configurations><conf name="default"/></configurations>\n'
+        f"  <dependencies>\n{dependencies}\n{exclusions}\n  </dependencies>\n"
+        "</ivy-module>\n"
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    folders = spec.submodule_search_locations if spec else None
+    jars = [jar for folder in folders or () for jar in Path(folder).glob("jars/ivy-*.jar")]
+    if not jars:
+        raise StreamAppError(
+            "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
+            fix="install pyspark in this environment (./run.sh setup)",
+        )
+    return jars[0]
+
+
+def _proxy_flags() -> list[str]:
+    """Java does not read the environment's proxies."""
+    flags = []
+    for scheme in ("http", "https"):
+        name = f"{scheme}_proxy"
+        url = urlsplit(os.environ.get(name) or os.environ.get(name.upper()) or "")
+        if url.hostname:
+            flags += [f"-D{scheme}.proxyHost={url.hostname}"]
+            flags += [f"-D{scheme}.proxyPort={url.port or (443 if scheme == 'https' else 80)}"]
+    return flags
+
+
+def _tail(output: str, *, lines_max: int = 15) -> list[str]:
+    """The last lines of Ivy's output that say something."""
+    said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
+    return [line for line in said if "USE VERBOSE OR DEBUG" not in line][-lines_max:]
+
+
+def installed_spark_version() -> str:
+    """The version of the PySpark of this environment.
+
+    Raises:
+        StreamAppError: there is none.
+    """
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        raise StreamAppError("pyspark is not installed", fix="run ./run.sh setup") from None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the jars of the named sets, one a line."""
+    known = ("spark-kafka", "kafka-broker", "paimon")
+    if not arguments or not set(arguments) <= set(known):
+        print(f"usage: python -m stream_app.app.jars {{{'|'.join(known)}}} …", file=sys.stderr)
+        return 2
+    try:
+        for name in arguments:
+            jars = {
+                "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
+                "kafka-broker": broker_jars,
+                "paimon": paimon_jars,
+            }[name]()
+            print("\n".join(map(str, jars)))
+    except StreamAppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
