@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# stream_app: CDC from Kafka into Apache Paimon tables, compacted while it is written.
+# Needs Python 3.11 or newer and Java 17 or newer; fetches all the rest by itself, once.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=${STREAM_APP_VENV:-$here/.venv}
+
+help() {
+  sed -n '2,3s/^# //p' "$here/run.sh"
+  printf '\nusage: ./run.sh VERB [ARGUMENTS]     (./run.sh VERB --help tells more)\n\n'
+  sed -nE 's/^  ([a-z]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
+    while IFS=$'\t' read -r verb meaning; do printf '  %-10s %s\n' "$verb" "$meaning"; done
+}
+
+stop() { printf 'run.sh: %s\n' "$@" >&2; exit 1; }
+
+# The first Python that is new enough and can make a virtual environment.
+find_python() {
+  local candidate broken=
+  for candidate in ${PYTHON:+"$PYTHON"} python3.13 python3.12 python3.11 python3; do
+    # Version managers leave shims that exist and fail, so each is run rather than looked up.
+    "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+    if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then echo "$candidate"; return; fi
+    broken=$candidate
+  done
+  [ -z "$broken" ] || stop "$broken cannot make virtual environments (no ensurepip)." \
+    "Debian, Ubuntu: apt-get install python3-venv"
+  stop 'no Python 3.11 or newer (python3.13, python3.12, python3.11, python3, or $PYTHON).' \
+    'Debian, Ubuntu: apt-get install python3 python3-venv    macOS: brew install python@3.12'
+}
+
+find_java() {
+  local said
+  said=$("$1" -version 2>&1) || stop "no Java 17 or newer: '$1' does not run (\$JAVA_HOME, or java in the path)." \
+    'Debian, Ubuntu: apt-get install openjdk-17-jdk-headless    macOS: brew install openjdk@17'
+  [[ $said =~ version\ \"([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 17 ] ||
+    stop "Java 17 or newer is needed; '$1' is: ${said%%$'\n'*}" \
+      'Debian, Ubuntu: apt-get install openjdk-17-jdk-headless    macOS: brew install openjdk@17, and set JAVA_HOME'
+}
+
+# Makes the virtual environment anew only when what it is made from has changed.
+prepare() {
+  local java=java stamp python
+  local locks=("$here/conf/requirements.lock")
+  [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")
+  [ -n "${JAVA_HOME:-}" ] && java=$JAVA_HOME/bin/java
+  stamp="$here $(command -v "$java" || true) $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
+  if [ "$(cat "$venv/stamp-$1" 2>/dev/null)" != "$stamp" ]; then
+    find_java "$java"
+    if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      python=$(find_python)
+      echo "run.sh: making $venv with $("$python" --version)" >&2
+      "$python" -m venv --clear "$venv"
+    fi
+    echo 'run.sh: installing the pinned packages (about a minute when nothing is cached)' >&2
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "${locks[@]/#/-r}" >&2
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e "$here" >&2
+    echo "$stamp" > "$venv/stamp-$1"
+  fi
+  # Spark starts its workers, and spark-submit its helpers, with the python3 of the path otherwise.
+  export PATH="$venv/bin:$PATH" PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
+  # The pinned Spark, whatever else is installed; its own scripts do not find it in a path with spaces.
+  SPARK_HOME=$(echo "$venv"/lib/python3.*/site-packages/pyspark)
+  export SPARK_HOME
+  # A driver binds the host name's address, which laptops and containers often cannot reach.
+  export SPARK_LOCAL_IP=${SPARK_LOCAL_IP:-127.0.0.1}
+}
+
+check() {
+  python -m ruff check . && python -m ruff format --check . && python -m mypy && lint-imports
+}
+
+app() { prepare run; exec python -P -m stream_app "$@"; }
+
+verb=${1:-help}
+case $verb in
+  help) help ;; # this text
+  setup) prepare run; prepare dev; python -P -m stream_app.app.jars spark-kafka kafka-broker > /dev/null ;; # fetch everything now: packages and jars
+  demo) app "$@" ;;      # a broker, a shop's changes, the job, a crash, the proof: two minutes
+  ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
+  read) app "$@" ;;      # print a table's rows: read TABLE
+  changelog) app "$@" ;; # print a table's changes: changelog TABLE
+  inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|manifests|options]
+  broker) shift; prepare run; exec python -P -m stream_app.app.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
+  check) prepare dev; cd "$here"; check ;; # lint, format, types, import contracts
+  test) # check, then all tests; or the tests of one folder: test [unit|datadriven|interop|integration|…]
+    shift; prepare dev; cd "$here"
+    [ $# -gt 0 ] || { check; exec python -m pytest; }
+    [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
+    exec python -m pytest "tests/$1" "${@:2}" ;;
+  bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
+  -h | --help) help ;;
+  *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;
+esac
