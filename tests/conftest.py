@@ -1,0 +1,42 @@
+"""What every test may ask for. Helpers with content live in tests/support."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.paimon_java import PaimonJava
+from tests.support.pypaimon_reader import PyPaimonReader
+
+SEED_VARIABLE = "STREAM_APP_TEST_SEED"
+SEED = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SEED] = int(os.environ.get(SEED_VARIABLE) or int.from_bytes(os.urandom(4), "big"))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.stash[SEED]} (again with {SEED_VARIABLE}={config.stash[SEED]})"
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """A new one each session, printed in the header."""
+    return pytestconfig.stash[SEED]
+
+
+@pytest.fixture(scope="session")
+def paimon_java() -> Iterator[PaimonJava]:
+    """Paimon's own library in one JVM for the session."""
+    with PaimonJava() as judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[PyPaimonReader]:
+    """PyPaimon in its own virtual environment."""
+    with PyPaimonReader() as judge:
+        yield judge

@@ -1,0 +1,325 @@
+"""Paimon's own Java library as a judge of tables: one JVM for the whole test session.
+
+The library runs in paimon_java/PaimonServer.java, compiled once into .jars/paimon-java. A table is
+named by its path …/<database>.db/<table>; "<table>$files" and the like are system tables.
+Rows are dicts in the form of normal_rows.py, in and out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.support.line_server import LineServer
+from tests.support.normal_rows import (
+    Row,
+    decode_json_column,
+    json_value,
+    normal_rows,
+    normal_value,
+    sorted_rows,
+    untag,
+)
+
+__all__ = [
+    "Changelog", "PaimonError", "PaimonJava", "Plan", "ReadResult",
+    "normal_rows", "normal_value", "sorted_rows", "table_location",
+]  # fmt: skip
+
+REPO = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).with_name("paimon_java")
+CLASSES = REPO / ".jars" / "paimon-java"
+# What paimon-bundle leaves out, from PySpark's own jars.
+SPARK_JARS = ("hadoop-client-api-*", "hadoop-client-runtime-*", "slf4j-api-*", "snappy-java-*")
+JVM_OPTIONS = (
+    "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+    "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8",
+)  # fmt: skip
+
+RowOfKind = tuple[str, Mapping[str, Any]]  # ("+I", {"k": 1})
+
+
+class PaimonError(Exception):
+    """What Paimon threw: its class and message, and those of the root cause."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        self.class_name: str = error["class"]
+        self.root_class: str = error["root_class"]
+        self.root_message: str = error["root_message"] or ""
+        where = "\n    at ".join(error["trace"])
+        super().__init__(
+            f"{self.class_name}: {error['message']}\n"
+            f"  root cause: {self.root_class}: {self.root_message}\n    at {where}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadResult:
+    """A batch read: rows, and the planned splits (bucket, file_count, raw_convertible, …)."""
+
+    rows: list[Row]
+    splits: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What one plan of a streaming read gave: changes as (kind, row), in reading order."""
+
+    snapshot: int
+    changes: list[tuple[str, Row]] = field(default_factory=list)
+
+
+Changelog = list[Plan]
+
+
+def table_location(path: Path | str) -> dict[str, str]:
+    """Warehouse, database and table of …/<database>.db/<table>."""
+    path = Path(path).resolve()
+    database = path.parent
+    if database.suffix != ".db":
+        raise ValueError(f"{path} is not a table path: expected …/<database>.db/<table>")
+    return {"warehouse": str(database.parent), "database": database.stem, "table": path.name}
+
+
+class PaimonJava:
+    """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
+        class_path = _class_path()
+        classes = _compiled(class_path)
+        options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
+        self._server = LineServer(
+            [java_tool("java"), *options, "-cp", f"{classes}:{class_path}", "PaimonServer"]
+        )
+
+    def __enter__(self) -> PaimonJava:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._server.close()
+        self._directory.cleanup()
+
+    def create(
+        self, path: Path | str, columns: Sequence[tuple[str, Any]], *,
+        primary_keys: Sequence[str] = (), partition_keys: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """A new table; a column is (name, "BIGINT NOT NULL") or, nested, the type's JSON form."""
+        self._call(
+            "create", path, columns=list(columns), primary_keys=list(primary_keys),
+            partition_keys=list(partition_keys), options=_texts(options),
+        )  # fmt: skip
+
+    def read(
+        self, path: Path | str, *, columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None, snapshot: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """The rows of a batch read. `where` maps a column to a value (=), None, a list (IN), or
+        {"op": "<", "value": v}; it prunes partitions, buckets and files by their statistics."""
+        return self.read_splits(
+            path, columns=columns, where=where, snapshot=snapshot, options=options
+        ).rows
+
+    def read_splits(
+        self, path: Path | str, *, columns: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None, snapshot: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> ReadResult:  # fmt: skip
+        """As read, with the splits."""
+        with self._file("rows") as out:
+            answer = self._call(
+                "read", path, out=out, snapshot=snapshot, options=_texts(options),
+                columns=None if columns is None else list(columns),
+                filter=None if where is None else json_value(dict(where)),
+            )  # fmt: skip
+            rows = [row for _, row in _rows(out, answer["columns"], head=0)]
+        return ReadResult(rows=rows, splits=untag(answer["splits"]))
+
+    def changelog(
+        self, path: Path | str, *, from_snapshot: int = 1,
+        options: Mapping[str, Any] | None = None,
+    ) -> Changelog:  # fmt: skip
+        """A streaming read from a snapshot until nothing more comes. Other starts by options, as
+        {"scan.mode": "latest-full"}: then from_snapshot is not used."""
+        scan = {"scan.mode": "from-snapshot", "scan.snapshot-id": from_snapshot}
+        options = dict(options or {})
+        if "scan.mode" not in options:
+            options |= scan
+        with self._file("rows") as out:
+            answer = self._call("changelog", path, out=out, options=_texts(options))
+            plans = {snapshot: Plan(snapshot=snapshot) for snapshot in answer["plans"]}
+            for (snapshot, kind), row in _rows(out, answer["columns"], head=2):
+                plans[snapshot].changes.append((kind, row))
+        return list(plans.values())
+
+    def write(
+        self, path: Path | str, rows: Iterable[RowOfKind], *, identifier: int,
+        commit_user: str = "paimon-java", wait_compaction: bool = True, recover: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> int | None:  # fmt: skip
+        """One streaming commit by a new writer; returns the latest snapshot. It compacts as the
+        table's options say, {"write-only": True} stops that. `recover` commits by
+        filterAndCommit: an identifier that is committed already is left out."""
+        with self._file("input") as lines:
+            _write_rows(lines, rows)
+            answer = self._call(
+                "write", path, rows=lines, identifier=identifier, commit_user=commit_user,
+                wait_compaction=wait_compaction, recover=recover, options=_texts(options),
+            )  # fmt: skip
+        return answer["snapshot"]
+
+    def batch_write(
+        self, path: Path | str, rows: Iterable[RowOfKind], *, overwrite: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> int | None:  # fmt: skip
+        """One batch commit (random user, largest identifier); overwrite replaces all rows."""
+        with self._file("input") as lines:
+            _write_rows(lines, rows)
+            answer = self._call(
+                "batch_write", path, rows=lines, overwrite=overwrite, options=_texts(options)
+            )
+        return answer["snapshot"]
+
+    def compact(
+        self, path: Path | str, *, full: bool = True, options: Mapping[str, Any] | None = None
+    ) -> int | None:
+        """Paimon compacts every bucket and commits; returns the latest snapshot."""
+        return self._call("compact", path, full=full, options=_texts(options))["snapshot"]
+
+    def expire(
+        self,
+        path: Path | str,
+        *,
+        retain_max: int = 1,
+        retain_min: int = 1,
+        time_retained_ms: int = 0,
+    ) -> int:
+        """Paimon expires snapshots; returns how many."""
+        return self._call(
+            "expire", path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
+        )["expired"]
+
+    def snapshots(self, path: Path | str) -> list[dict[str, Any]]:
+        """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""
+        snapshots = self._call("snapshots", path)["snapshots"]
+        return sorted(snapshots, key=lambda snapshot: snapshot["id"])
+
+    def files(
+        self, path: Path | str, *, snapshot: int | None = None, kind: str = "all"
+    ) -> list[dict[str, Any]]:
+        """The files of a snapshot (kind "all": live ones; "delta": its changes; "changelog"):
+        file_name, level, row_count, delete_row_count, min/max_sequence_number, min/max_key,
+        partition, bucket, total_buckets, kind (ADD, DELETE), file_source, schema_id, file_size."""
+        return untag(self._call("files", path, snapshot=snapshot, kind=kind)["files"])
+
+    def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
+        answer = self._server.call({"command": command, **table_location(path), **arguments})
+        if "error" in answer:
+            raise PaimonError(answer["error"])
+        return answer
+
+    @contextlib.contextmanager
+    def _file(self, name: str) -> Iterator[str]:
+        descriptor, path = tempfile.mkstemp(prefix=name, dir=self._directory.name)
+        os.close(descriptor)
+        try:
+            yield path
+        finally:
+            Path(path).unlink()
+
+
+def _texts(options: Mapping[str, Any] | None) -> dict[str, str]:
+    """Options as Paimon's texts: true for True."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in (options or {}).items()
+    }
+
+
+def _write_rows(path: str, rows: Iterable[RowOfKind]) -> None:
+    with Path(path).open("w", encoding="utf-8") as lines:
+        for kind, row in rows:
+            lines.write(json.dumps([kind, json_value(dict(row))]) + "\n")
+
+
+def _rows(path: str, columns: Sequence[Sequence[str]], *, head: int) -> Iterator[tuple[list, Row]]:
+    """Each line: `head` leading values as they are, then the columns."""
+    names = [name for name, _ in columns]
+    converters = [(i, decode_json_column(form)) for i, (_, form) in enumerate(columns)]
+    converters = [(i, convert) for i, convert in converters if convert is not None]
+    with Path(path).open("rb") as lines:
+        for line in lines:
+            values = orjson.loads(line)
+            leading, values = values[:head], values[head:]
+            for i, convert in converters:
+                if values[i] is not None:
+                    values[i] = convert(values[i])
+            yield leading, dict(zip(names, values, strict=True))
+
+
+def java_tool(name: str) -> str:
+    """java or javac: from JAVA_HOME, else from PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=f"{home}/bin") if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise RuntimeError(
+            f"the tests with Paimon's Java reader need a JDK 17 or later: no '{name}' found\n"
+            "  to fix: install one (Debian: apt-get install openjdk-17-jdk-headless; a JRE lacks\n"
+            "          javac), or set JAVA_HOME to it"
+        )
+    return found
+
+
+def _class_path() -> str:
+    from stream_app.app.jars import paimon_jars
+
+    pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while
+    spark = Path(pyspark.origin).parent / "jars"
+    jars = [jar for name in SPARK_JARS for jar in sorted(spark.glob(f"{name}.jar"))]
+    return ":".join(str(jar) for jar in [*paimon_jars(), *jars])
+
+
+def _compiled(class_path: str) -> Path:
+    """The directory of the compiled sources; its name is the hash of what it was made from."""
+    sources = sorted(SOURCES.glob("*.java"))
+    digest = hashlib.sha256(class_path.encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    classes = CLASSES / digest.hexdigest()[:16]
+    CLASSES.mkdir(parents=True, exist_ok=True)
+    with (CLASSES / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may start at once
+        if not classes.exists():
+            _compile(sources, class_path, classes)
+    return classes
+
+
+def _compile(sources: Sequence[Path], class_path: str, classes: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=CLASSES) as directory:
+        fresh = Path(directory) / "classes"
+        command = [java_tool("javac"), "-nowarn", "-d", str(fresh), "-cp", class_path]
+        compiler = subprocess.run(
+            [*command, *map(str, sources)], capture_output=True, text=True, check=False
+        )
+        if compiler.returncode != 0:
+            raise RuntimeError(f"javac refused {SOURCES}:\n{compiler.stderr}")
+        fresh.rename(classes)
