@@ -220,7 +220,7 @@ def test_a_child_that_dies_says_its_last_words() -> None:
     child = LineServer(
         [sys.executable, "-c", "import sys; print('{}', flush=True); input(); sys.exit('no more')"]
     )
-    with pytest.raises(LineServerError, match="code 1(?s:.*)no more"):
+    with pytest.raises(LineServerError, match=r"code 1(?s:.*)no more"):
         child.call({})
     child.close()
 
