@@ -1,0 +1,107 @@
+"""What a column's type is in Arrow, and which columns a key-value data file has.
+
+The units matter: Paimon's Java readers read a timestamp column by the unit that its declared
+precision implies and do not look at the file, so a wrong unit gives wrong instants, not an error.
+
+Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
+`table/SpecialFields.java`.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import pyarrow as pa
+
+from stream_app.model.data_type import DataType, RowType, TypeRoot
+from stream_app.model.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, TableSchema
+
+FIELD_ID = b"PARQUET:field_id"
+"""Metadata key of an Arrow field from which Parquet takes the field's id."""
+
+_KEY_FIELD_ID_START = 1_073_741_823
+_SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
+_VALUE_KIND_FIELD_ID = 2_147_483_645
+
+
+def arrow_type(data_type: DataType) -> pa.DataType:  # noqa: PLR0911, C901, PLR0912 - a table
+    """The Arrow type that holds a column of this type, in memory and in Parquet."""
+    match data_type.root:
+        case TypeRoot.BOOLEAN:
+            return pa.bool_()
+        case TypeRoot.TINYINT:
+            return pa.int8()
+        case TypeRoot.SMALLINT:
+            return pa.int16()
+        case TypeRoot.INT:
+            return pa.int32()
+        case TypeRoot.BIGINT:
+            return pa.int64()
+        case TypeRoot.FLOAT:
+            return pa.float32()
+        case TypeRoot.DOUBLE:
+            return pa.float64()
+        case TypeRoot.DECIMAL:
+            return pa.decimal128(data_type.precision, data_type.scale)
+        case TypeRoot.CHAR | TypeRoot.VARCHAR:
+            return pa.string()
+        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+            return pa.binary()
+        case TypeRoot.DATE:
+            return pa.date32()
+        case TypeRoot.TIME:
+            return pa.time32("ms")  # whatever the precision: Paimon keeps milliseconds only
+        case TypeRoot.TIMESTAMP:
+            return pa.timestamp(timestamp_unit(data_type.precision))
+        case TypeRoot.TIMESTAMP_LTZ:
+            return pa.timestamp(timestamp_unit(data_type.precision), "UTC")
+        case _:
+            assert_never(data_type.root)
+
+
+def timestamp_unit(precision: int) -> str:
+    """``ms``, ``us`` or ``ns``: the unit in which timestamps of this precision are stored."""
+    if precision <= 3:
+        return "ms"
+    return "us" if precision <= 6 else "ns"
+
+
+def arrow_schema(row_type: RowType) -> pa.Schema:
+    """The columns in Arrow, with nullability and Parquet field ids."""
+    return pa.schema([_field(field.name, field.data_type, field.field_id) for field in row_type])
+
+
+def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
+    """The columns of a primary-key data or changelog file.
+
+    Args:
+        thin: leave the ``_KEY_`` columns out (``data-file.thin-mode``).
+    """
+    keys = () if thin else schema.key_type.fields
+    return pa.schema(
+        [
+            *(
+                _field(
+                    KEY_PREFIX + key.name,
+                    key.data_type.not_null(),
+                    _KEY_FIELD_ID_START + key.field_id,
+                )
+                for key in keys
+            ),
+            _system_field(SEQUENCE_NUMBER, pa.int64(), _SEQUENCE_NUMBER_FIELD_ID),
+            _system_field(VALUE_KIND, pa.int8(), _VALUE_KIND_FIELD_ID),
+            *arrow_schema(schema.fields),
+        ]
+    )
+
+
+def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
+    return _with_id(pa.field(name, arrow_type(data_type), nullable=data_type.nullable), field_id)
+
+
+def _system_field(name: str, stored_as: pa.DataType, field_id: int) -> pa.Field:
+    return _with_id(pa.field(name, stored_as, nullable=False), field_id)
+
+
+def _with_id(field: pa.Field, field_id: int) -> pa.Field:
+    return field.with_metadata({FIELD_ID: str(field_id).encode()})

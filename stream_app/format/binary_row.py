@@ -1,0 +1,287 @@
+"""Paimon's BinaryRow, one row at a time: partitions, least and largest keys, statistics.
+
+Python values of a row, by type of column:
+
+==================  ==========================================================================
+BOOLEAN             bool
+TINYINT … BIGINT    int
+FLOAT, DOUBLE       float
+DECIMAL             decimal.Decimal
+CHAR, VARCHAR       str
+BINARY, VARBINARY   bytes
+DATE                int, days since 1970-01-01
+TIME                int, milliseconds of the day
+TIMESTAMP, _LTZ     int, nanoseconds since 1970-01-01 00:00 (of any size; a datetime is too coarse)
+null                None
+==================  ==========================================================================
+
+A row is a header with a bit for each null, a slot of eight bytes for each column, and behind them
+what does not fit into its slot, padded to eight bytes. Everything is little-endian but the arity
+in front of the serialized form and the digits of long decimals.
+
+Whole Arrow columns at once are the business of `binary_row_columns`.
+
+Source: Paimon `data/BinaryRow.java`, `data/AbstractBinaryWriter.java`,
+`utils/SerializationUtils.java`.
+"""
+
+from __future__ import annotations
+
+import decimal
+import struct
+from collections.abc import Sequence
+from functools import total_ordering
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+WORD = 8
+INLINE_BYTES_MAX = 7
+"""Strings and binaries up to this length live in their slot."""
+COMPACT_DECIMAL_PRECISION_MAX = 18
+COMPACT_TIMESTAMP_PRECISION_MAX = 3
+LONG_DECIMAL_BYTES = 16
+NANOS_OF_MILLI = 1_000_000
+
+_HEADER_BITS = 8
+_INLINE_MARK = 0x80
+_EXACT = decimal.Context(prec=120, traps=[decimal.Inexact, decimal.InvalidOperation])
+_SLOT_FORMATS = {
+    TypeRoot.BOOLEAN: "<?7x",
+    TypeRoot.TINYINT: "<b7x",
+    TypeRoot.SMALLINT: "<h6x",
+    TypeRoot.INT: "<i4x",
+    TypeRoot.DATE: "<i4x",
+    TypeRoot.TIME: "<i4x",
+    TypeRoot.BIGINT: "<q",
+    TypeRoot.FLOAT: "<f4x",
+    TypeRoot.DOUBLE: "<d",
+}
+_NANOS_OF_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def header_bytes(arity: int) -> int:
+    """Bytes before the first slot: eight bits for the row kind, then a null bit per column."""
+    return (arity + 63 + _HEADER_BITS) // 64 * 8
+
+
+def has_long_form(data_type: DataType) -> bool:
+    """DECIMAL(p > 18) and TIMESTAMP(p > 3), which take room behind the slots even when null."""
+    if data_type.root is TypeRoot.DECIMAL:
+        return data_type.precision > COMPACT_DECIMAL_PRECISION_MAX
+    return (
+        data_type.root in TIMESTAMP_ROOTS and data_type.precision > COMPACT_TIMESTAMP_PRECISION_MAX
+    )
+
+
+def unscaled_decimal(value: decimal.Decimal, scale: int) -> int:
+    """``1.50`` with scale 2 → 150.
+
+    Raises:
+        decimal.Inexact: the value has more fractional digits than `scale`.
+    """
+    return int(value.scaleb(scale, _EXACT).to_integral_exact(context=_EXACT))
+
+
+def scaled_decimal(unscaled: int, scale: int) -> decimal.Decimal:
+    """150 with scale 2 → ``1.50``; exact for every precision."""
+    return decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
+    """A row without its arity: what buckets are hashed from.
+
+    Raises:
+        ValueError, struct.error, decimal.Inexact: a value is not of its column's type.
+    """
+    header = bytearray(header_bytes(len(types)))
+    slots = bytearray()
+    tail = bytearray()
+    tail_start = len(header) + WORD * len(types)
+    for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
+        if value is None:
+            bit = index + _HEADER_BITS
+            header[bit // 8] |= 1 << bit % 8
+        slot, behind = _encode(value, data_type, tail_start + len(tail))
+        slots += slot
+        tail += behind
+    return bytes(header + slots + tail)
+
+
+def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
+    """The slot and what stands behind the slots, at `offset`."""
+    if has_long_form(data_type):
+        return _encode_long_form(value, data_type, offset)
+    if value is None:
+        return bytes(WORD), b""
+    if data_type.root is TypeRoot.DECIMAL:
+        assert isinstance(value, decimal.Decimal), value
+        return struct.pack("<q", unscaled_decimal(value, data_type.scale)), b""
+    if data_type.root in TIMESTAMP_ROOTS:
+        assert isinstance(value, int), value
+        return struct.pack("<q", value // NANOS_OF_MILLI), b""
+    if data_type.root in _SLOT_FORMATS:
+        return struct.pack(_SLOT_FORMATS[data_type.root], value), b""
+    data = value.encode() if isinstance(value, str) else value
+    assert isinstance(data, bytes), value
+    if len(data) <= INLINE_BYTES_MAX:
+        return data.ljust(INLINE_BYTES_MAX, b"\0") + bytes([_INLINE_MARK | len(data)]), b""
+    return struct.pack("<II", len(data), offset), data + bytes(-len(data) % WORD)
+
+
+def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
+    # Java reserves the room of a null too and leaves its offset in the slot; the bytes are hashed
+    # and compared as they are, so a tidier null would be another partition or bucket.
+    if data_type.root is TypeRoot.DECIMAL:
+        digits = b""
+        if value is not None:
+            assert isinstance(value, decimal.Decimal), value
+            unscaled = unscaled_decimal(value, data_type.scale)
+            magnitude = unscaled if unscaled >= 0 else -unscaled - 1
+            digits = unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+        return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_BYTES, b"\0")
+    assert value is None or isinstance(value, int), value
+    millis, nanos = divmod(value or 0, NANOS_OF_MILLI)
+    return struct.pack("<II", nanos, offset), struct.pack("<q", millis)
+
+
+def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+    """The values of a row that has no arity in front.
+
+    Raises:
+        CorruptFileError: the bytes are too short, or point outside of themselves.
+    """
+    start = header_bytes(len(types))
+    if len(data) < start + WORD * len(types):
+        raise _corrupt(f"a row of {len(types)} columns cannot have {len(data)} bytes")
+    try:
+        return tuple(
+            None
+            if data[(index + _HEADER_BITS) // 8] >> (index + _HEADER_BITS) % 8 & 1
+            else _decode(data, start + WORD * index, data_type)
+            for index, data_type in enumerate(types)
+        )
+    except (struct.error, UnicodeDecodeError) as error:
+        raise _corrupt(f"a row of {len(types)} columns cannot be decoded: {error}") from error
+
+
+def _decode(data: bytes, position: int, data_type: DataType) -> object:
+    root = data_type.root
+    if root in _SLOT_FORMATS:
+        return struct.unpack_from(_SLOT_FORMATS[root], data, position)[0]
+    if root in STRING_ROOTS:
+        return _decode_bytes(data, position).decode()
+    if root in BINARY_ROOTS:
+        return _decode_bytes(data, position)
+    low, offset = struct.unpack_from("<II", data, position)
+    if root is TypeRoot.DECIMAL:
+        if has_long_form(data_type):
+            unscaled = int.from_bytes(_slice(data, offset, low), "big", signed=True)
+        else:
+            unscaled = struct.unpack_from("<q", data, position)[0]
+        return scaled_decimal(unscaled, data_type.scale)
+    if has_long_form(data_type):
+        millis = struct.unpack_from("<q", data, offset)[0]
+        return int(millis * NANOS_OF_MILLI + low)
+    return int(struct.unpack_from("<q", data, position)[0] * NANOS_OF_MILLI)
+
+
+def _decode_bytes(data: bytes, position: int) -> bytes:
+    mark = data[position + INLINE_BYTES_MAX]
+    if mark & _INLINE_MARK:
+        length = mark & ~_INLINE_MARK
+        if length > INLINE_BYTES_MAX:
+            raise _corrupt(f"a slot claims to hold {length} bytes")
+        return data[position : position + length]
+    length, offset = struct.unpack_from("<II", data, position)
+    return _slice(data, offset, length)
+
+
+def _slice(data: bytes, offset: int, length: int) -> bytes:
+    if offset + length > len(data):
+        raise _corrupt(f"a value at {offset} with {length} bytes lies outside of {len(data)} bytes")
+    return data[offset : offset + length]
+
+
+def serialize_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
+    """A row as manifests store it: the arity in four big-endian bytes, then `encode_row`."""
+    return struct.pack(">I", len(types)) + encode_row(values, types)
+
+
+def deserialize_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+    """The values of a row as manifests store it.
+
+    Raises:
+        CorruptFileError: another number of columns than `types`, or broken bytes.
+    """
+    if len(data) < 4:
+        raise _corrupt(f"a serialized row cannot have {len(data)} bytes")
+    arity = struct.unpack_from(">I", data)[0]
+    if arity != len(types):
+        raise _corrupt(f"a serialized row has {arity} columns instead of {len(types)}")
+    return decode_row(data[4:], types)
+
+
+def _corrupt(what: str) -> CorruptFileError:
+    return CorruptFileError(
+        what, fix="the manifest is damaged: restore the table from a backup or roll back to a tag"
+    )
+
+
+@total_ordering
+class _Null:
+    """Sorts before every value and equals itself only."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __repr__(self) -> str:
+        return "null"
+
+
+_NULL = _Null()
+
+
+def comparable_key(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+    """A serialized key as a tuple which Python's ``<`` orders as Paimon orders keys.
+
+    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first.
+    """
+    return tuple(
+        value.encode() if isinstance(value, str) else _NULL if value is None else value
+        for value in deserialize_row(data, types)
+    )
+
+
+def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
+    """An Arrow value as the Python value of this module; timestamps without rounding."""
+    if not scalar.is_valid:
+        return None
+    if data_type.root in TIMESTAMP_ROOTS:
+        return int(scalar.value) * _NANOS_OF_UNIT[scalar.type.unit]
+    if data_type.root is TypeRoot.TIME:
+        return int(scalar.value) * _NANOS_OF_UNIT[scalar.type.unit] // NANOS_OF_MILLI
+    if data_type.root is TypeRoot.DATE:
+        return int(scalar.value)
+    return scalar.as_py()
+
+
+def serialize_arrow_row(
+    columns: Sequence[pa.Array], types: Sequence[DataType], index: int
+) -> bytes:
+    """Row `index` of Arrow columns as manifests store it, e.g. the least key of a sorted batch."""
+    values = [
+        python_value(column[index], data_type)
+        for column, data_type in zip(columns, types, strict=True)
+    ]
+    return serialize_row(values, types)

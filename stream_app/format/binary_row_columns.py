@@ -1,0 +1,255 @@
+"""Paimon's BinaryRow for whole Arrow columns: the input of the bucket hash.
+
+The bytes are those of `binary_row.encode_row`, made column by column. A row is a number of 64-bit
+words, so everything here is arrays of words; the only work by row is NumPy's.
+
+Source: Paimon `data/BinaryRow.java`, `data/AbstractBinaryWriter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.binary_row import (
+    INLINE_BYTES_MAX,
+    LONG_DECIMAL_BYTES,
+    NANOS_OF_MILLI,
+    WORD,
+    has_long_form,
+    header_bytes,
+)
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.int64]
+
+_OFFSET_SHIFT = np.uint64(32)
+_INLINE_MARK_SHIFT = np.uint64(56)
+_MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=np.uint64)
+"""Keeps the first 0 to 8 bytes of a word."""
+
+
+def encode_columns(
+    columns: Sequence[pa.Array], types: Sequence[DataType]
+) -> tuple[Bytes, Positions]:
+    """The BinaryRow bytes, without arity, of every row.
+
+    Returns:
+        All bytes one after another, and n + 1 offsets in bytes: row i is
+        ``flat[offsets[i]:offsets[i + 1]]``.
+
+    Raises:
+        pyarrow.ArrowInvalid: a column cannot become its type without loss.
+    """
+    assert columns, "a row without columns has no bytes to hash"
+    row_count = len(columns[0])
+    if fixed_width(types):
+        words = row_words(columns, types)
+        matrix = np.empty((row_count, len(words)), dtype=np.uint64)
+        for index, word in enumerate(words):
+            matrix[:, index] = word
+        offsets = np.arange(row_count + 1, dtype=np.int64) * (WORD * len(words))
+        return matrix.reshape(-1).view(np.uint8), offsets
+    return _encode_ragged(columns, types, row_count)
+
+
+def fixed_width(types: Sequence[DataType]) -> bool:
+    """Whether all rows of these columns have the same length, whatever they hold."""
+    return not any(data_type.root in STRING_ROOTS | BINARY_ROOTS for data_type in types)
+
+
+def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Words | np.uint64]:
+    """The words of rows of fixed width: each an array over the rows, or the same in all rows."""
+    parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
+    cursor = header_bytes(len(parts)) + WORD * len(parts)
+    slots: list[Words | np.uint64] = []
+    tail: list[Words | np.uint64] = []
+    for part in parts:
+        slots.append(part.slot | np.uint64(cursor << 32) if part.tail else part.slot)
+        tail += part.tail
+        cursor += WORD * len(part.tail)
+    return [*_header_words(parts), *slots, *tail]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Where the bytes of a string or binary column stand; nulls have length 0."""
+
+    words_at: Words
+    starts: Positions
+    lengths: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One column: slots without offsets, and what always or sometimes stands behind the slots."""
+
+    slot: Words
+    is_null: npt.NDArray[np.bool_] | None
+    tail: list[Words | np.uint64] = field(default_factory=list)
+    text: _Text | None = None
+
+
+def _part(column: pa.Array, data_type: DataType) -> _Part:
+    wanted = arrow_type(data_type)
+    if column.type != wanted:
+        column = column.cast(wanted)
+    is_null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    if data_type.root in STRING_ROOTS | BINARY_ROOTS:
+        return _text_part(column, is_null)
+    if data_type.root is TypeRoot.DECIMAL:
+        return _decimal_part(column, data_type, is_null)
+    if data_type.root is TypeRoot.BOOLEAN:
+        column = column.cast(pa.uint8())
+    width = column.type.bit_width
+    # The bit pattern as an unsigned number: slots are filled up with zeros, not with the sign.
+    bits = _numbers(column, pa.int64() if width == 64 else _UNSIGNED[width])
+    if has_long_form(data_type):
+        ticks_of_milli = 1_000 if column.type.unit == "us" else NANOS_OF_MILLI
+        millis = np.floor_divide(bits, ticks_of_milli)
+        nanos = (bits - millis * ticks_of_milli) * (NANOS_OF_MILLI // ticks_of_milli)
+        return _Part(nanos.view(np.uint64), is_null, [millis.view(np.uint64)])
+    return _Part(bits.view(np.uint64) if width == 64 else bits.astype(np.uint64), is_null)
+
+
+_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32()}
+
+
+def _numbers(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:
+    numbers = column.view(viewed_as)
+    if numbers.null_count:
+        numbers = numbers.fill_null(0)
+    array: npt.NDArray[np.int64] = numbers.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _decimal_part(
+    column: pa.Array, data_type: DataType, is_null: npt.NDArray[np.bool_] | None
+) -> _Part:
+    stored = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+    halves = stored[column.offset : column.offset + len(column)]
+    if is_null is not None:
+        halves = np.where(is_null[:, np.newaxis], np.uint64(0), halves)
+    if not has_long_form(data_type):
+        return _Part(np.ascontiguousarray(halves[:, 0]), is_null)
+    big_endian = np.ascontiguousarray(halves[:, ::-1]).byteswap().view(np.uint8).reshape(-1, 16)
+    lengths = _minimal_lengths(big_endian)
+    if is_null is not None:
+        lengths[is_null] = 0
+    digits = np.zeros_like(big_endian)
+    for length in np.unique(lengths):  # at most 17 of them
+        rows = lengths == length
+        digits[rows, :length] = big_endian[rows, LONG_DECIMAL_BYTES - length :]
+    pairs = digits.view(np.uint64)
+    tail: list[Words | np.uint64] = [pairs[:, 0], pairs[:, 1]]
+    return _Part(lengths.astype(np.uint64), is_null, tail)
+
+
+def _minimal_lengths(big_endian: Bytes) -> Positions:
+    """Bytes that Java's BigInteger needs for 16-byte numbers: leading sign bytes fall away."""
+    sign = np.where(big_endian[:, 0] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    differs = big_endian != sign[:, np.newaxis]
+    leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_BYTES)
+    first = big_endian[np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_BYTES - 1)]
+    needs_sign = (leading == LONG_DECIMAL_BYTES) | ((first ^ sign) >= 0x80)
+    lengths: Positions = LONG_DECIMAL_BYTES - leading + needs_sign
+    return lengths
+
+
+def _text_part(column: pa.Array, is_null: npt.NDArray[np.bool_] | None) -> _Part:
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    first = int(bounds[0]) if len(bounds) else 0
+    last = int(bounds[-1]) if len(bounds) else 0
+    # Eight zeros behind the text, so that a word may be read at every byte of it.
+    padded = np.zeros(last - first + WORD, dtype=np.uint8)
+    if last > first:
+        padded[: last - first] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    words_at: Words = np.ndarray((last - first + 1,), np.uint64, padded.data, strides=(1,))
+    starts = bounds[:-1].astype(np.int64) - first
+    lengths = np.diff(bounds).astype(np.int64)
+    if is_null is not None:
+        lengths[is_null] = 0
+    marks = np.uint64(0x80) | lengths.view(np.uint64)
+    inline = words_at[starts] & _MASKS[np.minimum(lengths, INLINE_BYTES_MAX)]
+    inline |= marks << _INLINE_MARK_SHIFT
+    slot: Words = np.where(lengths > INLINE_BYTES_MAX, lengths.view(np.uint64), inline)
+    if is_null is not None:
+        slot[is_null] = 0
+    return _Part(slot, is_null, text=_Text(words_at, starts, lengths))
+
+
+def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
+    """The row kind, always 0, and the null bits."""
+    header: list[Words | np.uint64] = [np.uint64(0)] * (header_bytes(len(parts)) // WORD)
+    for index, part in enumerate(parts):
+        if part.is_null is not None:
+            word, bit = divmod(index + 8, 64)
+            header[word] = header[word] | part.is_null.astype(np.uint64) << np.uint64(bit)
+    return header
+
+
+def _encode_ragged(
+    columns: Sequence[pa.Array], types: Sequence[DataType], row_count: int
+) -> tuple[Bytes, Positions]:
+    parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
+    header = _header_words(parts)
+    # Word positions inside each row where the column's tail begins; `cursor` ends as row length.
+    cursor = np.full(row_count, len(header) + len(parts), dtype=np.int64)
+    tail_positions: list[Positions] = []
+    for part in parts:
+        tail_positions.append(cursor)
+        cursor = cursor + (len(part.tail) if part.text is None else _text_words(part.text))
+    offsets = np.zeros(row_count + 1, dtype=np.int64)
+    np.cumsum(cursor, out=offsets[1:])
+    starts = offsets[:-1]
+    flat = np.zeros(int(offsets[-1]), dtype=np.uint64)
+    for index, word in enumerate(header):
+        flat[starts + index] = word
+    for index, (part, position) in enumerate(zip(parts, tail_positions, strict=True)):
+        flat[starts + len(header) + index] = _slot_with_offset(part, position)
+        for tail_index, word in enumerate(part.tail):
+            flat[starts + position + tail_index] = word
+        if part.text is not None:
+            _copy_text(part.text, flat, starts + position)
+    return flat.view(np.uint8), offsets * WORD
+
+
+def _text_words(text: _Text) -> Positions:
+    words: Positions = np.where(text.lengths > INLINE_BYTES_MAX, (text.lengths + 7) // WORD, 0)
+    return words
+
+
+def _slot_with_offset(part: _Part, position: Positions) -> Words:
+    if not part.tail and part.text is None:
+        return part.slot
+    offset = (position * WORD).view(np.uint64) << _OFFSET_SHIFT
+    if part.text is not None:
+        offset = np.where(part.text.lengths > INLINE_BYTES_MAX, offset, np.uint64(0))
+    slot: Words = part.slot | offset
+    return slot
+
+
+def _copy_text(text: _Text, flat: Words, targets: Positions) -> None:
+    """Copy the long texts to the word positions `targets`, the last word padded with zeros."""
+    rows = np.flatnonzero(text.lengths > INLINE_BYTES_MAX)
+    lengths = text.lengths[rows]
+    counts = (lengths + 7) // WORD
+    ends = np.cumsum(counts)
+    # One entry per word: `within` counts 0, 1, 2 … anew for each row.
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+    source = np.repeat(text.starts[rows], counts) + within * WORD
+    left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
+    flat[np.repeat(targets[rows], counts) + within] = text.words_at[source] & _MASKS[left]

@@ -1,0 +1,151 @@
+"""Which bucket a row belongs to: Murmur3 over the BinaryRow of the bucket key.
+
+Source: Paimon `bucket/DefaultBucketFunction.java`, `utils/MurmurHashUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.format.binary_row_columns import (
+    Bytes,
+    Positions,
+    encode_columns,
+    fixed_width,
+    row_words,
+)
+from stream_app.model.data_type import DataType
+
+Hashes = npt.NDArray[np.uint32]
+
+_SEED = 42
+_C1, _C2 = 0xCC9E2D51, 0x1B873593
+_MIX_ADD = 0xE6546B64
+_FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
+_MASK = 0xFFFFFFFF
+_BLOCK_ROWS = 16_384  # a block's arrays stay in the processor's cache
+
+
+def murmur_hash(data: bytes) -> int:
+    """The signed 32-bit hash of BinaryRow bytes (a multiple of four, without arity)."""
+    state = _SEED
+    for position in range(0, len(data), 4):
+        state = _mix_int(state, int.from_bytes(data[position : position + 4], "little"))
+    state ^= len(data)
+    state ^= state >> 16
+    state = state * _FINAL_1 & _MASK
+    state ^= state >> 13
+    state = state * _FINAL_2 & _MASK
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
+def _mix_int(state: int, word: int) -> int:
+    word = word * _C1 & _MASK
+    word = (word << 15 | word >> 17) & _MASK
+    state ^= word * _C2 & _MASK
+    state = (state << 13 | state >> 19) & _MASK
+    return (state * 5 + _MIX_ADD) & _MASK
+
+
+def _mix(state: Hashes, words: Hashes, scratch: Hashes) -> None:
+    """Mix one word of each row into `state`; `words` is used up."""
+    words *= np.uint32(_C1)
+    np.right_shift(words, np.uint32(17), out=scratch)
+    words <<= np.uint32(15)
+    words |= scratch
+    words *= np.uint32(_C2)
+    state ^= words
+    np.right_shift(state, np.uint32(19), out=scratch)
+    state <<= np.uint32(13)
+    state |= scratch
+    state *= np.uint32(5)
+    state += np.uint32(_MIX_ADD)
+
+
+def _finish(state: Hashes, scratch: Hashes, byte_lengths: np.uint32 | Hashes) -> None:
+    state ^= byte_lengths
+    for shift, factor in ((16, _FINAL_1), (13, _FINAL_2)):
+        np.right_shift(state, np.uint32(shift), out=scratch)
+        state ^= scratch
+        state *= np.uint32(factor)
+    np.right_shift(state, np.uint32(16), out=scratch)
+    state ^= scratch
+
+
+def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
+    """The hashes of many rows, as `encode_columns` lays them out."""
+    words = flat.view(np.uint32)
+    starts = offsets[:-1] // 4
+    counts = np.diff(offsets) // 4
+    # Longest rows first: the rows that still have a word are then always the first ones.
+    order = np.argsort(-counts, kind="stable")
+    hashes = np.empty(len(order), dtype=np.uint32)
+    for begin in range(0, len(order), _BLOCK_ROWS):
+        rows = order[begin : begin + _BLOCK_ROWS]
+        hashes[rows] = _hash_block(words, starts[rows], counts[rows])
+    return hashes.view(np.int32)
+
+
+def _hash_block(words: Hashes, starts: Positions, counts: Positions) -> Hashes:
+    """Hash rows that stand in order of falling length."""
+    state = np.full(len(starts), _SEED, dtype=np.uint32)
+    scratch = np.empty_like(state)
+    for index in range(int(counts[0])):
+        active = len(starts)
+        if counts[-1] <= index:
+            active = int(np.searchsorted(-counts, -index, side="left"))
+        _mix(state[:active], words[starts[:active] + index], scratch[:active])
+    _finish(state, scratch, (counts * 4).astype(np.uint32))
+    return state
+
+
+def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Hashes:
+    halves: list[Hashes | int] = []
+    for word in row_words(columns, types):
+        if isinstance(word, np.ndarray):
+            pair = np.ascontiguousarray(word).view(np.uint32).reshape(-1, 2)
+            halves += [pair[:, 0], pair[:, 1]]
+        else:
+            halves += [int(word) & _MASK, int(word) >> 32]
+    # Words that are the same in all rows come first, so they are mixed once for all of them.
+    seed, constant = _SEED, 0
+    while constant < len(halves) and isinstance(halves[constant], int):
+        seed = _mix_int(seed, int(halves[constant]))
+        constant += 1
+    hashes = np.full(len(columns[0]), seed, dtype=np.uint32)
+    for begin in range(0, len(hashes), _BLOCK_ROWS):
+        state = hashes[begin : begin + _BLOCK_ROWS]
+        scratch = np.empty_like(state)
+        for half in halves[constant:]:
+            if isinstance(half, int):
+                words = np.full_like(state, half)
+            else:
+                words = half[begin : begin + _BLOCK_ROWS].copy()
+            _mix(state, words, scratch)
+        _finish(state, scratch, np.uint32(4 * len(halves)))
+    return hashes
+
+
+def bucket_of(
+    columns: Sequence[pa.Array], types: Sequence[DataType], num_buckets: int
+) -> npt.NDArray[np.int32]:
+    """The bucket, 0 to `num_buckets` - 1, of each row.
+
+    Args:
+        columns: the bucket key's columns, in the order of the bucket key.
+        types: exactly as in the table's schema: an INT hashes differently from a BIGINT.
+    """
+    assert num_buckets >= 1, num_buckets
+    if fixed_width(types):
+        hashes = _hash_fixed_width(columns, types).view(np.int32)
+    else:
+        hashes = hash_rows(*encode_columns(columns, types))
+    # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
+    magnitudes = np.abs(hashes).view(np.uint32)
+    buckets: npt.NDArray[np.int32] = (magnitudes % np.uint32(num_buckets)).view(np.int32)
+    return buckets

@@ -1,0 +1,214 @@
+"""Manifest statistics of a data file, from the footer that Parquet wrote anyway.
+
+Readers skip files by these numbers, so a bound may be too wide but never too narrow; where we are
+not sure of one, both are left unknown. The raw values of the footer are used, because their
+Python forms are datetimes, which are rounded and end in the year 9999.
+
+Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
+`statistics/TruncateSimpleColStatsCollector.java`, `stats/SimpleStatsConverter.java`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import timestamp_unit
+from stream_app.format.binary_row import scaled_decimal, serialize_row
+from stream_app.model.data_file_meta import SimpleStats
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+DEFAULT_MODE = "truncate(16)"
+"""``metadata.stats-mode`` of Paimon."""
+_KEY_MODE = "truncate(128)"
+_LAST_CODE_POINT = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+_NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000}
+
+
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    counts: bool
+    bounds: bool
+    characters_max: int | None
+
+
+def _parse_mode(text: str) -> _Mode:
+    lowered = text.strip().lower()
+    if lowered == "none":
+        return _Mode(counts=False, bounds=False, characters_max=None)
+    if lowered == "counts":
+        return _Mode(counts=True, bounds=False, characters_max=None)
+    if lowered == "full":
+        return _Mode(counts=True, bounds=True, characters_max=None)
+    found = re.fullmatch(r"truncate\((\d+)\)", lowered)
+    if found and int(found[1]) > 0:
+        return _Mode(counts=True, bounds=True, characters_max=int(found[1]))
+    raise UsageError(
+        f"option 'metadata.stats-mode': {text!r} is not supported",
+        fix="use none, counts, truncate(n) with n ≥ 1, or full",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnStats:
+    """None is unknown; `null_count` None means that nothing is known of the column."""
+
+    minimum: object = None
+    maximum: object = None
+    null_count: int | None = None
+
+
+_UNKNOWN = _ColumnStats()
+
+
+def stats_from_footer(
+    footer: pq.FileMetaData,
+    columns: Sequence[tuple[str, DataType]],
+    *,
+    skip: Collection[str] = (),
+    mode: str = DEFAULT_MODE,
+) -> tuple[SimpleStats, tuple[str, ...] | None]:
+    """``_VALUE_STATS`` and ``_VALUE_STATS_COLS`` of a file.
+
+    Args:
+        columns: names in the file and types, in the order of the schema.
+        skip: columns whose least and largest value must stay unknown: FLOAT and DOUBLE columns
+            that hold NaN, which Parquet's statistics pass over.
+        mode: ``metadata.stats-mode``.
+
+    Returns:
+        Statistics over those columns of which something is known, and their names; None instead
+        of the names when these are all columns (``metadata.stats-dense-store``).
+
+    Raises:
+        UsageError: `mode` is none that Paimon has.
+    """
+    parsed = _parse_mode(mode)
+    positions = _positions(footer)
+    collected = [
+        _column_stats(footer, positions.get(name), data_type, parsed, bounds=name not in skip)
+        for name, data_type in columns
+    ]
+    known = [index for index, stats in enumerate(collected) if stats.null_count is not None]
+    stats = _simple_stats(
+        [collected[index] for index in known], [columns[index][1] for index in known]
+    )
+    if len(known) == len(columns):
+        return stats, None
+    return stats, tuple(columns[index][0] for index in known)
+
+
+def key_stats(footer: pq.FileMetaData, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
+    """``_KEY_STATS``: always over all key columns, strings cut at 128 characters.
+
+    Args:
+        columns: names in the file (``_KEY_id``, or ``id`` in a thin file) and types.
+    """
+    parsed = _parse_mode(_KEY_MODE)
+    positions = _positions(footer)
+    collected = [
+        _column_stats(footer, positions.get(name), data_type, parsed, bounds=True)
+        for name, data_type in columns
+    ]
+    return _simple_stats(collected, [data_type for _, data_type in columns])
+
+
+def _positions(footer: pq.FileMetaData) -> Mapping[str, int]:
+    return {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+
+
+def _simple_stats(columns: Sequence[_ColumnStats], types: Sequence[DataType]) -> SimpleStats:
+    return SimpleStats(
+        min_values=serialize_row([column.minimum for column in columns], types),
+        max_values=serialize_row([column.maximum for column in columns], types),
+        null_counts=tuple(column.null_count for column in columns),
+    )
+
+
+def _column_stats(
+    footer: pq.FileMetaData,
+    position: int | None,
+    data_type: DataType,
+    mode: _Mode,
+    *,
+    bounds: bool,
+) -> _ColumnStats:
+    """One column over all row groups."""
+    if position is None or not mode.counts:
+        return _UNKNOWN
+    null_count = 0
+    found: list[tuple[Any, Any]] = []
+    bounds = bounds and mode.bounds and _has_bounds(footer, position, data_type)
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(position)
+        statistics = chunk.statistics if chunk.is_stats_set else None
+        if statistics is None or not statistics.has_null_count:
+            return _UNKNOWN
+        null_count += statistics.null_count
+        if statistics.has_min_max:
+            found.append((statistics.min_raw, statistics.max_raw))
+        elif statistics.null_count < chunk.num_values:
+            bounds = False  # this row group has values, and we do not know between which
+    if not bounds or not found:
+        return _ColumnStats(null_count=null_count)
+    converted = [
+        (_python_value(low, data_type), _python_value(high, data_type)) for low, high in found
+    ]
+    # Strings compare by code points here and by UTF-8 bytes in Paimon, which is the same order.
+    minimum: Any = min(low for low, _ in converted)
+    maximum: Any = max(high for _, high in converted)
+    if data_type.root in STRING_ROOTS and mode.characters_max is not None:
+        truncated = _truncate_max(maximum, mode.characters_max)
+        if truncated is None:
+            return _ColumnStats(null_count=null_count)
+        minimum, maximum = minimum[: mode.characters_max], truncated
+    return _ColumnStats(minimum, maximum, null_count)
+
+
+def _has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
+    # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
+    if data_type.root in BINARY_ROOTS:
+        return False
+    if data_type.root not in TIMESTAMP_ROOTS:
+        return True
+    unit = timestamp_unit(data_type.precision)
+    return unit in _NANOS_OF_UNIT and footer.schema.column(position).physical_type == "INT64"
+
+
+def _python_value(raw: Any, data_type: DataType) -> Any:
+    """A raw value of the footer in the convention of `binary_row`."""
+    root = data_type.root
+    if root in STRING_ROOTS:
+        return raw.decode() if isinstance(raw, bytes) else raw
+    if root is TypeRoot.DECIMAL:
+        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+        return scaled_decimal(unscaled, data_type.scale)
+    if root in TIMESTAMP_ROOTS:
+        return raw * _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
+    return raw
+
+
+def _truncate_max(text: str, characters_max: int) -> str | None:
+    """A text of at most so many code points that is not less; None when there is none."""
+    if len(text) <= characters_max:
+        return text
+    for last in range(characters_max - 1, -1, -1):
+        following = ord(text[last]) + 1
+        if following in _SURROGATES:
+            # Java does not step over them and stores "?", which is less than the text.
+            following = _SURROGATES.stop
+        if following <= _LAST_CODE_POINT:
+            return text[:last] + chr(following)
+    return None

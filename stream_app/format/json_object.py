@@ -1,0 +1,101 @@
+"""JSON objects of metadata files, with errors that name the key.
+
+Numbers are read and written as 64-bit integers: Paimon's identifiers go up to 2^63 - 1, which a
+float cannot hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+from stream_app.errors import CorruptFileError
+
+_T = TypeVar("_T")
+
+
+def encode_object(value: Mapping[str, object]) -> bytes:
+    """The object as indented JSON, like Java's; keys whose value is None are left out."""
+    present = {key: item for key, item in value.items() if item is not None}
+    return orjson.dumps(present, option=orjson.OPT_INDENT_2)
+
+
+class JsonObject:
+    """A decoded JSON object, read key by key. `what` names the kind of file in errors."""
+
+    def __init__(self, value: Any, *, what: str) -> None:
+        if not isinstance(value, dict):
+            raise _corrupt(what, f"it is {type(value).__name__}, not an object")
+        self._value = value
+        self._what = what
+
+    @classmethod
+    def decode(cls, data: bytes, *, what: str) -> JsonObject:
+        """Read a file.
+
+        Raises:
+            CorruptFileError: the bytes are no JSON object.
+        """
+        try:
+            return cls(orjson.loads(data), what=what)
+        except orjson.JSONDecodeError as error:
+            raise _corrupt(what, str(error)) from error
+
+    def raw(self, key: str) -> Any:
+        """The value as it stands, or None."""
+        return self._value.get(key)
+
+    def optional_integer(self, key: str) -> int | None:
+        """A whole number, or None when the key is absent or null."""
+        return self._typed(key, int)
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """A whole number; CorruptFileError when it is absent and has no default."""
+        return self._present(key, self.optional_integer(key), default)
+
+    def optional_text(self, key: str) -> str | None:
+        """A text, or None when the key is absent or null."""
+        return self._typed(key, str)
+
+    def text(self, key: str) -> str:
+        """A text; CorruptFileError when it is absent."""
+        return self._present(key, self.optional_text(key), None)
+
+    def items(self, key: str) -> list[Any]:
+        """A list; CorruptFileError when it is absent."""
+        return self._present(key, self._typed(key, list), None)
+
+    def text_map(self, key: str) -> dict[str, str] | None:
+        """An object whose values are taken as texts, or None when the key is absent."""
+        value = self._typed(key, dict)
+        if value is None:
+            return None
+        return {name: _java_text(item) for name, item in value.items()}
+
+    def _typed(self, key: str, kind: type[_T]) -> _T | None:
+        value = self._value.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise _corrupt(self._what, f"{key!r} is {value!r}, which is no {kind.__name__}")
+        return value
+
+    def _present(self, key: str, value: _T | None, default: _T | None) -> _T:
+        found = default if value is None else value
+        if found is None:
+            raise _corrupt(self._what, f"{key!r} is missing")
+        return found
+
+
+def _java_text(value: object) -> str:
+    # Jackson reads true as the text "true", so other writers' options may lack the quotes.
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _corrupt(what: str, why: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"cannot read a {what} file: {why}",
+        fix="restore the file from a backup, or roll the table back to a tag",
+    )

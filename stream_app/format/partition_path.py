@@ -1,0 +1,136 @@
+"""The directory of a partition, ``dt=2024-01-01/hour=3``.
+
+Readers compute the directory from the partition's bytes, so every character counts.
+
+Source: Paimon `utils/PartitionPathUtils.java`, `utils/InternalRowPartitionComputer.java`,
+`utils/DateTimeUtils.java`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
+
+_ESCAPED = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
+_JAVA_BLANK = re.compile(
+    "[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*"
+)
+"""What Java's Character.isWhitespace takes for white space; no-break spaces are none."""
+
+_SECOND = 1_000_000_000
+_DAY = 86_400 * _SECOND
+_PLAIN_FLOAT_MIN, _PLAIN_FLOAT_MAX = 1e-3, 1e7
+
+
+def partition_path(
+    values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
+) -> str:
+    """The directory below the table's; without a slash at the end, empty when unpartitioned.
+
+    Args:
+        values: in the convention of `binary_row`.
+        default_name: ``partition.default-name``, which stands for null, empty and blank values.
+        legacy_name: ``partition.legacy-name``; by default a DATE is named by its day number.
+
+    Raises:
+        UnsupportedTableError: Paimon's name for such a column is not the same on every machine.
+    """
+    parts = []
+    for value, field in zip(values, partition_type, strict=True):
+        text = "" if value is None else _value_text(value, field, legacy_name=legacy_name)
+        shown = default_name if _JAVA_BLANK.fullmatch(text) else text
+        parts.append(f"{_escape(field.name)}={_escape(shown)}")
+    return "/".join(parts)
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _value_text(value: object, field: DataField, *, legacy_name: bool) -> str:
+    data_type = field.data_type
+    root = data_type.root
+    if root in BINARY_ROOTS or (root is TypeRoot.TIMESTAMP_LTZ and not legacy_name):
+        raise UnsupportedTableError(
+            f"the partition column {field.name!r} is {data_type}, whose directory name depends "
+            "on the machine that writes it",
+            fix="partition by a STRING or INT column",
+        )
+    if root is TypeRoot.BOOLEAN:
+        return "true" if value else "false"
+    if root in FLOAT_ROOTS:
+        assert isinstance(value, float), value
+        return _java_float_text(value, single=root is TypeRoot.FLOAT)
+    if root is TypeRoot.DECIMAL:
+        return f"{value:f}"
+    if root in TIMESTAMP_ROOTS or (root in (TypeRoot.DATE, TypeRoot.TIME) and not legacy_name):
+        assert isinstance(value, int), value
+        return _temporal_text(value, data_type, legacy_name=legacy_name)
+    return str(value)
+
+
+def _temporal_text(value: int, data_type: DataType, *, legacy_name: bool) -> str:
+    if data_type.root is TypeRoot.DATE:
+        return _date_text(value)
+    if data_type.root is TypeRoot.TIME:
+        return _time_text(value, data_type.precision)
+    day, nanos = divmod(value, _DAY)
+    second, fraction = divmod(nanos, _SECOND)
+    clock = f"{second // 3600:02}:{second // 60 % 60:02}"
+    if legacy_name:
+        # Java's LocalDateTime prints as many groups as are not zero.
+        if second % 60 or fraction:
+            clock += f":{second % 60:02}"
+        return f"{_date_text(day)}T{clock}{_fraction_in_threes(fraction)}"
+    digits = f"{fraction:09}".rstrip("0").ljust(data_type.precision, "0")
+    return f"{_date_text(day)} {clock}:{second % 60:02}" + (f".{digits}" if digits else "")
+
+
+def _fraction_in_threes(fraction: int) -> str:
+    if not fraction:
+        return ""
+    digits = f"{fraction:09}"
+    for length in (3, 6):
+        if not digits[length:].strip("0"):
+            return "." + digits[:length]
+    return "." + digits
+
+
+def _date_text(day: int) -> str:
+    text = str(np.datetime64(day, "D"))
+    return f"+{text}" if len(text) > len("0000-00-00") and not text.startswith("-") else text
+
+
+def _time_text(millis: int, precision: int) -> str:
+    second, fraction = divmod(millis, 1000)
+    text = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    if precision == 0:
+        return text
+    return f"{text}.{f'{fraction:03}'[:precision].rstrip('0') or '0'}"
+
+
+def _java_float_text(value: float, *, single: bool) -> str:
+    """The shortest digits in Java's layout: ``1.5``, ``1.0E20``, ``NaN``, ``-Infinity``."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    number = np.float32(value) if single else np.float64(value)
+    if value == 0 or _PLAIN_FLOAT_MIN <= abs(value) < _PLAIN_FLOAT_MAX:
+        return np.format_float_positional(number, unique=True, trim="0")
+    mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="0").partition("e")
+    return f"{mantissa}E{int(exponent)}"

@@ -1,0 +1,94 @@
+"""Schema files.
+
+Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.format.json_object import JsonObject, encode_object
+from stream_app.model.data_type import DataField, RowType, data_type_from_json
+from stream_app.model.table_schema import TableSchema
+
+_VERSION = 3
+_WHAT = "schema"
+
+
+def encode_schema(schema: TableSchema) -> bytes:
+    """The bytes of a schema file.
+
+    An absent comment or description is left out: Java reads a JSON null as the text "null".
+    """
+    return encode_object(
+        {
+            "version": _VERSION,
+            "id": schema.schema_id,
+            "fields": [_field_object(field) for field in schema.fields],
+            "highestFieldId": schema.highest_field_id,
+            "partitionKeys": list(schema.partition_keys),
+            "primaryKeys": list(schema.primary_keys),
+            "options": {key: str(value) for key, value in schema.options.items()},
+            "comment": schema.comment,
+            "timeMillis": schema.time_millis,
+        }
+    )
+
+
+def _field_object(field: DataField) -> dict[str, object]:
+    value: dict[str, object] = {
+        "id": field.field_id,
+        "name": field.name,
+        "type": str(field.data_type),
+    }
+    if field.description is not None:
+        value["description"] = field.description
+    if field.default_value is not None:
+        value["defaultValue"] = field.default_value
+    return value
+
+
+def decode_schema(data: bytes) -> TableSchema:
+    """The schema; keys that we do not know are ignored.
+
+    Raises:
+        CorruptFileError: no JSON, or a key is missing.
+        UnsupportedTableError: a column is nested or of a type that we do not know.
+    """
+    json = JsonObject.decode(data, what=_WHAT)
+    return TableSchema(
+        schema_id=json.integer("id"),
+        fields=RowType(
+            tuple(_field(JsonObject(item, what=_WHAT)) for item in json.items("fields"))
+        ),
+        highest_field_id=json.integer("highestFieldId"),
+        partition_keys=_names(json, "partitionKeys"),
+        primary_keys=_names(json, "primaryKeys"),
+        options=_options(json),
+        comment=json.optional_text("comment"),
+        time_millis=json.integer("timeMillis", 0),
+    )
+
+
+def _field(json: JsonObject) -> DataField:
+    name = json.text("name")
+    return DataField(
+        field_id=json.integer("id"),
+        name=name,
+        data_type=data_type_from_json(json.raw("type"), column=name),
+        description=json.optional_text("description"),
+        default_value=json.optional_text("defaultValue"),
+    )
+
+
+def _names(json: JsonObject, key: str) -> tuple[str, ...]:
+    return tuple(str(name) for name in json.items(key))
+
+
+def _options(json: JsonObject) -> dict[str, str]:
+    """The options, with what older versions of the file left unsaid."""
+    options = json.text_map("options") or {}
+    version = json.integer("version", 1)
+    if version <= 1:
+        options.setdefault("bucket", "1")
+    if version <= 2:
+        options.setdefault("file.format", "orc")
+    return options

@@ -1,0 +1,85 @@
+"""Snapshot files.
+
+Source: Paimon `Snapshot.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.json_object import JsonObject, encode_object
+from stream_app.model.snapshot import CommitKind, Snapshot
+
+_VERSION = 3
+_NO_WATERMARK = -(1 << 63)  # what old writers stored for "none"
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The bytes of a snapshot file; what is None is left out, as Java expects."""
+    properties = snapshot.properties
+    return encode_object(
+        {
+            "version": _VERSION,
+            "id": snapshot.snapshot_id,
+            "schemaId": snapshot.schema_id,
+            "baseManifestList": snapshot.base_manifest_list,
+            "baseManifestListSize": snapshot.base_manifest_list_size,
+            "deltaManifestList": snapshot.delta_manifest_list,
+            "deltaManifestListSize": snapshot.delta_manifest_list_size,
+            "changelogManifestList": snapshot.changelog_manifest_list,
+            "changelogManifestListSize": snapshot.changelog_manifest_list_size,
+            "indexManifest": snapshot.index_manifest,
+            "commitUser": snapshot.commit_user,
+            "commitIdentifier": snapshot.commit_identifier,
+            "commitKind": snapshot.commit_kind.value,
+            "timeMillis": snapshot.time_millis,
+            "totalRecordCount": snapshot.total_record_count,
+            "deltaRecordCount": snapshot.delta_record_count,
+            "changelogRecordCount": snapshot.changelog_record_count,
+            "watermark": snapshot.watermark,
+            "statistics": snapshot.statistics,
+            "properties": dict(properties) if properties else None,
+            "nextRowId": snapshot.next_row_id,
+        }
+    )
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """The snapshot; keys that we do not know are ignored.
+
+    Raises:
+        CorruptFileError: no JSON, or a key is missing without which no version can be read.
+    """
+    json = JsonObject.decode(data, what="snapshot")
+    watermark = json.optional_integer("watermark")
+    return Snapshot(
+        snapshot_id=json.integer("id"),
+        schema_id=json.integer("schemaId"),
+        base_manifest_list=json.text("baseManifestList"),
+        base_manifest_list_size=json.optional_integer("baseManifestListSize"),
+        delta_manifest_list=json.text("deltaManifestList"),
+        delta_manifest_list_size=json.optional_integer("deltaManifestListSize"),
+        changelog_manifest_list=json.optional_text("changelogManifestList"),
+        changelog_manifest_list_size=json.optional_integer("changelogManifestListSize"),
+        index_manifest=json.optional_text("indexManifest"),
+        commit_user=json.text("commitUser"),
+        commit_identifier=json.integer("commitIdentifier"),
+        commit_kind=_commit_kind(json.text("commitKind")),
+        time_millis=json.integer("timeMillis"),
+        total_record_count=json.optional_integer("totalRecordCount"),
+        delta_record_count=json.optional_integer("deltaRecordCount"),
+        changelog_record_count=json.optional_integer("changelogRecordCount"),
+        watermark=None if watermark == _NO_WATERMARK else watermark,
+        statistics=json.optional_text("statistics"),
+        properties=json.text_map("properties"),
+        next_row_id=json.optional_integer("nextRowId"),
+    )
+
+
+def _commit_kind(text: str) -> CommitKind:
+    try:
+        return CommitKind(text)
+    except ValueError:
+        raise CorruptFileError(
+            f"cannot read a snapshot file: 'commitKind' is {text!r}",
+            fix="read the table with the Paimon version that wrote it",
+        ) from None
