@@ -1,1 +1,4 @@
-"""Change messages to row changes as columns. Start with `debezium_json`."""
+"""Kafka messages → typed row changes, column by column. Start with `message_format`.
+
+Knows Arrow, JSON and the habits of CDC tools; knows nothing of tables, files or Spark.
+"""

@@ -1,0 +1,64 @@
+"""NumPy views of Arrow columns: offsets, bytes and fixed-width values without copies.
+
+Used by the casts of `cdc`. Every function keeps to the array's own slice (offset and length).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+
+def offsets_of(array: pa.Array) -> Int32s:
+    """The `len + 1` offsets of a string or binary array into its data buffer."""
+    if len(array) == 0:
+        return np.zeros(1, np.int32)
+    offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)
+    return offsets[array.offset : array.offset + len(array) + 1]
+
+
+def bytes_of(array: pa.Array) -> Bytes:
+    """The whole data buffer of a string or binary array; `offsets_of` points into it."""
+    data = array.buffers()[2]
+    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+
+
+def lengths_of(array: pa.Array) -> Int32s:
+    """Bytes of each value of a string or binary array; nulls made by a parser have 0."""
+    offsets = offsets_of(array)
+    return offsets[1:] - offsets[:-1]
+
+
+def int64s_of(array: pa.Array) -> Int64s:
+    """The values of an int64 array; where it is null, anything."""
+    if len(array) == 0:
+        return np.empty(0, np.int64)
+    return np.frombuffer(array.buffers()[1], dtype=np.int64)[
+        array.offset : array.offset + len(array)
+    ]
+
+
+def valid_of(array: pa.Array) -> Bools:
+    """Where an array is not null."""
+    if array.null_count == 0:
+        return np.ones(len(array), np.bool_)
+    return bools_of(array.is_valid())
+
+
+def bools_of(array: pa.Array) -> Bools:
+    """A boolean array as NumPy; null counts as false."""
+    if array.null_count:
+        array = pc.fill_null(array, False)
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def null_where(array: pa.Array, mask: Bools) -> pa.Array:
+    """The array with null wherever `mask` is true."""
+    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)

@@ -1,0 +1,121 @@
+"""What every message format takes and gives: messages in, row changes and bad records out.
+
+Used by all formats of `cdc` and by the Spark stages that call them. Holds shapes only: how a
+message is read stands in the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.model.table_schema import VALUE_KIND
+
+Int32s = npt.NDArray[np.int32]
+
+ROW_KIND = VALUE_KIND
+"""Name of the first column of a change batch; its int8 values are `RowKind`s."""
+
+MESSAGE_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+"""A Kafka message. `partition` and `offset` are Kafka's; a null `value` is a tombstone."""
+
+BAD_RECORD_SCHEMA = MESSAGE_SCHEMA.append(pa.field("reason", pa.string()))
+"""A message that cannot be decoded, as it came, and why."""
+
+
+def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
+    """Schema of `ChangeBatch.rows` for a table of these columns."""
+    return pa.schema([pa.field(ROW_KIND, pa.int8(), nullable=False), *arrow_schema])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBatch:
+    """Row changes in source order.
+
+    Attributes:
+        rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
+            stands directly before its +U.
+        message_index: for each row, the position of its message in the decoded batch; never
+            decreases.
+    """
+
+    rows: pa.RecordBatch
+    message_index: Int32s
+
+    def __post_init__(self) -> None:
+        assert self.rows.num_rows == len(self.message_index), "one message index per row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedBatch:
+    """All that came of one batch of messages.
+
+    Attributes:
+        bad: records of `BAD_RECORD_SCHEMA`, in source order.
+        skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
+            changes, logical messages (op m), ignored truncates.
+    """
+
+    changes: ChangeBatch
+    bad: pa.RecordBatch
+    skipped: int
+
+
+def no_changes(schema: pa.Schema) -> ChangeBatch:
+    """A batch of `change_schema` without rows."""
+    empty = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
+    return ChangeBatch(rows=empty, message_index=np.empty(0, np.int32))
+
+
+def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
+    """The messages at the keys of `reasons`, in source order, as `BAD_RECORD_SCHEMA`.
+
+    Args:
+        messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
+        reasons: position of a message → why it cannot be decoded.
+    """
+    at = sorted(reasons)
+    picked = messages.take(pa.array(at, pa.int32())) if at else messages.slice(0, 0)
+    columns: list[Any] = [_column(picked, field) for field in MESSAGE_SCHEMA]
+    columns.append(pa.array([reasons[index] for index in at], pa.string()))
+    return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
+
+
+def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    if field.name not in messages.schema.names:
+        return pa.nulls(messages.num_rows, field.type)
+    column = messages.column(field.name)
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:
+    """One batch of all parts' rows, ordered by message; rows of one message keep their order."""
+    parts = [part for part in parts if part.rows.num_rows]
+    if not parts:
+        return no_changes(schema)
+    if len(parts) == 1:
+        return parts[0]
+    columns = [
+        pa.concat_arrays([part.rows.column(index) for part in parts])
+        for index in range(len(schema))
+    ]
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    message_index = np.concatenate([part.message_index for part in parts])
+    if (message_index[1:] < message_index[:-1]).any():
+        order = np.argsort(message_index, kind="stable")
+        rows, message_index = rows.take(pa.array(order)), message_index[order]
+    return ChangeBatch(rows=rows, message_index=message_index)

@@ -1,0 +1,224 @@
+"""Debezium records that look alike → rows, in columns from the bytes to the table's types.
+
+The fast path of `debezium_json`. It never judges: a record with anything odd about it is named
+as a suspect and its rows are left out, and `debezium_records` then reads it on its own.
+
+1. Parse all values at once, as the kinds that the batch is known to have.
+2. Put back unchanged TOAST values from the before-images.
+3. Choose the rows of each record, and bring each column into the order of the rows.
+4. Cast each column to the table's type.
+5. Drop the rows of suspects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.arrow_buffers import (
+    Bools,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    null_where,
+    offsets_of,
+    valid_of,
+)
+from stream_app.cdc.column_cast import cast_column
+from stream_app.cdc.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.json_lines import parse_objects
+from stream_app.cdc.placeholders import placeholders_in
+from stream_app.cdc.record_reader import DELETED_FIELD, OP_FIELD
+from stream_app.cdc.record_shapes import RecordShape
+from stream_app.cdc.row_assembly import (
+    CREATE,
+    DELETE,
+    READ,
+    UPDATE,
+    Ops,
+    RowPlan,
+    fill_invented,
+    forget_invented,
+    key_changes,
+    plan_rows,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeSettings:
+    """What holds for every record of a table.
+
+    Attributes:
+        schema: of the rows, `change_batch.change_schema`.
+        keep_update_before: whether every update gives -U too.
+        is_strict: whether a column that the table does not have makes a record bad.
+        before_has_key_only: whether before-images hold nothing but the key.
+    """
+
+    schema: pa.Schema
+    keep_update_before: bool
+    is_strict: bool
+    before_has_key_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRows:
+    """Rows and, for each, the position of its record; and which records were left out."""
+
+    rows: pa.RecordBatch
+    record: npt.NDArray[np.int64]
+    suspects: Bools
+
+
+@dataclass(slots=True)
+class _Images:
+    """Parsed records: a column for each of the table's, before and after the change."""
+
+    ops: Ops
+    has_before: Bools
+    has_after: Bools
+    before: list[pa.Array]
+    after: list[pa.Array]
+    suspects: Bools
+
+
+def decode_columns(
+    values: pa.Array,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> DecodedRows | None:
+    """Decode the values in one go; None when they do not parse as this shape.
+
+    Args:
+        values: binary without nulls, each `json_lines.looks_like_object`.
+    """
+    images = (_parse_flat if shape.is_flat else _parse_envelopes)(values, readings, shape)
+    if images is None:
+        return None
+    _restore_unchanged(images, readings, shape, settings)  # step 2
+    wanted: Bools | bool = settings.keep_update_before
+    if not wanted and bool((images.has_before & images.has_after).any()):
+        wanted = key_changes(readings, images.before, images.after)
+    plan = plan_rows(images.ops, images.has_before, images.has_after, wanted)  # step 3
+    columns = [pa.array(plan.kinds)]
+    for index, reading in enumerate(readings):
+        wire = plan.take(images.before[index], images.after[index])
+        columns.append(_cast(reading, shape.kinds[index], wire, plan, images, settings))
+    rows = pa.RecordBatch.from_arrays(columns, schema=settings.schema)
+    record = plan.record
+    if images.suspects.any():  # step 5
+        kept = ~images.suspects[record]
+        rows, record = rows.filter(pa.array(kept)), record[kept]
+    return DecodedRows(rows, record, images.suspects)
+
+
+def _parse_envelopes(
+    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+) -> _Images | None:
+    row = pa.struct(_row_fields(readings, shape))
+    columns = parse_objects(
+        values, pa.schema([("op", pa.string()), ("before", row), ("after", row)])
+    )
+    if columns is None:
+        return None
+    op, before, after = columns
+    ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
+    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
+    suspects: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
+    return _Images(ops, has_before, has_after, _children(before), _children(after), suspects)
+
+
+def _parse_flat(
+    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+) -> _Images | None:
+    names = {reading.name for reading in readings}
+    added = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD) if name not in names]
+    columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
+    if columns is None:
+        return None
+    rows, extra = (
+        columns[: len(readings)],
+        dict(zip(dict(added), columns[len(readings) :], strict=True)),
+    )
+    ops: Ops = np.full(len(values), CREATE, np.uint8)
+    suspects: Bools = np.zeros(len(values), np.bool_)
+    if OP_FIELD in extra and extra[OP_FIELD].null_count < len(values):
+        ops = _letters(extra[OP_FIELD])
+        suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
+    if DELETED_FIELD in extra:
+        ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
+    is_delete: Bools = ops == DELETE
+    return _Images(ops, is_delete, ~is_delete, rows, list(rows), suspects)
+
+
+def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
+    return [
+        pa.field(reading.name, reading.wire_type(kind))
+        for reading, kind in zip(readings, shape.kinds, strict=True)
+    ]
+
+
+def _children(rows: pa.Array) -> list[pa.Array]:
+    """Columns of a struct; the parser has put null into them where the struct is null."""
+    return [rows.field(index) for index in range(rows.type.num_fields)]
+
+
+def _letters(texts: pa.Array) -> Ops:
+    """The byte of each one-letter string; 0 for null and for any other."""
+    offsets, data, lengths = offsets_of(texts), bytes_of(texts), lengths_of(texts)
+    single = lengths == 1
+    if single.all():
+        return data[offsets[:-1]]
+    letters: Ops = np.zeros(len(texts), np.uint8)
+    letters[single] = data[offsets[:-1][single]]
+    return letters
+
+
+def _restore_unchanged(
+    images: _Images,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> None:
+    """Replace placeholders in after-images by the value before; without one: a suspect."""
+    for index, reading in enumerate(readings):
+        if not pa.types.is_string(reading.wire_type(shape.kinds[index])):
+            continue
+        before = images.before[index]
+        unknown = placeholders_in(reading.family, before)
+        if unknown is not None:
+            before = images.before[index] = null_where(before, unknown)
+        unchanged = placeholders_in(reading.family, images.after[index])
+        if unchanged is None:
+            continue
+        if settings.before_has_key_only or shape.is_flat:
+            images.suspects |= unchanged & images.has_after
+        else:
+            images.suspects |= unchanged & ~valid_of(before)
+            images.after[index] = pc.if_else(pa.array(unchanged), before, images.after[index])
+
+
+def _cast(
+    reading: ColumnReading,
+    kind: JsonKind,
+    wire: pa.Array,
+    plan: RowPlan,
+    images: _Images,
+    settings: DecodeSettings,
+) -> pa.Array:
+    """Steps 4: one column of the rows; records with a value that does not fit are suspects."""
+    if settings.before_has_key_only:
+        wire = forget_invented(reading, wire, plan)
+    column, failed = cast_column(reading, kind, wire)
+    if failed is not None:
+        images.suspects[plan.record[failed]] = True
+    if settings.before_has_key_only:
+        column = fill_invented(reading, column, plan)
+    if reading.required and column.null_count:
+        images.suspects[plan.record[~valid_of(column)]] = True
+    return column

@@ -1,0 +1,258 @@
+"""Debezium's JSON messages → row changes.
+
+The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
+JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
+
+1. Messages are grouped by the schema that they bring, and cut into slices.
+2. Records that look alike are decoded in columns (`debezium_columns`).
+3. What does not fit in is read record by record (`debezium_records`), which decides.
+4. All rows are put back into the order of the messages.
+
+What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
+before-image. A column that is missing in a message is null. Tombstones, heartbeats, transaction
+markers, schema changes and logical messages (op m) are skipped. Flattened messages without
+``__op`` count as creates.
+
+Source: Debezium documentation, "Data change events" of the PostgreSQL, MySQL and MariaDB
+connectors; tests/fixtures/cdc holds real messages of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.arrow_buffers import Bools, offsets_of, valid_of
+from stream_app.cdc.change_batch import (
+    ChangeBatch,
+    DecodedBatch,
+    bad_records,
+    change_schema,
+    concat_changes,
+)
+from stream_app.cdc.column_reading import ColumnReading
+from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
+from stream_app.cdc.debezium_options import column_readings, parse_options
+from stream_app.cdc.debezium_records import RecordsResult, decode_records
+from stream_app.cdc.debezium_schema import (
+    ConnectField,
+    apply_schema,
+    connect_fields,
+    split_envelopes,
+)
+from stream_app.cdc.json_lines import looks_like_object
+from stream_app.cdc.record_shapes import RecordShape, shape_of
+from stream_app.errors import SourceError
+from stream_app.model.data_type import RowType
+
+Index = npt.NDArray[np.int32]
+
+_SLICE_ROWS_MAX = 32_768
+_SLICE_BYTES_MAX = 32 << 20
+_SAMPLE_ROWS = 16
+_HALVE_ROWS_MIN = 64
+
+
+@dataclass(slots=True)
+class _Group:
+    """Messages of one schema: how their columns are read, and the shape last seen."""
+
+    readings: tuple[ColumnReading, ...]
+    shape: RecordShape | None = None
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What has come of a batch so far; positions are those of its messages."""
+
+    messages: pa.RecordBatch
+    parts: list[ChangeBatch] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+    skipped: int = 0
+
+
+class DebeziumJson:
+    """The message format ``debezium-json``; implements `message_format.MessageFormat`."""
+
+    def __init__(
+        self,
+        *,
+        columns: RowType,
+        arrow_schema: pa.Schema,
+        primary_keys: tuple[str, ...],
+        options: Mapping[str, str],
+        keep_update_before: bool,
+    ) -> None:
+        self._options = parse_options(options, columns)
+        self._readings = column_readings(columns, arrow_schema, primary_keys, self._options)
+        self._settings = DecodeSettings(
+            schema=change_schema(arrow_schema),
+            keep_update_before=keep_update_before,
+            is_strict=self._options.is_strict,
+            before_has_key_only=self._options.before_has_key_only,
+        )
+        self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
+        self._groups: dict[bytes, _Group] = {}
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: a TRUNCATE, unless ``truncate = ignore``.
+        """
+        values = messages.column("value")
+        if values.type != pa.binary():
+            values = values.cast(pa.binary())
+        outcome = _Outcome(messages, skipped=values.null_count)
+        present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
+        if values.null_count:
+            values = values.drop_null()
+        for payloads in split_envelopes(values, self._schemas):  # step 1
+            group = self._group(payloads.prefix)
+            for rows in _slices(payloads.payloads):
+                part = payloads.payloads.slice(rows.start, rows.stop - rows.start)
+                self._decode_slice(part, present[payloads.index[rows]], group, outcome)
+        return DecodedBatch(
+            changes=concat_changes(self._settings.schema, outcome.parts),  # step 4
+            bad=bad_records(messages, outcome.reasons),
+            skipped=outcome.skipped,
+        )
+
+    def _group(self, prefix: bytes) -> _Group:
+        if prefix not in self._groups:
+            fields = self._schemas.get(prefix, {})
+            self._groups[prefix] = _Group(
+                apply_schema(self._readings, fields, self._options.encodings)
+            )
+        return self._groups[prefix]
+
+    def _decode_slice(
+        self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
+    ) -> None:
+        alike = looks_like_object(values)
+        strict = self._settings.is_strict
+        if group.shape is None or strict:
+            sample = np.flatnonzero(alike)[: None if strict else _SAMPLE_ROWS]
+            texts = values.take(pa.array(sample)).to_pylist()
+            group.shape, fits = shape_of(texts, group.readings, strict=strict)
+            if strict:
+                alike[sample] = fits
+        odd = ~alike
+        if alike.any():
+            odd = self._decode_alike(values, alike, index, group, outcome)
+        if odd.any():
+            self._decode_odd(values.filter(pa.array(odd)), index[odd], group.readings, outcome)
+
+    def _decode_alike(
+        self, values: pa.Array, alike: Bools, index: Index, group: _Group, outcome: _Outcome
+    ) -> Bools:
+        """Step 2; returns which of the values are left for step 3."""
+        rows = np.flatnonzero(alike)
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        odd = ~alike
+        if not self._decode_in_columns(part, rows, index, group, outcome, odd):
+            # Learn the commonest shape anew, and keep it for what comes.
+            group.shape, fits = shape_of(
+                part.to_pylist(), group.readings, strict=self._settings.is_strict
+            )
+            odd[rows[~fits]] = True
+            rows, part = rows[fits], part.filter(pa.array(fits))
+            self._decode_by_halves(part, rows, index, group, outcome, odd)
+        return odd
+
+    def _decode_by_halves(
+        self,
+        values: pa.Array,
+        rows: npt.NDArray[np.int64],
+        index: Index,
+        group: _Group,
+        outcome: _Outcome,
+        odd: Bools,
+    ) -> None:
+        """Find the few values that the parser refuses among many of the same shape."""
+        if self._decode_in_columns(values, rows, index, group, outcome, odd):
+            return
+        if len(rows) <= _HALVE_ROWS_MIN:
+            odd[rows] = True
+            return
+        half = len(rows) // 2
+        self._decode_by_halves(values.slice(0, half), rows[:half], index, group, outcome, odd)
+        self._decode_by_halves(values.slice(half), rows[half:], index, group, outcome, odd)
+
+    def _decode_in_columns(
+        self,
+        values: pa.Array,
+        rows: npt.NDArray[np.int64],
+        index: Index,
+        group: _Group,
+        outcome: _Outcome,
+        odd: Bools,
+    ) -> bool:
+        if len(values) == 0:
+            return True
+        assert group.shape is not None
+        decoded = decode_columns(values, group.readings, group.shape, self._settings)
+        if decoded is None:
+            return False
+        odd[rows[decoded.suspects]] = True
+        outcome.parts.append(
+            ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
+        )
+        return True
+
+    def _decode_odd(
+        self,
+        values: pa.Array,
+        index: Index,
+        readings: tuple[ColumnReading, ...],
+        outcome: _Outcome,
+    ) -> None:
+        """Step 3."""
+        result = decode_records(values.to_pylist(), readings, self._settings)
+        self._take_result(result, index, outcome)
+        for position, wrapped in result.wrapped:
+            fields = connect_fields(wrapped.schema)
+            inner = decode_records(
+                [wrapped.payload],
+                apply_schema(self._readings, fields, self._options.encodings),
+                self._settings,
+            )
+            if inner.wrapped:
+                inner.reasons[0] = "is an envelope within an envelope"
+            self._take_result(inner, index[position : position + 1], outcome)
+
+    def _take_result(self, result: RecordsResult, index: Index, outcome: _Outcome) -> None:
+        outcome.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
+        outcome.skipped += result.no_row + len(result.truncates)
+        for position, reason in result.reasons.items():
+            outcome.reasons[int(index[position])] = reason
+        if result.truncates and not self._options.ignores_truncate:
+            raise _truncated(outcome.messages, int(index[result.truncates[0]]))
+
+
+def _slices(values: pa.Array) -> Iterator[slice]:
+    """Ranges of at most so many values and (but for a single value) so many bytes."""
+    offsets = offsets_of(values)
+    start = 0
+    while start < len(values):
+        limit = int(offsets[start]) + _SLICE_BYTES_MAX
+        fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
+        stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(values))
+        yield slice(start, stop)
+        start = stop
+
+
+def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
+    topic, partition, offset = (
+        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+    )
+    return SourceError(
+        "the source table was truncated, and stream_app cannot delete all rows at once",
+        where=f"topic {topic}, partition {partition}, offset {offset}",
+        fix="to keep the rows and go on, set [source] truncate = 'ignore'; else empty the table "
+        "or make it anew, and start behind this offset",
+    )

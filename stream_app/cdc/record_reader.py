@@ -1,0 +1,237 @@
+"""Reads one Debezium record on its own, keeping the exact text of every number.
+
+Called by `debezium_json` for the few records that do not parse in columns: broken ones, and ones
+whose values are of another kind than their neighbours'. Says what is wrong in words.
+
+Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
+`pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.cdc.column_reading import JsonKind
+
+Cell = tuple[JsonKind, str]
+Image = Mapping[str, Cell]
+
+OP_FIELD = "__op"
+DELETED_FIELD = "__deleted"
+ROW_OPS = frozenset("crud")
+
+
+@dataclass(frozen=True, slots=True)
+class RowRecord:
+    """A change of one row. Absent columns have no cell, null ones have kind NULL."""
+
+    op: str
+    before: Image | None
+    after: Image | None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The whole table was emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRow:
+    """A message that is understood and means no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A schema envelope in an unusual spelling: the schema, and the payload's exact text."""
+
+    schema: Any
+    payload: bytes
+
+
+class UnreadableRecordError(ValueError):
+    """Why a record cannot be read, as a reason for the quarantine."""
+
+
+class _Number(str):
+    """The text of a JSON number."""
+
+    __slots__ = ()
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that names some key twice."""
+
+    twice: frozenset[str] = frozenset()
+
+
+def read_record(
+    value: bytes, columns: frozenset[str], keys: frozenset[str], *, strict: bool
+) -> RowRecord | Truncate | NoRow | Wrapped:
+    """Read one message that is no tombstone.
+
+    Args:
+        columns, keys: the table's columns, and its primary key.
+        strict: whether a column that the table does not have is an error.
+
+    Raises:
+        UnreadableRecordError: no JSON, not a record of Debezium's, or an unknown column.
+    """
+    document = _load(value)
+    if document is None:
+        return NoRow()
+    if not isinstance(document, dict):
+        raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
+    if document.keys() >= {"schema", "payload"} and "op" not in document:
+        return Wrapped(_plain(document["schema"]), json_text(document["payload"]).encode())
+    op = document.get("op")
+    if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
+        _check_once(document, frozenset({"op", "before", "after"}))
+        return _envelope(document, op, columns, strict=strict)
+    if OP_FIELD not in document and _is_no_row(document):
+        return NoRow()
+    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | keys):
+        raise UnreadableRecordError(
+            "has neither op, before and after nor the primary key of the table"
+        )
+    return _flat(document, columns, strict=strict)
+
+
+def _load(value: bytes) -> Any:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not UTF-8: {problem.reason} at byte {problem.start}"
+        ) from None
+    if not text.strip():
+        raise UnreadableRecordError("is empty")
+    try:
+        document = _DECODER.decode(text)
+        if "\\u" in text:
+            json_text(document).encode()  # a lone surrogate is no character
+    except json.JSONDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not JSON: {problem.msg} at character {problem.pos}"
+        ) from None
+    except UnicodeEncodeError:
+        raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
+    except RecursionError:
+        raise UnreadableRecordError("is nested too deeply") from None
+    return document
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(plain := dict(pairs)) == len(pairs):
+        return plain
+    names = [name for name, _ in pairs]
+    result = _Object(plain)
+    result.twice = frozenset(name for name in names if names.count(name) > 1)
+    return result
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=str
+)
+
+
+def _check_once(document: dict[str, Any], names: frozenset[str]) -> None:
+    if isinstance(document, _Object) and (twice := document.twice & names):
+        raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
+
+
+def _envelope(
+    document: dict[str, Any], op: Any, columns: frozenset[str], *, strict: bool
+) -> RowRecord | Truncate | NoRow:
+    if op == "m":
+        return NoRow()
+    if op == "t":
+        return Truncate()
+    if op not in ROW_OPS:
+        raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
+    before = _image(document.get("before"), "before", columns, strict=strict)
+    after = _image(document.get("after"), "after", columns, strict=strict)
+    needed = "before" if op == "d" else "after"
+    if (before if op == "d" else after) is None:
+        raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
+    return RowRecord(op, before, after)
+
+
+def _image(value: Any, name: str, columns: frozenset[str], *, strict: bool) -> Image | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise UnreadableRecordError(f"has a {name!r} that is a JSON {_cell(value)[0].name.lower()}")
+    _check_once(value, columns)
+    if strict and (unknown := value.keys() - columns):
+        raise UnreadableRecordError(
+            f"column {min(unknown)!r} is not in the table (unknown-columns = strict)"
+        )
+    return {column: _cell(value[column]) for column in columns & value.keys()}
+
+
+def _flat(
+    document: dict[str, Any], columns: frozenset[str], *, strict: bool
+) -> RowRecord | Truncate:
+    """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
+    _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
+    op = document.get(OP_FIELD) or "c"
+    if document.get(DELETED_FIELD) in ("true", True):
+        op = "d"
+    if op == "t":
+        return Truncate()
+    if op not in ROW_OPS:
+        raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
+    row = {
+        name: value
+        for name, value in document.items()
+        if name in columns or not name.startswith("__")
+    }
+    _check_once(document, columns)
+    image = _image(row, "record", columns, strict=strict)
+    return RowRecord(op, image, None) if op == "d" else RowRecord(op, None, image)
+
+
+def _is_no_row(document: dict[str, Any]) -> bool:
+    """Heartbeat, transaction marker, schema change, or a logical message."""
+    fields = document.keys()
+    return (
+        {"ts_ms"} <= fields <= {"ts_ms", "ts_us", "ts_ns"}
+        or fields >= {"status", "id", "event_count", "data_collections"}
+        or fields >= {"ddl", "databaseName"}
+        or document.get("op") == "m"
+    )
+
+
+def _cell(value: Any) -> Cell:
+    match value:
+        case None:
+            return JsonKind.NULL, ""
+        case bool():
+            return JsonKind.BOOLEAN, "true" if value else "false"
+        case _Number():
+            return JsonKind.NUMBER, str(value)
+        case str():
+            return JsonKind.STRING, value
+        case list():
+            return JsonKind.ARRAY, json_text(value)
+        case _:
+            return JsonKind.OBJECT, json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON with every number as it was written."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        inner = (f"{json_text(str(name))}:{json_text(item)}" for name, item in value.items())
+        return "{" + ",".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(json_text(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json_text(value))

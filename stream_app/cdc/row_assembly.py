@@ -1,0 +1,115 @@
+"""From images to rows: which of a record's before and after become rows, of which kind.
+
+Called by `debezium_json`, for records parsed in columns and for those read one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.cdc.column_reading import ColumnReading
+from stream_app.model.row_kind import RowKind
+
+Ops = npt.NDArray[np.uint8]
+
+CREATE, READ, UPDATE, DELETE = (ord(letter) for letter in "crud")
+TRUNCATE, MESSAGE = ord("t"), ord("m")
+
+_KIND_BEFORE = np.full(256, RowKind.UPDATE_BEFORE, np.int8)
+_KIND_BEFORE[DELETE] = RowKind.DELETE
+_KIND_AFTER = np.full(256, RowKind.INSERT, np.int8)
+_KIND_AFTER[UPDATE] = RowKind.UPDATE_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """The rows that records give, in order.
+
+    Attributes:
+        record: for each row, its record.
+        is_after: for each row, whether it is the record's after-image; else its before-image.
+        kinds: `RowKind` of each row.
+    """
+
+    record: npt.NDArray[np.int64]
+    is_after: Bools
+    kinds: npt.NDArray[np.int8]
+
+    def take(self, before: pa.Array, after: pa.Array) -> pa.Array:
+        """One column of the rows, from the columns of the images."""
+        count = len(after)
+        if self.is_after.all():
+            if len(self.record) == count:
+                return after
+            return after.take(pa.array(self.record))
+        both = pa.concat_arrays([after, before])
+        return both.take(pa.array(np.where(self.is_after, self.record, self.record + count)))
+
+
+def plan_rows(
+    ops: Ops, has_before: Bools, has_after: Bools, wants_update_before: Bools | bool
+) -> RowPlan:
+    """Choose the rows of each record; a delete gives -D, an update -U (if wanted) and then +U.
+
+    Args:
+        ops: the letter of each record's op; other letters than c, r, u and d give no row.
+        wants_update_before: where an update with a before-image gives -U.
+    """
+    is_update = ops == UPDATE
+    emits = np.empty((len(ops), 2), np.bool_)
+    emits[:, 0] = has_before & ((ops == DELETE) | (is_update & wants_update_before))
+    emits[:, 1] = has_after & (is_update | (ops == CREATE) | (ops == READ))
+    slots = np.flatnonzero(emits)
+    record = slots >> 1
+    is_after: Bools = (slots & 1).astype(np.bool_)
+    row_ops = ops[record]
+    kinds = np.where(is_after, _KIND_AFTER[row_ops], _KIND_BEFORE[row_ops])
+    return RowPlan(record, is_after, kinds)
+
+
+def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
+    """For before-images that hold nothing but the key: null in every other nullable column.
+
+    Debezium fills such images up with invented values.
+    """
+    if reading.required or plan.is_after.all():
+        return column
+    return null_where(column, ~plan.is_after)
+
+
+def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
+    """For the same images: the type's zero where a NOT NULL column has nothing at all."""
+    if reading.is_key or not reading.required:
+        return column
+    absent = ~plan.is_after & ~valid_of(column)
+    if not absent.any():
+        return column
+    zero = pa.array([_zero(reading.arrow_type)], reading.arrow_type)
+    return pa.concat_arrays([column, zero]).take(
+        pa.array(np.where(absent, len(column), np.arange(len(column))))
+    )
+
+
+def key_changes(
+    readings: tuple[ColumnReading, ...], before: list[pa.Array], after: list[pa.Array]
+) -> Bools:
+    """Where the primary key of the two images differs; not where one of them has none."""
+    changed: Bools = np.zeros(len(after[0]), np.bool_)
+    for reading, old, new in zip(readings, before, after, strict=True):
+        if reading.is_key:
+            changed |= bools_of(pc.not_equal(old, new))
+    return changed
+
+
+def _zero(kind: pa.DataType) -> object:
+    if pa.types.is_string(kind):
+        return ""
+    if pa.types.is_binary(kind):
+        return b""
+    return False if pa.types.is_boolean(kind) else 0
