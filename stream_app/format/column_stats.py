@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -122,6 +122,8 @@ def key_stats(footer: pq.FileMetaData, columns: Sequence[tuple[str, DataType]]) 
         _column_stats(footer, positions.get(name), data_type, parsed, bounds=True)
         for name, data_type in columns
     ]
+    # Parquet says nothing of INT96 columns, but a key column has no nulls anyway.
+    collected = [replace(stats, null_count=stats.null_count or 0) for stats in collected]
     return _simple_stats(collected, [data_type for _, data_type in columns])
 
 

@@ -3,7 +3,7 @@
 What is set here and why: see `parquet_writer`. Which columns a file has stands in
 `arrow_schema.key_value_file_schema`.
 
-Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `format/parquet/ParquetFileFormat.java`.
+Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.java`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _dictionary_columns(schema: pa.Schema) -> list[str]:
 
 
 def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
-    return pa.types.is_timestamp(data_type) and data_type.unit == unit
+    return bool(pa.types.is_timestamp(data_type) and data_type.unit == unit)
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]

@@ -8,6 +8,7 @@ Source: Paimon `utils/PartitionPathUtils.java`, `utils/InternalRowPartitionCompu
 
 from __future__ import annotations
 
+import decimal
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.format.binary_row import scaled_decimal, unscaled_decimal
 from stream_app.model.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -76,7 +78,8 @@ def _value_text(value: object, field: DataField, *, legacy_name: bool) -> str:
         assert isinstance(value, float), value
         return _java_float_text(value, single=root is TypeRoot.FLOAT)
     if root is TypeRoot.DECIMAL:
-        return f"{value:f}"
+        assert isinstance(value, decimal.Decimal), value
+        return f"{scaled_decimal(unscaled_decimal(value, data_type.scale), data_type.scale):f}"
     if root in TIMESTAMP_ROOTS or (root in (TypeRoot.DATE, TypeRoot.TIME) and not legacy_name):
         assert isinstance(value, int), value
         return _temporal_text(value, data_type, legacy_name=legacy_name)
