@@ -150,6 +150,9 @@ def _parse_flat(
     if OP_FIELD in extra and extra[OP_FIELD].null_count < len(values):
         ops = _letters(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
+    else:
+        # Without an op, a marker of the transaction topic could pass for a row with its "id".
+        suspects = bools_of(pc.match_substring(values, '"data_collections":'))
     if DELETED_FIELD in extra:
         ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE

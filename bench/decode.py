@@ -1,0 +1,205 @@
+"""Decode of Debezium JSON beside its limit: the bare parse of the same bytes by pyarrow.json.
+
+    python -m bench.decode [--messages N] [--repeat N] [--case NAME] [--profile]
+
+Prints for each case the messages and bytes a second of the parse and of the decode, and decode
+time ÷ parse time (goal: ≤ 1.35). Messages have about 420 bytes; one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import cProfile
+import json
+import pstats
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import message_format
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.data_type import parse_columns
+
+COLUMNS = (
+    "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "
+    "dt STRING NOT NULL"
+)
+GOAL = 1.35
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    updates: float = 0.6
+    deletes: float = 0.05
+    keep_update_before: bool = True
+    decimals: str = "precise"
+    enveloped: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+
+CASES = (
+    Case("changelog input"),
+    Case("no changelog", keep_update_before=False),
+    Case("inserts only", updates=0, deletes=0),
+    Case("decimal strings", decimals="string", options={"decimal.handling.mode": "string"}),
+    Case("schema envelope", enveloped=True),
+)
+
+
+def shop_values(case: Case, count: int) -> list[bytes]:
+    """Change events of a shop's orders, always the same for the same case."""
+    rng = random.Random(7)
+    schema = json.dumps(_schema(case), separators=(",", ":"))
+    return [_event(case, rng, number, schema) for number in range(count)]
+
+
+def _event(case: Case, rng: random.Random, number: int, schema: str) -> bytes:
+    draw = rng.random()
+    before, after = _row(case, rng, number), _row(case, rng, number)
+    op = "u" if draw < case.updates else "d" if draw < case.updates + case.deletes else "c"
+    source = {
+        "version": "3.7.0.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "ts_ms": 1795232574158,
+        "snapshot": "false",
+        "db": "shop",
+        "schema": "public",
+        "table": "orders",
+        "txId": 744 + number,
+        "lsn": 22327040 + number,
+    }
+    event = {
+        "before": None if op == "c" else before,
+        "after": None if op == "d" else after,
+        "source": source,
+        "op": op,
+        "ts_ms": 1795232574433,
+    }
+    text = json.dumps(event, separators=(",", ":"))
+    return (f'{{"schema":{schema},"payload":{text}}}' if case.enveloped else text).encode()
+
+
+def _row(case: Case, rng: random.Random, number: int) -> dict[str, object]:
+    cents = rng.randrange(-(10**9), 10**10)
+    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    as_text = f"{cents // 100}.{cents % 100:02}"
+    return {
+        "id": number,
+        "customer": f"customer-{rng.randrange(99999):05}",
+        "amount": base64.b64encode(raw).decode() if case.decimals == "precise" else as_text,
+        "updated_at": 1709251199123456 + rng.randrange(10**12),
+        "dt": f"2024-03-{rng.randrange(1, 29):02}",
+    }
+
+
+def _schema(case: Case) -> dict[str, object]:
+    decimal = {"type": "string"}
+    if case.decimals == "precise":
+        name = "org.apache.kafka.connect.data.Decimal"
+        decimal = {"type": "bytes", "name": name, "parameters": {"scale": "2"}}
+    fields = [
+        {"type": "int64", "field": "id"},
+        {"type": "string", "field": "customer"},
+        {**decimal, "field": "amount"},
+        {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "updated_at"},
+        {"type": "string", "field": "dt"},
+    ]
+    images = [{"type": "struct", "fields": fields, "field": name} for name in ("before", "after")]
+    return {"type": "struct", "fields": images, "name": "shop.public.orders.Envelope"}
+
+
+def messages_of(values: list[bytes]) -> pa.RecordBatch:
+    count = len(values)
+    columns = [
+        pa.array(["shop.public.orders"] * count),
+        pa.array([0] * count, pa.int32()),
+        pa.array(range(count), pa.int64()),
+        pa.nulls(count, pa.timestamp("us", "UTC")),
+        pa.nulls(count, pa.binary()),
+        pa.array(values, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+
+
+def parse_only(values: pa.Array) -> Callable[[], pa.Table]:
+    """The limit: all values, joined beforehand, parsed into the same columns."""
+    lines = pc.binary_join_element_wise(values, b"\n", b"").buffers()[2]
+    row = pa.struct(
+        [
+            ("id", pa.int64()),
+            ("customer", pa.string()),
+            ("amount", pa.string()),
+            ("updated_at", pa.int64()),
+            ("dt", pa.string()),
+        ]
+    )
+    inner = [("before", row), ("after", row), ("op", pa.string())]
+    enveloped = values[0].as_py().startswith(b'{"schema"')
+    schema = pa.schema([("payload", pa.struct(inner))] if enveloped else inner)
+    return lambda: pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> float:
+    """Print one case's line; returns decode time ÷ parse time (both the best of `repeat`)."""
+    messages = messages_of(shop_values(case, count))
+    columns = parse_columns(COLUMNS)
+    decoder = message_format(
+        "debezium-json",
+        columns=columns,
+        arrow_schema=arrow_schema(columns),
+        primary_keys=("dt", "id"),
+        options=case.options,
+        keep_update_before=case.keep_update_before,
+    )
+    parse = parse_only(messages.column("value"))
+    assert decoder.decode(messages).bad.num_rows == 0
+    # Alternately, so that a busy machine slows both.
+    pairs = [(seconds(parse), seconds(lambda: decoder.decode(messages))) for _ in range(repeat)]
+    parsed, decoded = (min(times) for times in zip(*pairs, strict=True))
+    size = messages.column("value").nbytes / 1e6
+    print(
+        f"{case.name:16} {size * 1e6 / count:6.0f} B  parse {count / parsed / 1e3:6.0f} k/s "
+        f"{size / parsed:5.0f} MB/s   decode {count / decoded / 1e3:6.0f} k/s "
+        f"{size / decoded:5.0f} MB/s   ÷ {decoded / parsed:.2f}"
+    )
+    if profile:
+        profiler = cProfile.Profile()
+        profiler.runcall(decoder.decode, messages)
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+    return decoded / parsed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--case", choices=[case.name for case in CASES])
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    for case in CASES:
+        if given.case in (None, case.name):
+            measure(case, given.messages, given.repeat, profile=given.profile)
+    print(f"goal: decode ÷ parse ≤ {GOAL}")
+
+
+if __name__ == "__main__":
+    main()
