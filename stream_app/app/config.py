@@ -1,0 +1,402 @@
+"""The job's configuration: a TOML file, the environment and ``--set`` → a frozen `AppConfig`.
+
+Called by `cli`. Precedence: file < environment (``STREAM_APP_SOURCE__MIN_PARTITIONS``: two
+underscores part section from key and stand for a dot, one for a hyphen) < ``--set KEY=VALUE``.
+Nested tables and dotted keys are the same thing here: everything is flattened to dotted keys.
+All problems are reported at once, each with where it came from and its key. Relative paths
+stay as they are: they are relative to the current directory, as spark-submit's are.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.config_values import (
+    Setting,
+    WrongValueError,
+    boolean,
+    columns,
+    free_text,
+    identifier,
+    integer,
+    names,
+    offsets,
+    one_of,
+    regular_expression,
+    some_names,
+    text,
+    trigger,
+)
+from stream_app.cdc.debezium_options import parse_options
+from stream_app.cdc.message_format import KNOWN_FORMATS
+from stream_app.errors import UsageError
+from stream_app.model.core_options import option_problems, unknown_key
+from stream_app.model.data_type import RowType
+from stream_app.model.table_schema import schema_problems
+
+SECRET = re.compile(r"password|secret|jaas|token|credential|access[.-]?key", re.IGNORECASE)
+HIDDEN = "****"
+_ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
+_SET_BY_SPARK = {
+    "bootstrap.servers": "use source.bootstrap-servers",
+    "auto.offset.reset": "use source.starting-offsets",
+    "enable.auto.commit": "Spark keeps the offsets in the checkpoint",
+    "interceptor.classes": "Spark's source does not allow it",
+    "key.deserializer": "Spark reads bytes",
+    "value.deserializer": "Spark reads bytes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConfig:
+    """Section ``[source]``.
+
+    Attributes:
+        kind: ``kafka`` or ``files``.
+        topics: names; empty when `topic_pattern`, a Java regular expression, chooses them.
+        format_options: the message format's own options, e.g. ``decimal.handling.mode``.
+        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
+        max_offsets_per_trigger: records of an epoch; None: all that there are.
+        min_partitions: least number of tasks that read; None: as many as there are cores.
+        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+        path: folder of ``*.jsonl`` when the kind is ``files``.
+    """
+
+    kind: str = "kafka"
+    bootstrap_servers: str = ""
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    format: str = "debezium-json"
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    starting_offsets: str = "earliest"
+    max_offsets_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    kafka_options: Mapping[str, str] = field(default_factory=dict)
+    path: str | None = None
+    max_files_per_trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """Section ``[table]``; `options` are Paimon's."""
+
+    warehouse: str = ""
+    database: str = "default"
+    name: str = ""
+    columns: RowType = field(default_factory=lambda: RowType(()))
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where the table lies, as Paimon's file-system catalog names it."""
+        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamConfig:
+    """Section ``[stream]``.
+
+    Attributes:
+        trigger: ``availableNow``, or how long after an epoch's start the next one starts.
+        quarantine: folder for records that cannot be decoded; None: the first one stops the job.
+        max_bad_records: bad records of a run that are put up with; None: any number.
+        write_parallelism: tasks that write; None: Spark's default parallelism.
+        decode_parallelism: tasks that decode; None: one for each task that reads.
+    """
+
+    checkpoint: str = ""
+    trigger: str = "5 seconds"
+    quarantine: str | None = None
+    max_bad_records: int | None = None
+    write_parallelism: int | None = None
+    decode_parallelism: int | None = None
+
+    @property
+    def is_available_now(self) -> bool:
+        """Whether the job ends when all that there was at its start is in the table."""
+        return self.trigger == "availableNow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppConfig:
+    """The whole configuration; `spark` holds Spark's settings as they are."""
+
+    source: SourceConfig
+    table: TableConfig
+    stream: StreamConfig
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    def masked(self) -> dict[str, dict[str, object]]:
+        """Everything, for logs: values whose key tells of a secret are hidden."""
+        shown: dict[str, dict[str, object]] = {"spark": _mask(self.spark)}
+        for name in ("source", "table", "stream"):
+            section = getattr(self, name)
+            pairs = {part.name: getattr(section, part.name) for part in fields(section)}
+            shown[name] = {
+                key: _mask(value) if isinstance(value, Mapping) else _plain(value)
+                for key, value in pairs.items()
+            }
+        return shown
+
+
+def _mask(settings: Mapping[str, str]) -> dict[str, object]:
+    return {key: HIDDEN if SECRET.search(key) else value for key, value in settings.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, RowType):
+        return ", ".join(f"{column.name} {column.data_type}" for column in value)
+    return value
+
+
+KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
+    "source": {
+        "kind": one_of("kafka", "files"),
+        "bootstrap-servers": text,
+        "topics": some_names,
+        "topic-pattern": regular_expression,
+        "format": one_of(*KNOWN_FORMATS),
+        "starting-offsets": offsets,
+        "max-offsets-per-trigger": integer(1),
+        "min-partitions": integer(1),
+        "fail-on-data-loss": boolean,
+        "path": text,
+        "max-files-per-trigger": integer(1),
+    },
+    "table": {
+        "warehouse": text,
+        "database": identifier,
+        "name": identifier,
+        "columns": columns,
+        "primary-keys": some_names,
+        "partition-keys": names,
+        "comment": text,
+    },
+    "stream": {
+        "checkpoint": text,
+        "trigger": trigger,
+        "quarantine": text,
+        "max-bad-records": integer(0),
+        "write-parallelism": integer(1),
+        "decode-parallelism": integer(1),
+    },
+    "spark": {},
+}
+PREFIXES: Mapping[str, Mapping[str, str]] = {
+    "source": {"kafka.": "kafka_options", "debezium.": "format_options"},
+    "table": {"options.": "options"},
+}
+"""By section: the beginning of keys that are handed on, and the field that holds them."""
+
+
+def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
+    """Read, overlay and check the configuration.
+
+    Args:
+        overrides: ``KEY=VALUE`` of each ``--set``, e.g. ``table.options.bucket=8``.
+        environ: the process's environment.
+
+    Raises:
+        UsageError: lists every problem.
+    """
+    problems: list[str] = []
+    settings = _from_file(path, problems)
+    settings |= _from_environment(environ, problems)
+    settings |= _from_overrides(overrides, problems)
+    # An empty text takes a key away, so that a topic pattern can replace a file's topics.
+    settings = {
+        key: setting
+        for key, setting in settings.items()
+        if not (setting.is_text and setting.value == "")
+    }
+    values = _convert(settings, problems)
+    config = AppConfig(
+        source=SourceConfig(**values["source"]),
+        table=TableConfig(**values["table"]),
+        stream=StreamConfig(**_with_limit(values["stream"])),
+        spark=values["spark"],
+    )
+    for key, problem in _joint_problems(config, settings.keys()):
+        origin = settings[key].origin if key in settings else str(path)
+        problems.append(f"{origin}: {_shown(key)}: {problem}")
+    if problems:
+        count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+        raise UsageError(
+            f"the configuration has {count}:\n" + "\n".join(f"  - {line}" for line in problems)
+        )
+    return config
+
+
+def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"the configuration file cannot be read: {error.strerror}",
+            where=str(path),
+            fix="give a TOML file with --conf; conf/orders.toml is an example",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the configuration file is no TOML: {error}",
+            where=str(path),
+            fix="strings need quotes; a key that is more than letters, digits, - and _ too",
+        ) from None
+    settings: dict[str, Setting] = {}
+    for key, value in _flatten(document, ""):
+        if key in settings:
+            problems.append(f"{path}: {_shown(key)}: is given twice, nested and with dots")
+        settings[key] = Setting(value, str(path))
+    return settings
+
+
+def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        key = prefix + name
+        if not isinstance(value, dict):
+            yield _canonical(key), value
+        else:
+            yield from _flatten(value, key + ".")
+
+
+def _canonical(key: str) -> str:
+    """Spark's settings begin with ``spark.`` themselves: with and without the section's name."""
+    return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
+
+
+def _shown(key: str) -> str:
+    return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
+
+
+def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
+    settings = {}
+    for name, value in sorted(environ.items()):
+        found = _ENVIRONMENT.fullmatch(name)
+        if not found:
+            continue
+        if found[1] == "SPARK":
+            # Their names have capitals, which the name of a variable cannot tell.
+            problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
+            continue
+        parts = [found[1], *found[2].split("__")]
+        key = ".".join(part.lower().replace("_", "-") for part in parts)
+        settings[key] = Setting(value, f"environment {name}", is_text=True)
+    return settings
+
+
+def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
+    settings = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if equals:
+            settings[_canonical(key.strip())] = Setting(value, "--set", is_text=True)
+        else:
+            problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
+    return settings
+
+
+def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Section → field → value; what cannot be converted is a problem and left out."""
+    values: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
+    for full_key, setting in settings.items():
+        section, _, key = full_key.partition(".")
+        try:
+            if section not in KEYS or not key:
+                raise WrongValueError(
+                    f"must be a table, [{section}]"
+                    if section in KEYS
+                    else unknown_key("section", section, KEYS)
+                )
+            _put(values[section], section, key, setting)
+        except WrongValueError as problem:
+            problems.append(f"{setting.origin}: {_shown(full_key)}: {problem}")
+    return values
+
+
+def _put(section_values: dict[str, Any], section: str, key: str, setting: Setting) -> None:
+    if section == "spark":
+        section_values[key] = free_text(setting)
+        return
+    for prefix, name in PREFIXES.get(section, {}).items():
+        if key.startswith(prefix):
+            section_values.setdefault(name, {})[key.removeprefix(prefix)] = free_text(setting)
+            return
+    converter = KEYS[section].get(key)
+    if converter is None:
+        raise WrongValueError(_unknown(section, key))
+    section_values[key.replace("-", "_")] = converter(setting)
+
+
+def _unknown(section: str, key: str) -> str:
+    for other, keys in KEYS.items():
+        if other != section and key in keys:
+            return f"unknown key; did you mean {other + '.' + key!r}?"
+    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    found = unknown_key("key", key, known)
+    return found if "mean" in found else f"{found}; known: {', '.join(known)}"
+
+
+def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
+    """Without a quarantine no bad record is put up with: it would be lost."""
+    return values if "quarantine" in values else {"max_bad_records": 0} | values
+
+
+def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with values beside each other: (key, problem)."""
+    yield from _source_problems(config, given)
+    yield from _table_problems(config.table, given)
+    if "stream.checkpoint" not in given:
+        yield "stream.checkpoint", "is missing: the folder that remembers what was read"
+    if "stream.quarantine" not in given and config.stream.max_bad_records:
+        yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
+
+
+def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    source = config.source
+    if source.kind == "files" and "source.path" not in given:
+        yield "source.path", "is missing: the folder of *.jsonl files"
+    if source.kind == "kafka":
+        if "source.bootstrap-servers" not in given:
+            yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
+        chosen = {"source.topics", "source.topic-pattern"} & set(given)
+        if len(chosen) != 1:
+            not_both = ", not both" if chosen else ""
+            yield "source.topics", f"give either topics or topic-pattern{not_both}"
+    for key in sorted(_SET_BY_SPARK.keys() & source.kafka_options.keys()):
+        yield f"source.kafka.{key}", f"cannot be set: {_SET_BY_SPARK[key]}"
+    if source.format_options and config.table.columns.fields:
+        try:
+            parse_options(source.format_options, config.table.columns)
+        except UsageError as error:
+            yield "source.debezium", error.what
+
+
+def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    for key, meaning in (
+        ("table.warehouse", "the folder of all databases"),
+        ("table.name", "the table's name"),
+        ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
+        ("table.primary-keys", 'such as ["id"]'),
+    ):
+        if key not in given:
+            yield key, f"is missing: {meaning}"
+    options_fit = True
+    for key, value in table.options.items():
+        for problem in option_problems({key: value}):
+            options_fit = False
+            yield f"table.options.{key}", problem
+    # Keys can only be judged beside columns that could be read, and beside options that can.
+    if table.columns.fields and table.primary_keys and options_fit:
+        for problem in schema_problems(
+            table.columns, table.primary_keys, table.partition_keys, table.options
+        ):
+            yield "table", problem
