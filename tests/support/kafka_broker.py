@@ -1,0 +1,93 @@
+"""One real Kafka broker for a whole test session, and topics of their own for each test.
+
+A conftest takes the fixture with ``from tests.support.kafka_broker import kafka_broker``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from stream_app.app.embedded_broker import EmbeddedBroker
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A running broker; start it once (2 to 6 s), use a new topic for each test."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+def new_topic(
+    broker: EmbeddedBroker,
+    *,
+    name: str = "",
+    partitions: int = 1,
+    configs: Mapping[str, str] | None = None,
+) -> str:
+    """Make a topic; without a name it gets one that no other test has."""
+    name = name or f"test-{next(_numbers)}-{uuid.uuid4().hex[:6]}"
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        admin.create_topics(
+            [NewTopic(name, num_partitions=partitions, topic_configs=dict(configs or {}))]
+        )
+    finally:
+        admin.close()
+    return name
+
+
+def delete_topic(broker: EmbeddedBroker, name: str) -> None:
+    """Delete a topic and wait until the broker has forgotten it."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        admin.delete_topics([name])
+    finally:
+        admin.close()
+
+
+def produce(
+    broker: EmbeddedBroker,
+    topic: str,
+    messages: Iterable[tuple[bytes | None, bytes | None]],
+    *,
+    partition: int | None = None,
+) -> None:
+    """Send (key, value) pairs in order and wait until all are written."""
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", linger_ms=5)
+    try:
+        sent = [
+            producer.send(topic, key=key, value=value, partition=partition)
+            for key, value in messages
+        ]
+        producer.flush()
+        for future in sent:
+            future.get(timeout=30)
+    finally:
+        producer.close()
+
+
+def consume(
+    broker: EmbeddedBroker, topic: str, *, count: int, timeout_ms: int = 20_000
+) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    """(partition, offset, key, value) of the first `count` records, fewer after the timeout."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        consumer_timeout_ms=timeout_ms,
+    )
+    try:
+        partitions = sorted(consumer.partitions_for_topic(topic) or ())
+        consumer.assign([TopicPartition(topic, number) for number in partitions])
+        records = itertools.islice(consumer, count)
+        return [(each.partition, each.offset, each.key, each.value) for each in records]
+    finally:
+        consumer.close()

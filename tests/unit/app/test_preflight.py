@@ -1,0 +1,62 @@
+"""Java's security settings in Python's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.app.preflight import TopicInfo, client_settings, recreated, uncheckable
+
+JAAS = (
+    "org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="alice" password="a\\"b;c";'
+)
+
+
+def test_sasl_over_ssl() -> None:
+    options = {
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": JAAS,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.endpoint.identification.algorithm": "",
+        "fetch.max.wait.ms": "10",
+    }
+    assert uncheckable(options) == []
+    assert client_settings(options) == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": 'a"b;c',
+        "ssl_cafile": "/ca.pem",
+        "ssl_check_hostname": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        pytest.param({"ssl.truststore.location": "/t.jks"}, "only PEM", id="java-key-store"),
+        pytest.param({"ssl.truststore.certificates": "x"}, "from a file", id="inline"),
+        pytest.param({"security.protocol": "SASL_SSL"}, "GSSAPI", id="kerberos-is-the-default"),
+        pytest.param(
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+            "no username",
+            id="no-user",
+        ),
+    ],
+)
+def test_what_cannot_be_checked_is_told(options: dict[str, str], reason: str) -> None:
+    assert reason in "; ".join(uncheckable(options))
+
+
+def test_plain_needs_nothing() -> None:
+    assert uncheckable({}) == []
+    assert client_settings({"isolation.level": "read_committed"}) == {}
+
+
+def test_a_topic_without_a_known_id_is_not_called_recreated() -> None:
+    now = {"a": TopicInfo(topic_id="1", partitions=1), "b": TopicInfo(topic_id=None, partitions=1)}
+    assert recreated({"b": "2"}, now) == []
+    assert recreated({"a": None, "b": None}, now) == []
+    assert recreated({"a": "0"}, now) == ["a"]
