@@ -60,5 +60,6 @@ def bools_of(array: pa.Array) -> Bools:
 
 
 def null_where(array: pa.Array, mask: Bools) -> pa.Array:
-    """The array with null wherever `mask` is true."""
-    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+    """The array with null wherever `mask` is true; those values have no bytes left."""
+    # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
+    return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))

@@ -18,6 +18,7 @@ from stream_app.cdc.arrow_buffers import (
     Bytes,
     Int32s,
     bytes_of,
+    lengths_of,
     null_where,
     offsets_of,
     valid_of,
@@ -99,13 +100,14 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
     """Null out what is no whole number of groups."""
-    offsets = offsets_of(texts)
-    ragged = (offsets[1:] - offsets[:-1]) % size != 0
+    lengths, valid = lengths_of(texts), valid_of(texts)
+    ragged: Bools = lengths % size != 0
+    if texts.null_count:
+        ragged |= (lengths > 0) & ~valid  # bytes under a null must go too
     if not ragged.any():
         return texts, None
-    failed: Bools = ragged & valid_of(texts)
-    # if_else writes nulls with no bytes, so the buffer is whole groups again.
-    return null_where(texts, ragged), failed
+    failed: Bools = ragged & valid
+    return null_where(texts, ragged), failed if failed.any() else None
 
 
 def _rows_with_bad_code(

@@ -156,9 +156,9 @@ def _add_rows(
         if settings.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for record, reason in _problems(reading, old, new, column, plan, settings):
-            image = records[record].after or records[record].before or {}
-            reasons.setdefault(record, reason or _absence(reading, image))
+        for row, reason in _problems(reading, old, new, column, plan, settings):
+            record = int(plan.record[row])
+            reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
     rows = pa.RecordBatch.from_arrays(columns, schema=settings.schema)
     kept = ~np.isin(plan.record, list(reasons))
     positions = np.array([position for position, _ in found], np.int64)
@@ -197,7 +197,7 @@ def _problems(
     plan: RowPlan,
     settings: DecodeSettings,
 ) -> list[tuple[int, str]]:
-    """(record, reason) of the rows whose value is bad; an empty reason: it is not there."""
+    """(row, reason) of the rows whose value is bad; an empty reason: it is not there."""
     problems: list[tuple[int, str]] = []
     required = reading.required and rows.null_count > 0
     if not (before.misfits or after.misfits or required):
@@ -209,16 +209,18 @@ def _problems(
         else:
             reason = None if invented else before.misfits.get(record)
         if reason:
-            problems.append((record, reason))
+            problems.append((row, reason))
         elif required and not rows[row].is_valid:
-            problems.append((record, ""))
+            problems.append((row, ""))
     return problems
 
 
-def _absence(reading: ColumnReading, image: Image) -> str:
+def _absence(reading: ColumnReading, record: RowRecord, plan: RowPlan, row: int) -> str:
     what = "primary key column" if reading.is_key else "NOT NULL column"
-    state = "null" if reading.name in image else "missing"
-    return f"{what} {reading.name!r} is {state}"
+    image = record.after if plan.is_after[row] else record.before
+    state = "null" if reading.name in (image or {}) else "missing"
+    where = "" if plan.is_after[row] else " in the before-image"
+    return f"{what} {reading.name!r} is {state}{where}"
 
 
 def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:

@@ -1,8 +1,11 @@
 """Every captured message comes out as the SQL that produced it says.
 
+
 The expected values are written by hand from that SQL (PostgreSQL 15 and MariaDB 10.11 through
 Debezium 3.7 and 3.5); nothing here was copied from what the decoder returned.
 """
+
+# ruff: noqa: DTZ001 - a TIMESTAMP has no zone
 
 from __future__ import annotations
 

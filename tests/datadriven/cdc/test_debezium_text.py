@@ -1,0 +1,85 @@
+"""Messages in, row changes out, as text.
+
+Commands: ``table key=a,b option=value … [no-update-before]`` with the columns as input sets the
+table; ``decode`` takes a message a line (``~`` is a tombstone, ``b'…'`` raw bytes in Python's
+spelling) and prints the rows as ``message kind column=value …`` without nulls, the bad records
+with their reason, and how many messages were skipped. ``alone`` on the command line decodes them
+one by one as well and must find the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import StreamAppError
+from tests.support.datadriven import Case, files, run_file
+from tests.unit.cdc.debezium_messages import Value, a_format, messages, reasons_of, rows_of
+
+
+class _Tables:
+    """The interpreter: remembers the table of the last ``table`` command."""
+
+    def __init__(self) -> None:
+        self._case: Case | None = None
+
+    def handle(self, case: Case) -> str:
+        try:
+            if case.command == "table":
+                self._case = case
+                self._format()
+                return "ok"
+            assert case.command == "decode", case.command
+            values = [_value(line) for line in case.input_lines]
+            together = _lines(self._format(), values)
+            self._check_alone(values, together)
+        except StreamAppError as error:
+            return str(error)
+        return "\n".join(together)
+
+    def _check_alone(self, values: list[Value], together: list[str]) -> None:
+        """What becomes of a message never depends on another."""
+        parts = [_lines(self._format(), [value]) for value in values]
+        alone = [
+            f"{at} {line.split(' ', 1)[1]}"
+            for at, lines in enumerate(parts)
+            for line in lines
+            if not line.startswith("skipped")
+        ]
+        assert sorted(alone) == sorted(line for line in together if not line.startswith("skipped"))
+
+    def _format(self) -> MessageFormat:
+        assert self._case is not None
+        args = dict(self._case.args)
+        keys = args.pop("key").split(",")
+        keep = args.pop("no-update-before", None) is None
+        columns = " ".join(self._case.input_lines)
+        return a_format(columns, keys, options=args, keep_update_before=keep)
+
+
+def _value(line: str) -> Value:
+    if line == "~":
+        return None
+    return ast.literal_eval(line) if line.startswith("b'") else line
+
+
+def _lines(decoder: MessageFormat, values: list[Value]) -> list[str]:
+    decoded = decoder.decode(messages(*values))
+    names = decoded.changes.rows.schema.names[1:]
+    lines = [
+        f"{at} {kind} "
+        + " ".join(
+            f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
+        )
+        for at, kind, *row in rows_of(decoded)
+    ]
+    lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+    return [*lines, f"skipped {decoded.skipped}"]
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_debezium_text(path: Path) -> None:
+    run_file(path, _Tables().handle)

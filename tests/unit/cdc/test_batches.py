@@ -1,0 +1,119 @@
+"""Whole batches: empty ones, bad ones, huge values, order, pickling, and the format's name."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, change_schema
+from stream_app.cdc.message_format import message_format
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.data_type import parse_columns
+from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+
+COLUMNS = "id BIGINT, v STRING"
+
+
+def insert(key: int, text: str = '"x"') -> str:
+    return event(after=f'{{"id":{key},"v":{text}}}')
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "bad", "skipped"),
+    [
+        pytest.param([], 0, 0, 0, id="empty"),
+        pytest.param([None] * 3, 0, 0, 3, id="all tombstones"),
+        pytest.param(["{", "[]", ""], 0, 3, 0, id="all bad"),
+        pytest.param([None, "{", insert(1)], 1, 1, 1, id="one of each"),
+    ],
+)
+def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipped: int) -> None:
+    decoded = a_format(COLUMNS).decode(messages(*values))
+    assert decoded.changes.rows.num_rows == rows
+    assert decoded.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
+    decoded.changes.rows.validate(full=True)
+    assert decoded.changes.message_index.dtype == "int32"
+    assert decoded.bad.num_rows == bad
+    assert decoded.bad.schema == BAD_RECORD_SCHEMA
+    assert decoded.skipped == skipped
+
+
+def test_a_bad_record_keeps_where_it_came_from() -> None:
+    row = {
+        "topic": "shop",
+        "partition": 3,
+        "offset": 2**40,
+        "timestamp": 1_700_000_000_000_000,
+        "key": b"\xff",
+        "value": b"\xfe{",
+    }
+    batch = pa.RecordBatch.from_pylist([row], schema=MESSAGE_SCHEMA)
+    (bad,) = a_format(COLUMNS).decode(batch).bad.to_pylist()
+    assert (bad["topic"], bad["partition"], bad["offset"]) == ("shop", 3, 2**40)
+    assert (bad["key"], bad["value"]) == (b"\xff", b"\xfe{")
+    assert bad["timestamp"].timestamp() == 1_700_000_000
+    assert bad["reason"] == "is not UTF-8: invalid start byte at byte 0"
+
+
+def test_huge_value_and_many_slices() -> None:
+    """More rows and bytes than one slice holds, with a bad record here and there."""
+    huge = "y" * (40 << 20)
+    values = [insert(key) for key in range(70_000)]
+    values[100] = insert(100, f'"{huge}"')
+    values[40_000] = '{"op":"c","after":{"id":40000,'
+    values[69_999] = insert(69_999, "[1]")
+    decoded = a_format(COLUMNS).decode(messages(*values))
+    assert list(reasons_of(decoded)) == [40_000]
+    keys = decoded.changes.rows.column("id").to_pylist()
+    assert keys == [key for key in range(70_000) if key != 40_000]
+    assert decoded.changes.message_index.tolist() == keys
+    assert decoded.changes.rows.column("v")[100].as_py() == huge
+    assert decoded.changes.rows.column("v")[-1].as_py() == "[1]"
+
+
+def test_deep_nesting_in_an_ignored_field() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    decoded = a_format(COLUMNS).decode(
+        messages(insert(1), f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}')
+    )
+    assert [row[2] for row in rows_of(decoded)] == [1, 2]
+
+
+def test_values_that_no_longer_look_like_the_first_ones() -> None:
+    """The shape learnt from the first records is learnt anew when it no longer holds."""
+    decoder = a_format("id BIGINT, v DECIMAL(5,2)")
+    first = decoder.decode(messages(*(insert(key, '"Aw=="') for key in range(100))))
+    then = decoder.decode(messages(*(insert(key, "0.03") for key in range(100))))
+    assert rows_of(first) == rows_of(then)
+
+
+def test_sliced_message_batches() -> None:
+    batch = messages(*(insert(key) for key in range(10)), None, "{")
+    decoded = a_format(COLUMNS).decode(batch.slice(4))
+    assert [row[:3] for row in rows_of(decoded)] == [(at, "+I", at + 4) for at in range(6)]
+    assert decoded.skipped == 1
+    assert list(reasons_of(decoded)) == [11]
+
+
+def test_a_format_can_be_pickled() -> None:
+    decoder = a_format(COLUMNS)
+    batch = messages(insert(1))
+    decoder.decode(batch)
+    copy = pickle.loads(pickle.dumps(decoder))
+    assert rows_of(copy.decode(batch)) == rows_of(decoder.decode(batch))
+
+
+def test_unknown_format() -> None:
+    with pytest.raises(UsageError, match="debezium-jsn") as caught:
+        message_format(
+            "debezium-jsn",
+            columns=parse_columns(COLUMNS),
+            arrow_schema=arrow_schema(parse_columns(COLUMNS)),
+            primary_keys=("id",),
+            options={},
+            keep_update_before=False,
+        )
+    assert "did you mean 'debezium-json'?" in caught.value.fix

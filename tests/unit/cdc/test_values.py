@@ -1,0 +1,257 @@
+"""One JSON value in one column: types, modes and limits."""
+
+# ruff: noqa: DTZ001 - a TIMESTAMP has no zone
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.base64_columns import decode_base64, decode_hex
+from stream_app.cdc.decimal_columns import decimals_from_bytes
+from tests.unit.cdc.debezium_messages import (
+    Bad,
+    a_format,
+    event,
+    messages,
+    reasons_of,
+    rows_of,
+    value_of,
+)
+
+UTC = dt.UTC
+BAD = "(bad record)"
+D = Decimal
+STAMP = dt.datetime(2024, 6, 1, 10, 0, 0, 123456)
+
+
+def check(column_type: str, text: str, want: Any, **options: str) -> None:
+    got = value_of(column_type, text, **options)
+    if want == BAD:
+        assert isinstance(got, Bad), got
+    elif isinstance(want, dt.datetime):
+        assert got == want
+        assert (got.tzinfo is None) == (want.tzinfo is None)
+    else:
+        assert repr(got) == repr(want)
+
+
+@pytest.mark.parametrize(
+    ("column_type", "text", "want"),
+    [
+        ("TINYINT", "-128", -128),
+        ("TINYINT", "128", BAD),
+        ("SMALLINT", "-32768", -32768),
+        ("SMALLINT", "32768", BAD),
+        ("INT", "2147483647", 2147483647),
+        ("INT", "2147483648", BAD),
+        ("BIGINT", "9007199254740993", 9007199254740993),
+        ("BIGINT", "-9223372036854775808", -(2**63)),
+        ("BIGINT", "-9223372036854775809", BAD),
+        ("BIGINT", '"9223372036854775807"', 2**63 - 1),
+        ("BIGINT", '" 1"', BAD),
+        ("BIGINT", '"1_000"', BAD),
+        ("INT", "true", 1),
+        ("INT", "1.5", BAD),
+        ("FLOAT", "0.1", 0.10000000149011612),
+        ("FLOAT", "16777217", 16777216.0),
+        ("FLOAT", "3.5e38", BAD),
+        ("FLOAT", '"Infinity"', math.inf),
+        ("DOUBLE", "0.1", 0.1),
+        ("DOUBLE", "-0.0", -0.0),
+        ("DOUBLE", "1e400", BAD),
+        ("DOUBLE", '"NaN"', math.nan),
+        ("DOUBLE", '"-Infinity"', -math.inf),
+        ("DOUBLE", '"nan"', BAD),
+        ("DOUBLE", '"1.5"', 1.5),
+        ("BOOLEAN", "false", False),
+        ("BOOLEAN", "0", False),
+        ("BOOLEAN", '"true"', True),
+        ("BOOLEAN", '"t"', BAD),
+        ("STRING", '""', ""),
+        ("STRING", '"null"', "null"),
+        ("STRING", "null", None),
+        ("STRING", "-0", "0"),
+        ("STRING", "1.50", "1.50"),
+        ("STRING", "123456789012345678901234567890", "123456789012345678901234567890"),
+        ("BYTES", '""', b""),
+        ("BYTES", '"AP8Q"', b"\x00\xff\x10"),
+        ("BYTES", '"AA=A"', BAD),
+        ("BYTES", '"A==="', BAD),
+        ("BYTES", '"===="', BAD),
+        ("BYTES", '"AP8"', BAD),
+        ("BYTES", "1", BAD),
+        ("DATE", "19782", dt.date(2024, 2, 29)),
+        ("DATE", "-1", dt.date(1969, 12, 31)),
+        ("DATE", "2932897", BAD),
+        ("DATE", '"2024-02-29"', dt.date(2024, 2, 29)),
+        ("DATE", '"2024-02-29Z"', dt.date(2024, 2, 29)),
+        ("DATE", '"2023-02-29"', BAD),
+        ("TIME(3)", "86399999", dt.time(23, 59, 59, 999000)),
+        ("TIME(6)", "86399999999", dt.time(23, 59, 59, 999000)),
+        ("TIME(0)", "1999", dt.time(0, 0, 1)),
+        ("TIME(9)", "86399999999999", dt.time(23, 59, 59, 999000)),
+        ("TIME(3)", "86400000", BAD),
+        ("TIME(3)", "-1", BAD),
+        ("TIME(3)", '"07:30:00Z"', dt.time(7, 30)),
+        ("TIME(3)", '"01:30:00+02:00"', dt.time(23, 30)),
+        ("TIME(3)", '"25:00:00"', BAD),
+        ("TIMESTAMP(3)", "1717236000123", STAMP.replace(microsecond=123000)),
+        ("TIMESTAMP(2)", "1717236000129", STAMP.replace(microsecond=120000)),
+        ("TIMESTAMP(2)", "-1", dt.datetime(1969, 12, 31, 23, 59, 59, 990000)),
+        ("TIMESTAMP(6)", "1717236000123456", STAMP),
+        ("TIMESTAMP(9)", "1717236000123456789", "2024-06-01 10:00:00.123456789"),
+        ("TIMESTAMP(3)", "1717236000123456", BAD),
+        ("TIMESTAMP(6)", "253402300799999999", dt.datetime(9999, 12, 31, 23, 59, 59, 999999)),
+        ("TIMESTAMP(6)", "253402300800000000", BAD),
+        ("TIMESTAMP(6)", "9223372036825200000", BAD),
+        ("TIMESTAMP(6)", '"2024-06-01T10:00:00.123456Z"', STAMP),
+        ("TIMESTAMP(6)", '"2024-06-01T10:00:00.123456"', STAMP),
+        ("TIMESTAMP(6)", '"2024-06-01 10:00:00.123456"', STAMP),
+        ("TIMESTAMP(6)", '"2024-06-01T12:00:00.123456+02:00"', STAMP),
+        ("TIMESTAMP(6)", '"2024-06-01T10:00:00.123456999Z"', STAMP),
+        ("TIMESTAMP(9)", '"2024-06-01T10:00:00.123456789Z"', "2024-06-01 10:00:00.123456789"),
+        ("TIMESTAMP(6)", '"2024-13-01T10:00:00Z"', BAD),
+        ("TIMESTAMP(6)", '"+294247-01-10T04:00:54.775807Z"', BAD),
+        ("TIMESTAMP(6)", "1.5", BAD),
+        ("TIMESTAMP_LTZ(3)", '"2024-06-01T10:00:00.123Z"', STAMP.replace(microsecond=123000)),
+        ("TIMESTAMP_LTZ(6)", "1717236000123456", STAMP),
+        ("TIMESTAMP_LTZ(6)", '"infinity"', BAD),
+    ],
+)
+def test_value(column_type: str, text: str, want: Any) -> None:
+    if column_type.startswith("TIMESTAMP_LTZ") and isinstance(want, dt.datetime):
+        want = want.replace(tzinfo=UTC)
+    check(column_type, text, want)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "want"),
+    [
+        ("double", "1.0E-4", D("0.0001")),
+        ("double", "9.99999999999E9", D("9999999999.9900")),
+        ("double", "0E-10", D("0.0000")),
+        ("double", "1e-5", BAD),
+        ("double", "1e40", BAD),
+        ("double", "1e999999999999999999999", BAD),
+        ("double", '"NaN"', BAD),
+        ("double", "12345678901234567890123456.7891", D("12345678901234567890123456.7891")),
+        ("string", '"19.99"', D("19.9900")),
+        ("string", '"-0.00010"', D("-0.0001")),
+        ("string", '""', BAD),
+        ("string", '"1,5"', BAD),
+        ("string", '"AeI6"', BAD),
+        ("precise", '"Awzc"', D("19.9900")),
+        ("precise", '"AA=="', D("0.0000")),
+        ("precise", '"/w=="', D("-0.0001")),
+        ("precise", '""', BAD),
+        ("precise", '{"scale":0,"value":"Ag=="}', D("2.0000")),
+        ("precise", '{"scale":-2,"value":"Ag=="}', D("200.0000")),
+        ("precise", '{"scale":5,"value":"AQ=="}', BAD),
+        ("precise", '{"scale":"0","value":"Ag=="}', BAD),
+        ("precise", "2.5", D("2.5000")),
+    ],
+)
+def test_decimal(mode: str, text: str, want: Any) -> None:
+    check("DECIMAL(30,4)", text, want, **{"decimal.handling.mode": mode})
+
+
+@pytest.mark.parametrize(
+    ("column_type", "mode", "text", "want"),
+    [
+        ("DATE", "connect", "19782", dt.date(2024, 2, 29)),
+        ("DATE", "isostring", '"2024-02-29Z"', dt.date(2024, 2, 29)),
+        ("TIME(6)", "connect", "86399999", dt.time(23, 59, 59, 999000)),
+        ("TIME(3)", "adaptive_time_microseconds", "86399999999", dt.time(23, 59, 59, 999000)),
+        ("TIME(3)", "microseconds", "86399999999", dt.time(23, 59, 59, 999000)),
+        ("TIME(3)", "nanoseconds", "86399999999999", dt.time(23, 59, 59, 999000)),
+        ("TIME(3)", "isostring", '"23:59:59.999999Z"', dt.time(23, 59, 59, 999000)),
+        ("TIMESTAMP(6)", "connect", "1717236000123", STAMP.replace(microsecond=123000)),
+        (
+            "TIMESTAMP(3)",
+            "adaptive_time_microseconds",
+            "1717236000123",
+            STAMP.replace(microsecond=123000),
+        ),
+        ("TIMESTAMP(3)", "microseconds", "1717236000123456", STAMP.replace(microsecond=123000)),
+        ("TIMESTAMP(6)", "nanoseconds", "1717236000123456789", STAMP),
+        ("TIMESTAMP(6)", "isostring", '"2024-06-01T10:00:00.123456Z"', STAMP),
+    ],
+)
+def test_time_precision_mode(column_type: str, mode: str, text: str, want: Any) -> None:
+    check(column_type, text, want, **{"time.precision.mode": mode})
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "want"),
+    [
+        ("bytes", '"+/8="', b"\xfb\xff"),
+        ("base64", '"+/8="', b"\xfb\xff"),
+        ("base64", '"-_8="', BAD),
+        ("base64-url-safe", '"-_8="', b"\xfb\xff"),
+        ("hex", '"00fF"', b"\x00\xff"),
+        ("hex", '"0"', BAD),
+        ("hex", '"0g"', BAD),
+    ],
+)
+def test_binary_handling_mode(mode: str, text: str, want: Any) -> None:
+    check("BYTES", text, want, **{"binary.handling.mode": mode})
+
+
+@pytest.mark.parametrize(
+    ("column_type", "encoding", "text", "want"),
+    [
+        ("TIMESTAMP(6)", "epoch-seconds", "1717236000", dt.datetime(2024, 6, 1, 10)),
+        ("DATE", "epoch-millis", "-1", dt.date(1969, 12, 31)),
+        ("BIGINT", "base64", '"/w=="', -1),
+        ("BIGINT", "base64", '"AP//////////"', BAD),
+        ("DECIMAL(20,0)", "base64", '"AP//////////"', D(2**64 - 1)),
+        ("BYTES", "text", '"é"', "é".encode()),
+    ],
+)
+def test_column_encoding(column_type: str, encoding: str, text: str, want: Any) -> None:
+    check(column_type, text, want, **{"column.v.encoding": encoding})
+
+
+def test_base64_of_every_length() -> None:
+    rng = random.Random(1)
+    raw = [rng.randbytes(length) for length in range(40)] + [None, b"", b"x"]
+    texts = [None if value is None else base64.b64encode(value).decode() for value in raw]
+    for start in (0, 5, 41):
+        decoded, failed = decode_base64(pa.array(texts).slice(start))
+        assert decoded.to_pylist() == raw[start:]
+        assert failed is None
+        hexed = pa.array([None if value is None else value.hex() for value in raw])
+        assert decode_hex(hexed.slice(start))[0].to_pylist() == raw[start:]
+
+
+@pytest.mark.parametrize("precision", [1, 9, 10, 17, 18, 19, 20, 37, 38])
+def test_decimal_limits(precision: int) -> None:
+    """Exactly the numbers of so many digits fit, whatever their number of bytes."""
+    limit = 10**precision
+    numbers = [limit - 1, 1 - limit, limit, -limit, 0, -1, 255, -256, 2**127 - 1, -(2**127)]
+    numbers += [2**64, 2**63, -(2**63), 2**200, -(2**64)]
+    raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers]
+    target = pa.decimal128(precision, 0)
+    decoded, failed = decimals_from_bytes(pa.array(raw), 0, target)
+    want = [D(n) if abs(n) < limit else None for n in numbers]
+    assert decoded.to_pylist() == want
+    assert failed is not None
+    assert failed.tolist() == [value is None for value in want]
+
+
+def test_many_different_kinds_in_one_batch() -> None:
+    """NaN among numbers, text among integers: each record is read as what it is."""
+    texts = ["1.5", '"NaN"', '"Infinity"', "null", "2"] * 200 + ['"x"']
+    batch = messages(*(event(after=f'{{"id":{at},"f":{text}}}') for at, text in enumerate(texts)))
+    decoded = a_format("id BIGINT, f DOUBLE").decode(batch)
+    want = [1.5, math.nan, math.inf, None, 2.0] * 200
+    assert repr([row[3] for row in rows_of(decoded)]) == repr(want)
+    assert list(reasons_of(decoded)) == [1000]
