@@ -1,20 +1,91 @@
 """Avro object container files, as Paimon stores manifests.
 
-Source: Paimon `format/avro/AvroFileFormat.java`; Paimon's codec names are those of its option
-``manifest.compression``.
+fastavro encodes the records; the file around them is made here, from its own Avro schemas, so that
+the codecs are those we ship (fastavro asks for another zstd library with each of its versions).
+
+Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/AvroFileFormat.java`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import fastavro
+import orjson
+import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 
-_CODECS = {"zstd": "zstandard", "none": "null", "deflate": "deflate"}
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_BLOCK_BYTES = 256 * 1024
+_RAW_DEFLATE = -15
+
+_HEADER = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": len(_MAGIC)}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": _SYNC_BYTES}},
+        ],
+    }
+)
+_BLOCK = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "block",
+        "fields": [
+            {"name": "count", "type": "long"},
+            {"name": "data", "type": "bytes"},
+            {"name": "sync", "type": {"type": "fixed", "name": "block_sync", "size": _SYNC_BYTES}},
+        ],
+    }
+)
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=_RAW_DEFLATE)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _inflate(data: bytes) -> bytes:
+    return zlib.decompress(data, wbits=_RAW_DEFLATE)
+
+
+def _zstd(data: bytes) -> bytes:
+    compressed: bytes = pa.compress(data, codec="zstd", asbytes=True)
+    return compressed
+
+
+def _unzstd(data: bytes) -> bytes:
+    # As a stream, because Java does not write the length into its frames.
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        content: bytes = stream.read()
+    return content
+
+
+_CODEC_NAMES = {"zstd": "zstandard", "none": "null", "deflate": "deflate"}
+"""Values of ``manifest.compression`` and what Avro calls them."""
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "zstandard": _zstd,
+    "null": _same,
+    "deflate": _deflate,
+}
+_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "zstandard": _unzstd,
+    "null": _same,
+    "deflate": _inflate,
+}
 
 
 def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) -> bytes:
@@ -23,10 +94,33 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
     Args:
         schema: as `fastavro.parse_schema` returns it.
         codec: ``zstd``, ``deflate`` or ``none``.
+
+    Raises:
+        ValueError, TypeError: a record does not fit the schema.
     """
+    codec_name = _CODEC_NAMES[codec]
+    schema_text = orjson.dumps(_without_marks(schema))
+    # The marker between blocks only has to be unlike the data; a digest makes equal files equal.
+    sync = hashlib.blake2b(schema_text, digest_size=_SYNC_BYTES).digest()
+    meta = {"avro.schema": schema_text, "avro.codec": codec_name.encode()}
     sink = io.BytesIO()
-    fastavro.writer(sink, schema, records, codec=_CODECS[codec])
+    fastavro.schemaless_writer(sink, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
+    block = io.BytesIO()
+    count = 0
+    for index, record in enumerate(records):
+        fastavro.schemaless_writer(block, schema, record)
+        count += 1
+        if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+            data = _COMPRESS[codec_name](block.getvalue())
+            fastavro.schemaless_writer(sink, _BLOCK, {"count": count, "data": data, "sync": sync})
+            block = io.BytesIO()
+            count = 0
     return sink.getvalue()
+
+
+def _without_marks(schema: Any) -> Any:
+    """The schema without what fastavro's parser noted in it."""
+    return {key: value for key, value in schema.items() if not key.startswith("__")}
 
 
 def read_records(data: bytes) -> list[dict[str, Any]]:
@@ -36,13 +130,30 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
         CorruptFileError: the bytes are no complete Avro container file.
     """
     try:
-        records: list[Any] = list(fastavro.reader(io.BytesIO(data)))
-        return records
+        return _read(data)
     except Exception as error:
-        # fastavro lets through whatever its decoders and the codecs' libraries raise, so no
-        # narrower list of exceptions would be complete.
+        # fastavro and the codecs raise whatever their decoders come upon, so no narrower list of
+        # exceptions would be complete.
         raise CorruptFileError(
             f"not a readable Avro file of {len(data)} bytes: {type(error).__name__}: {error}",
             fix="compare the file's size with the one in its snapshot or manifest list; restore "
             "the table from a backup or roll back to a tag",
         ) from error
+
+
+def _read(data: bytes) -> list[dict[str, Any]]:
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("it does not begin as one")
+    source = io.BytesIO(data)
+    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
+    schema = fastavro.parse_schema(orjson.loads(header["meta"]["avro.schema"]))
+    decompress = _DECOMPRESS[header["meta"].get("avro.codec", b"null").decode()]
+    records: list[Any] = []
+    while source.tell() < len(data):
+        block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
+        if block["sync"] != header["sync"]:
+            raise ValueError("a block does not end where it should")
+        content = io.BytesIO(decompress(block["data"]))
+        for _ in range(block["count"]):
+            records.append(fastavro.schemaless_reader(content, schema, None))
+    return records

@@ -114,8 +114,11 @@ def _fraction_in_threes(fraction: int) -> str:
 
 
 def _date_text(day: int) -> str:
-    text = str(np.datetime64(day, "D"))
-    return f"+{text}" if len(text) > len("0000-00-00") and not text.startswith("-") else text
+    """Java's ISO text: at least four digits of the year, and a plus before more."""
+    year, month, day_of_month = str(np.datetime64(day, "D")).rsplit("-", 2)
+    number = int(year)
+    sign = "-" if number < 0 else "+" if number > 9999 else ""
+    return f"{sign}{abs(number):04}-{month}-{day_of_month}"
 
 
 def _time_text(millis: int, precision: int) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -62,38 +63,39 @@ def test_columns_have_the_bytes_of_java(row: dict[str, Any]) -> None:
     assert serialize_arrow_row(columns, types, 0).hex() == row["serialized_hex"]
 
 
+def integers_of(bits: int) -> st.SearchStrategy[Any]:
+    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+BY_ROOT: dict[TypeRoot, st.SearchStrategy[Any]] = {
+    TypeRoot.BOOLEAN: st.booleans(),
+    TypeRoot.TINYINT: integers_of(8),
+    TypeRoot.SMALLINT: integers_of(16),
+    TypeRoot.INT: integers_of(32),
+    TypeRoot.DATE: integers_of(32),
+    TypeRoot.BIGINT: integers_of(64),
+    TypeRoot.TIME: st.integers(0, 86_399_999),
+    TypeRoot.FLOAT: st.floats(width=32, allow_nan=False),
+    TypeRoot.DOUBLE: st.floats(allow_nan=False),
+    TypeRoot.CHAR: st.text(max_size=20),
+    TypeRoot.VARCHAR: st.text(max_size=20),
+    TypeRoot.BINARY: st.binary(max_size=40),
+    TypeRoot.VARBINARY: st.binary(max_size=40),
+}
+
+
 def values_strategy(data_type: DataType) -> st.SearchStrategy[Any]:
     precision, scale = data_type.precision, data_type.scale
-    match data_type.root:
-        case TypeRoot.BOOLEAN:
-            return st.booleans()
-        case TypeRoot.TINYINT:
-            return st.integers(-(2**7), 2**7 - 1)
-        case TypeRoot.SMALLINT:
-            return st.integers(-(2**15), 2**15 - 1)
-        case TypeRoot.INT | TypeRoot.DATE:
-            return st.integers(-(2**31), 2**31 - 1)
-        case TypeRoot.BIGINT:
-            return st.integers(-(2**63), 2**63 - 1)
-        case TypeRoot.TIME:
-            return st.integers(0, 86_399_999)
-        case TypeRoot.FLOAT:
-            return st.floats(width=32, allow_nan=False)
-        case TypeRoot.DOUBLE:
-            return st.floats(allow_nan=False)
-        case TypeRoot.DECIMAL:
-            exact = decimal.Context(prec=60)
-            edge = 10**precision - 1
-            return st.one_of(
-                st.integers(-edge, edge), st.sampled_from([0, -1, 127, -128, 128, -129, edge])
-            ).map(lambda unscaled: decimal.Decimal(unscaled).scaleb(-scale, exact))
-        case TypeRoot.CHAR | TypeRoot.VARCHAR:
-            return st.text(max_size=20)
-        case TypeRoot.BINARY | TypeRoot.VARBINARY:
-            return st.binary(max_size=40)
-        case _:
-            per_tick = 10**6 if precision <= 3 else 10**3 if precision <= 6 else 1
-            return st.integers(-(2**63), 2**63 - 1).map(lambda ticks: ticks * per_tick)
+    if data_type.root in BY_ROOT:
+        return BY_ROOT[data_type.root]
+    if data_type.root is TypeRoot.DECIMAL:
+        exact = decimal.Context(prec=60)
+        edge = 10**precision - 1
+        return st.one_of(
+            st.integers(-edge, edge), st.sampled_from([0, -1, 127, -128, 128, -129, edge])
+        ).map(lambda unscaled: decimal.Decimal(unscaled).scaleb(-scale, exact))
+    per_tick = 10**6 if precision <= 3 else 10**3 if precision <= 6 else 1
+    return integers_of(64).map(lambda ticks: ticks * per_tick)
 
 
 @st.composite
@@ -130,9 +132,10 @@ def test_columns_and_rows_give_the_same_bytes(
         data = flat[offsets[index] : offsets[index + 1]].tobytes()
         assert data == encode_row(row, types)
         assert decode_row(data, types) == row
-        assert tuple(
-            python_value(column[index], t) for column, t in zip(columns, types, strict=True)
-        ) == row
+        assert (
+            tuple(python_value(column[index], t) for column, t in zip(columns, types, strict=True))
+            == row
+        )
 
 
 def test_57_columns_with_nulls_take_a_second_header_word() -> None:
@@ -175,7 +178,7 @@ def test_other_arrow_texts_are_encoded_alike(column: pa.Array) -> None:
 def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> None:
     types = [parse_data_type(data_type)]
     keys = [comparable_key(serialize_row([value], types), types) for value in ascending]
-    assert all(left < right for left, right in zip(keys, keys[1:], strict=False))
+    assert all(left < right for left, right in pairwise(keys))
     assert sorted(reversed(keys)) == keys
     assert keys[0] == comparable_key(serialize_row([ascending[0]], types), types)
 

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.format.schema_json import decode_schema, encode_schema
+from stream_app.model.data_type import DataField, RowType, parse_columns
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from tests.unit.format.vectors import vectors
+
+SCHEMA = new_table_schema(
+    columns=parse_columns(
+        "dt STRING, id BIGINT, a DECIMAL(12,2), b TIMESTAMP(3), c TIMESTAMP_LTZ(6), d TIME(3), "
+        "e CHAR(5), f VARBINARY(8), g BYTES NOT NULL, h VARCHAR(9), i DOUBLE"
+    ),
+    primary_keys=("dt", "id"),
+    partition_keys=("dt",),
+    options={"bucket": "4", "ключ": "значение"},
+    time_millis=1_720_496_663_041,
+    comment="orders",
+)
+
+
+@pytest.mark.parametrize("name", list(vectors()["tables"]))
+def test_schemas_of_java_survive(name: str) -> None:
+    written = vectors()["tables"][name]["schema-0"]
+    schema = decode_schema(json.dumps(written).encode())
+    again = encode_schema(schema)
+    assert json.loads(again) == written
+    assert list(json.loads(again)) == list(written)
+    assert decode_schema(again) == schema
+
+
+def test_every_type_survives() -> None:
+    assert decode_schema(encode_schema(SCHEMA)) == SCHEMA
+
+
+def test_descriptions_and_defaults_survive() -> None:
+    described = DataField(
+        field_id=9,
+        name="x",
+        data_type=SCHEMA.fields.types[2],
+        description="an x",
+        default_value="5",
+    )
+    schema = replace(SCHEMA, fields=RowType((*SCHEMA.fields, described)))
+    assert decode_schema(encode_schema(schema)) == schema
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    """Java reads a JSON null as the text "null"."""
+    assert b"null" not in encode_schema(replace(SCHEMA, comment=None))
+
+
+def test_options_are_texts() -> None:
+    schema = replace(SCHEMA, options={"bucket": 4})
+    assert json.loads(encode_schema(schema))["options"] == {"bucket": "4"}
+    written = json.loads(encode_schema(schema))
+    written["options"] = {"bucket": 4, "write-only": True}
+    read = decode_schema(json.dumps(written).encode())
+    assert read.options == {"bucket": "4", "write-only": "true"}
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "expected"),
+    [
+        pytest.param(None, {}, {"bucket": "1", "file.format": "orc"}, id="first-version"),
+        pytest.param(2, {}, {"file.format": "orc"}, id="second"),
+        pytest.param(2, {"file.format": "parquet"}, {"file.format": "parquet"}, id="second-told"),
+        pytest.param(3, {}, {}, id="current"),
+    ],
+)
+def test_what_older_versions_left_unsaid(
+    version: int | None, options: dict[str, str], expected: dict[str, str]
+) -> None:
+    written = _written() | {"version": version, "options": options}
+    assert decode_schema(json.dumps(written).encode()).options == expected
+
+
+def _written() -> dict[str, Any]:
+    written: dict[str, Any] = json.loads(encode_schema(SCHEMA))
+    return written
+
+
+def test_time_may_be_missing() -> None:
+    written = _written()
+    del written["timeMillis"]
+    assert decode_schema(json.dumps(written).encode()).time_millis == 0
+
+
+def test_nested_columns_are_refused() -> None:
+    written = _written()
+    written["fields"][3]["type"] = {"type": "ARRAY", "element": "INT"}
+    with pytest.raises(UnsupportedTableError, match="column 'b' has the type ARRAY"):
+        decode_schema(json.dumps(written).encode())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        pytest.param("id", None, "'id' is missing", id="no-id"),
+        pytest.param("fields", None, "'fields' is missing", id="no-fields"),
+        pytest.param("fields", ["a"], "it is str, not an object", id="field-is-text"),
+        pytest.param("highestFieldId", "9", "'highestFieldId' is '9'", id="text-for-number"),
+    ],
+)
+def test_broken_schemas_are_refused(key: str, value: object, said: str) -> None:
+    with pytest.raises(CorruptFileError, match=said):
+        decode_schema(json.dumps(_written() | {key: value}).encode())
+
+
+def test_schema_is_what_the_model_says() -> None:
+    assert isinstance(SCHEMA, TableSchema)
+    assert json.loads(encode_schema(SCHEMA))["fields"][1] == {
+        "id": 1,
+        "name": "id",
+        "type": "BIGINT NOT NULL",
+    }
