@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stream_app.errors import CorruptFileError, SchemaMismatchError
+from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
+from stream_app.format.key_value_parquet import conform, parquet_writer, read_batches
+from stream_app.model.core_options import CoreOptions
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from tests.unit.format.vectors import row_type
+
+COARSE = "ms TIMESTAMP(3), us TIMESTAMP(6), ltz TIMESTAMP_LTZ(3)"
+COLUMNS = (
+    "id BIGINT, t TINYINT, d9 DECIMAL(9,2), d18 DECIMAL(18,2), d38 DECIMAL(38,2), day DATE, "
+    f"clock TIME(0), s STRING, b BYTES, f FLOAT, {COARSE}"
+)
+
+
+def file_schema(columns: str = COLUMNS, *, thin: bool = False) -> pa.Schema:
+    table = new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=("id",),
+        partition_keys=(),
+        options={"bucket": "1"},
+        time_millis=0,
+    )
+    return key_value_file_schema(table, thin=thin)
+
+
+def rows_of(schema: pa.Schema, row_count: int) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        numbers: pa.Array = pa.array([index % 100 for index in range(row_count)], pa.int64())
+        if pa.types.is_decimal(field.type):
+            numbers = numbers.cast(pa.decimal128(21, 2))
+        elif pa.types.is_date32(field.type) or pa.types.is_time32(field.type):
+            numbers = numbers.cast(pa.int32())
+        elif pa.types.is_binary(field.type):
+            numbers = numbers.cast(pa.string())
+        columns.append(numbers.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def written(batch: pa.RecordBatch, **options: str) -> bytes:
+    sink = io.BytesIO()
+    settings = {key.replace("_", ".", 1).replace("_", "-"): text for key, text in options.items()}
+    with parquet_writer(sink, batch.schema, CoreOptions(settings)) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def read(data: bytes, schema: pa.Schema) -> pa.Table:
+    batches = list(read_batches(io.BytesIO(data), schema.names, 1_000))
+    return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema)
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_rows_survive(thin: bool) -> None:
+    schema = file_schema(thin=thin)
+    batch = rows_of(schema, 2_500)
+    assert read(written(batch), schema) == pa.Table.from_batches([batch])
+
+
+def test_rows_survive_beside_nanoseconds() -> None:
+    schema = file_schema(COLUMNS + ", ns TIMESTAMP(9), ltz9 TIMESTAMP_LTZ(9)")
+    batch = rows_of(schema, 10)
+    data = written(batch)
+    assert read(data, schema) == pa.Table.from_batches([batch])
+    physical = {c.name: c.physical_type for c in pq.ParquetFile(io.BytesIO(data)).schema}
+    assert {physical[name] for name in ("ms", "us", "ltz", "ns", "ltz9")} == {"INT96"}
+
+
+def test_parquet_types_are_those_of_java() -> None:
+    data = written(rows_of(file_schema(), 3))
+    columns = {column.name: column for column in pq.ParquetFile(io.BytesIO(data)).schema}
+    found = {
+        name: (column.physical_type, str(column.logical_type)) for name, column in columns.items()
+    }
+    assert found["_KEY_id"] == ("INT64", "None")
+    assert found["_VALUE_KIND"] == ("INT32", "Int(bitWidth=8, isSigned=true)")
+    assert found["d9"] == ("INT32", "Decimal(precision=9, scale=2)")
+    assert found["d18"] == ("INT64", "Decimal(precision=18, scale=2)")
+    assert found["d38"] == ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=2)")
+    assert found["day"] == ("INT32", "Date")
+    assert found["clock"][1].startswith("Time(")
+    assert "milliseconds" in found["clock"][1]
+    assert found["s"] == ("BYTE_ARRAY", "String")
+    assert found["b"] == ("BYTE_ARRAY", "None")
+    for name, unit, utc in (
+        ("ms", "milli", "false"), ("us", "micro", "false"), ("ltz", "milli", "true")
+    ):  # fmt: skip
+        assert found[name][0] == "INT64"
+        assert f"isAdjustedToUTC={utc}, timeUnit={unit}seconds" in found[name][1]
+
+
+def test_footer_has_field_ids_and_no_arrow_schema() -> None:
+    schema = file_schema()
+    file = pq.ParquetFile(io.BytesIO(written(rows_of(schema, 1))))
+    assert file.metadata.metadata is None
+    assert [field.metadata for field in file.schema_arrow] == [field.metadata for field in schema]
+    assert [field.nullable for field in file.schema_arrow] == [field.nullable for field in schema]
+
+
+def test_no_encoding_that_java_cannot_read() -> None:
+    metadata = pq.read_metadata(io.BytesIO(written(rows_of(file_schema(), 1_000))))
+    used = {
+        encoding
+        for index in range(metadata.num_columns)
+        for encoding in metadata.row_group(0).column(index).encodings
+    }
+    assert used <= {"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED"}
+
+
+@pytest.mark.parametrize(
+    ("option", "codec"),
+    [
+        ("zstd", "ZSTD"),
+        ("none", "UNCOMPRESSED"),
+        ("uncompressed", "UNCOMPRESSED"),
+        ("gzip", "GZIP"),
+        ("lz4", "LZ4"),
+        ("snappy", "SNAPPY"),
+    ],
+)
+def test_codec(option: str, codec: str) -> None:
+    metadata = pq.read_metadata(
+        io.BytesIO(written(rows_of(file_schema(), 10), file_compression=option))
+    )
+    assert metadata.row_group(0).column(0).compression == codec
+
+
+def test_a_table_of_numbers_has_no_dictionary() -> None:
+    schema = arrow_schema(row_type(("a", "INT"), ("b", "DOUBLE")))
+    data = written(rows_of(schema, 10))
+    assert not pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).has_dictionary_page
+
+
+@pytest.mark.parametrize("column", ["ms", "us", "ltz"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_instants_that_int96_would_change_are_refused(column: str, sign: int) -> None:
+    schema = file_schema(f"id BIGINT, {COARSE}, ns TIMESTAMP(9)")
+    batch = rows_of(schema, 1)
+    field = schema.field(column)
+    ticks = {"ms": 10**13, "us": 10**16}[field.type.unit] * sign
+    columns = {name: batch.column(name) for name in schema.names}
+    columns[column] = pa.array([ticks], pa.int64()).cast(field.type)
+    with pytest.raises(SchemaMismatchError, match=column) as caught:
+        written(pa.RecordBatch.from_arrays(list(columns.values()), schema=schema))
+    assert "to fix" in str(caught.value)
+
+
+def test_columns_come_in_the_order_asked_for() -> None:
+    data = written(rows_of(file_schema(), 3))
+    batch = next(iter(read_batches(io.BytesIO(data), ["s", "_VALUE_KIND", "id"], 10)))
+    assert batch.schema.names == ["s", "_VALUE_KIND", "id"]
+
+
+def test_batches_have_at_most_so_many_rows() -> None:
+    data = written(rows_of(file_schema(), 2_500))
+    sizes = [batch.num_rows for batch in read_batches(io.BytesIO(data), ["id"], 1_000)]
+    assert sizes == [1_000, 1_000, 500]
+
+
+def test_missing_columns_are_named() -> None:
+    data = written(rows_of(file_schema(), 1))
+    with pytest.raises(CorruptFileError, match="lacks the columns nothing, more"):
+        list(read_batches(io.BytesIO(data), ["id", "nothing", "more"], 10))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda data: data[:-1], id="truncated"),
+        pytest.param(lambda data: data[:4] + bytes(200) + data[204:], id="overwritten"),
+    ],
+)
+def test_damaged_files_are_refused(damage: Any) -> None:
+    data = damage(written(rows_of(file_schema(), 2_000)))
+    with pytest.raises(CorruptFileError, match="not a readable Parquet file"):
+        list(read_batches(io.BytesIO(data), ["_KEY_id", "id"], 100))
+
+
+def test_conform_copies_nothing_that_fits() -> None:
+    schema = file_schema()
+    batch = rows_of(schema, 10)
+    renamed = pa.schema([pa.field("x_" + field.name, field.type) for field in schema])
+    after = conform(batch, renamed)
+    assert after.schema == renamed
+    for before, now in zip(batch.columns, after.columns, strict=True):
+        assert [b and b.address for b in before.buffers()] == [
+            b and b.address for b in now.buffers()
+        ]
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        pytest.param(pa.array([1], pa.timestamp("ns")), pa.timestamp("us"), id="would-round"),
+        pytest.param(pa.array([2**40]), pa.int32(), id="overflow"),
+        pytest.param(pa.array([True]), pa.date32(), id="no-such-cast"),
+    ],
+)
+def test_conform_refuses_loss(column: pa.Array, wanted: pa.DataType) -> None:
+    batch = pa.RecordBatch.from_arrays([column], names=["c"])
+    with pytest.raises(SchemaMismatchError, match="column 'c' cannot be read as"):
+        conform(batch, pa.schema([("c", wanted)]))
+
+
+def test_conform_refuses_another_number_of_columns() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1])], names=["c"])
+    with pytest.raises(SchemaMismatchError, match="1 columns instead of 0"):
+        conform(batch, pa.schema([]))
