@@ -11,6 +11,7 @@ are ignored, as Java's decoder does.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.arrow_buffers import (
@@ -24,9 +25,13 @@ from stream_app.cdc.arrow_buffers import (
     valid_of,
 )
 
+Uint16s = npt.NDArray[np.uint16]
+
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_PAD = 64
 _INVALID = 255
+_PAIR_INVALID = 0x8000
+_PAIR_PADS_SHIFT = 12
+_PAIR_BITS = 0xFFF
 
 
 def _lookup(alphabet: bytes) -> Bytes:
@@ -35,10 +40,21 @@ def _lookup(alphabet: bytes) -> Bytes:
     return table
 
 
-_STANDARD = _lookup(_ALPHABET + b"+/")
-_STANDARD[ord("=")] = _PAD
-_URL_SAFE = _lookup(_ALPHABET + b"-_")
-_URL_SAFE[ord("=")] = _PAD
+def _pair_lookup(alphabet: bytes) -> Uint16s:
+    """Two characters → their 12 bits, the number of pads above them, or `_PAIR_INVALID`."""
+    codes = _lookup(alphabet).astype(np.uint16)
+    first, second = codes[None, :], codes[:, None]  # the index is little-endian
+    table = first << 6 | second
+    table[(first == _INVALID) | (second == _INVALID)] = _PAIR_INVALID
+    pad, letters = ord("="), codes != _INVALID
+    table[pad, letters] = codes[letters] << 6 | 1 << _PAIR_PADS_SHIFT
+    table[pad, pad] = 2 << _PAIR_PADS_SHIFT
+    pairs: Uint16s = table.reshape(-1).astype(np.uint16)
+    return pairs
+
+
+_STANDARD = _pair_lookup(_ALPHABET + b"+/")
+_URL_SAFE = _pair_lookup(_ALPHABET + b"-_")
 _HEX = _lookup(b"0123456789abcdef")
 _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16, dtype=np.uint8)
 
@@ -53,33 +69,44 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     texts, failed = _only_groups(texts, 4)
     offsets = offsets_of(texts)
     start, end = int(offsets[0]), int(offsets[-1])
-    codes = (_URL_SAFE if url_safe else _STANDARD)[bytes_of(texts)[start:end]]
-    ends = offsets[1:].astype(np.int64) - start
+    pairs = (_URL_SAFE if url_safe else _STANDARD)[bytes_of(texts)[start:end].view("<u2")]
+    left, right = pairs[0::2], pairs[1::2]
     lengths = offsets[1:] - offsets[:-1]
+    group_ends = (offsets[1:] - start) // 4
+    flags = right >> _PAIR_PADS_SHIFT
+    pads: Int32s = np.zeros(len(texts), np.int32)
     filled = lengths > 0
-    pads = np.zeros(len(texts), np.int32)
-    pads[filled] = codes[ends[filled] - 1] == _PAD
-    pads[filled] += (pads[filled] == 1) & (codes[ends[filled] - 2] == _PAD)
-    bad_code = codes >= _PAD
-    if int(np.count_nonzero(bad_code)) != int(pads.sum()):
-        failed = _rows_with_bad_code(offsets, bad_code, pads, failed)
-        texts = null_where(texts, failed)
-        decoded, _ = decode_base64(texts, url_safe=url_safe)
-        return decoded, failed
-    codes[bad_code] = 0
-    groups = codes.reshape(-1, 4)
-    out = np.empty((len(groups), 3), np.uint8)
-    out[:, 0] = groups[:, 0] << 2 | groups[:, 1] >> 4
-    out[:, 1] = groups[:, 1] << 4 | groups[:, 2] >> 2
-    out[:, 2] = groups[:, 2] << 6 | groups[:, 3]
-    data = out.reshape(-1)
+    pads[filled] = flags[group_ends[filled] - 1]
+    # Pads may only stand at the end of a value, so those must be all the flags there are.
+    refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
+    if refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
+        wrong = _rows_with_bad_groups(offsets, left, flags, pads)
+        decoded, _ = decode_base64(null_where(texts, wrong), url_safe=url_safe)
+        return decoded, wrong if failed is None else wrong | failed
+    words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
+    data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
     if pads.any():
         keep = np.ones(len(data), np.bool_)
-        ends = ends // 4 * 3
-        keep[ends[pads >= 1] - 1] = False
-        keep[ends[pads == 2] - 2] = False
+        keep[group_ends[pads >= 1] * 3 - 1] = False
+        keep[group_ends[pads == 2] * 3 - 2] = False
         data = data[keep]
     return _binary(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), failed
+
+
+def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
+    bad = (left > _PAIR_BITS) | (flags > 2)
+    padded = (flags == 1) | (flags == 2)
+    bounds = (offsets - offsets[0]) // 4
+    bad_sums, pad_sums = _running_sums(bad), _running_sums(padded)
+    wrong: Bools = bad_sums[bounds[1:]] != bad_sums[bounds[:-1]]
+    # One padded group a value at most, and that is its last.
+    padded_groups = pad_sums[bounds[1:]] - pad_sums[bounds[:-1]]
+    wrong |= padded_groups != ((pads == 1) | (pads == 2))
+    return wrong
+
+
+def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
 
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
@@ -89,9 +116,10 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     codes = _HEX[bytes_of(texts)[int(offsets[0]) : int(offsets[-1])]]
     bad_code = codes == _INVALID
     if bad_code.any():
-        failed = _rows_with_bad_code(offsets, bad_code, None, failed)
-        decoded, _ = decode_hex(null_where(texts, failed))
-        return decoded, failed
+        sums, bounds = _running_sums(bad_code), offsets - offsets[0]
+        wrong: Bools = sums[bounds[1:]] != sums[bounds[:-1]]
+        decoded, _ = decode_hex(null_where(texts, wrong))
+        return decoded, wrong if failed is None else wrong | failed
     pairs = codes.reshape(-1, 2)
     data: Bytes = (pairs[:, 0] << 4 | pairs[:, 1]).astype(np.uint8)
     lengths: Int32s = (offsets[1:] - offsets[:-1]) // np.int32(2)
@@ -108,16 +136,6 @@ def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
         return texts, None
     failed: Bools = ragged & valid
     return null_where(texts, ragged), failed if failed.any() else None
-
-
-def _rows_with_bad_code(
-    offsets: Int32s, bad_code: Bools, pads: Int32s | None, failed: Bools | None
-) -> Bools:
-    sums = np.concatenate([[0], np.cumsum(bad_code)])
-    bounds = offsets - offsets[0]
-    found = sums[bounds[1:]] - sums[bounds[:-1]]
-    wrong: Bools = found != (0 if pads is None else pads)
-    return wrong if failed is None else wrong | failed
 
 
 def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:

@@ -6,6 +6,7 @@ Called by `debezium_json`, for records parsed in columns and for those read one 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ _KIND_AFTER = np.full(256, RowKind.INSERT, np.int8)
 _KIND_AFTER[UPDATE] = RowKind.UPDATE_AFTER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowPlan:
     """The rows that records give, in order.
 
@@ -41,15 +42,31 @@ class RowPlan:
     is_after: Bools
     kinds: npt.NDArray[np.int8]
 
+    @cached_property
+    def _is_identity(self) -> bool:
+        """Whether the rows are all the after-images, as they stand."""
+        count = len(self.record)
+        return bool(self.is_after.all()) and count == 1 + (self.record[-1] if count else -1)
+
+    @cached_property
+    def _before_records(self) -> pa.Array:
+        return pa.array(self.record[~self.is_after])
+
+    @cached_property
+    def _sources(self) -> pa.Array:
+        """For each row its place in the before-images of the rows, followed by all afters."""
+        before_count = len(self._before_records)
+        sources = self.record + before_count
+        sources[~self.is_after] = np.arange(before_count)
+        return pa.array(sources)
+
     def take(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """One column of the rows, from the columns of the images."""
-        count = len(after)
-        if self.is_after.all():
-            if len(self.record) == count:
-                return after
-            return after.take(pa.array(self.record))
-        both = pa.concat_arrays([after, before])
-        return both.take(pa.array(np.where(self.is_after, self.record, self.record + count)))
+        if self._is_identity and len(self.record) == len(after):
+            return after
+        if not len(self._before_records):
+            return after.take(self._sources)
+        return pa.concat_arrays([before.take(self._before_records), after]).take(self._sources)
 
 
 def plan_rows(
