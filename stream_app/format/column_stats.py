@@ -165,18 +165,24 @@ def _column_stats(
             bounds = False  # this row group has values, and we do not know between which
     if not bounds or not found:
         return _ColumnStats(null_count=null_count)
-    converted = [
-        (_python_value(low, data_type), _python_value(high, data_type)) for low, high in found
-    ]
+    minimum, maximum = _bounds(found, data_type, mode)
+    return _ColumnStats(minimum, maximum, null_count)
+
+
+def _bounds(
+    found: Sequence[tuple[Any, Any]], data_type: DataType, mode: _Mode
+) -> tuple[object, object]:
+    """The least and the largest of the row groups' raw bounds; None and None when unknown."""
+    lows = [_python_value(low, data_type) for low, _ in found]
+    highs = [_python_value(high, data_type) for _, high in found]
+    if any(value != value for value in (*lows, *highs)):  # noqa: PLR0124 - NaN, from Java's footers
+        return None, None
     # Strings compare by code points here and by UTF-8 bytes in Paimon, which is the same order.
-    minimum: Any = min(low for low, _ in converted)
-    maximum: Any = max(high for _, high in converted)
+    minimum, maximum = min(lows), max(highs)
     if data_type.root in STRING_ROOTS and mode.characters_max is not None:
         truncated = _truncate_max(maximum, mode.characters_max)
-        if truncated is None:
-            return _ColumnStats(null_count=null_count)
-        minimum, maximum = minimum[: mode.characters_max], truncated
-    return _ColumnStats(minimum, maximum, null_count)
+        return (None if truncated is None else minimum[: mode.characters_max]), truncated
+    return minimum, maximum
 
 
 def _has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
