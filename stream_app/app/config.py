@@ -128,7 +128,7 @@ class StreamConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppConfig:
-    """The whole configuration; `spark` holds Spark's settings as they are."""
+    """The whole configuration; `spark` holds Spark's settings."""
 
     source: SourceConfig
     table: TableConfig

@@ -111,7 +111,10 @@ class EmbeddedBroker:
         self._forget()
 
     def kill(self) -> None:
-        """End it as a power cut would (SIGKILL); the data stays."""
+        """End it as a power cut would (SIGKILL); the data stays.
+
+        The next start takes about 10 s: the controller first waits until the old session is over.
+        """
         if self._process is not None:
             self._process.kill()
         self._forget()

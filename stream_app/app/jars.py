@@ -337,7 +337,8 @@ def _proxy_flags() -> list[str]:
 def _tail(output: str, *, lines_max: int = 15) -> list[str]:
     """The last lines of Ivy's output that say something."""
     said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
-    return [line for line in said if "USE VERBOSE OR DEBUG" not in line][-lines_max:]
+    said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
+    return said[-lines_max:]
 
 
 def installed_spark_version() -> str:
