@@ -74,7 +74,7 @@ def _unzstd(data: bytes) -> bytes:
     return content
 
 
-_CODEC_NAMES = {"zstd": "zstandard", "none": "null", "deflate": "deflate"}
+_CODEC_NAMES = {"zstd": "zstandard", "deflate": "deflate", "null": "null", "none": "null"}
 """Values of ``manifest.compression`` and what Avro calls them."""
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _zstd,
@@ -93,7 +93,7 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
-        codec: ``zstd``, ``deflate`` or ``none``.
+        codec: ``zstd``, ``deflate``, or ``null``, which is also called ``none``.
 
     Raises:
         ValueError, TypeError: a record does not fit the schema.

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError, SchemaMismatchError
@@ -32,11 +31,7 @@ _PAGE_BYTES = 1 << 20
 def parquet_writer(
     sink: BinaryIO | pa.NativeFile, schema: pa.Schema, options: CoreOptions
 ) -> pq.ParquetWriter:
-    """A writer of one data file; the caller decides on row groups and closes it.
-
-    Raises:
-        SchemaMismatchError: on writing, see `_Int96Writer`.
-    """
+    """A writer of one data file; the caller decides on row groups and closes it."""
     int96 = any(_is_timestamp(field.type, "ns") for field in schema)
     codec = _CODECS[options.text("file.compression").lower()]
     writer_class = _Int96Writer if int96 else pq.ParquetWriter
@@ -51,13 +46,12 @@ def parquet_writer(
         if codec == "zstd"
         else None,
         use_dictionary=_dictionary_columns(schema),
-        column_encoding=_encodings(schema, int96=int96),
+        column_encoding=_encodings(schema),
         # Statistics feed the manifest; see column_stats.
         write_statistics=True,
         # DECIMAL(p ≤ 18) as INT32 or INT64, as Java writes them.
         store_decimal_as_integer=True,
-        # Java knows TIMESTAMP(7..9) as INT96 only. The switch is one for all columns of the file;
-        # Java reads INT96 for the coarser timestamps too.
+        # Java knows TIMESTAMP(7..9) as INT96 only.
         use_deprecated_int96_timestamps=int96,
         # No Arrow schema in the footer: the file's own types say everything, to every reader.
         store_schema=False,
@@ -77,7 +71,7 @@ def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
     return repeating or False
 
 
-def _encodings(schema: pa.Schema, *, int96: bool) -> dict[str, str]:
+def _encodings(schema: pa.Schema) -> dict[str, str]:
     """Differences instead of values for keys, sequence numbers and times: a tenth less to store.
 
     Java reads DELTA_BINARY_PACKED, but no BYTE_STREAM_SPLIT.
@@ -89,7 +83,7 @@ def _encodings(schema: pa.Schema, *, int96: bool) -> dict[str, str]:
         or pa.types.is_int64(field.type)
         or pa.types.is_date32(field.type)
         or pa.types.is_time32(field.type)
-        or (pa.types.is_timestamp(field.type) and not int96)
+        or (pa.types.is_timestamp(field.type) and field.type.unit != "ns")
     }
 
 
@@ -98,34 +92,28 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """Refuses coarse timestamps that INT96 would bring back as other instants.
+    """Stores the coarse timestamps of a table that has fine ones as plain INT64.
 
-    Arrow turns every timestamp into nanoseconds in 64 bits on its way to and from INT96, and
-    wraps around silently before 1677 and after 2262.
+    pyarrow makes INT96 of all timestamps of a file or of none. Java reads INT96 for a coarse
+    timestamp, but fails on every filter over it; and Arrow wraps around silently beyond the years
+    1677 to 2262. Plain numbers have neither fault: Java takes the unit from the table's schema.
     """
 
+    def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, **settings: Any) -> None:
+        self._stored_schema = pa.schema([_stored_field(field) for field in schema])
+        super().__init__(sink, self._stored_schema, **settings)
+
     def write_table(self, table: pa.Table, *args: Any, **kwargs: Any) -> None:
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            if pa.types.is_timestamp(column.type) and column.type.unit != "ns":
-                _check_nanosecond_range(name, column)
-        super().write_table(table, *args, **kwargs)
+        super().write_table(table.cast(self._stored_schema), *args, **kwargs)
 
     def write_batch(self, batch: pa.RecordBatch, *args: Any, **kwargs: Any) -> None:
-        self.write_table(pa.Table.from_batches([batch], batch.schema), *args, **kwargs)
+        self.write_table(pa.Table.from_batches([batch]), *args, **kwargs)
 
 
-def _check_nanosecond_range(name: str, column: pa.ChunkedArray) -> None:
-    bounds = pc.min_max(column)
-    for bound in (bounds["min"], bounds["max"]):
-        try:
-            bound.cast(pa.timestamp("ns", column.type.tz))
-        except pa.ArrowInvalid as error:
-            raise SchemaMismatchError(
-                f"column {name!r} holds {bound} which does not fit beside a TIMESTAMP(7..9) column",
-                where=f"column {name!r}; Parquet stores all timestamps of such a table as INT96",
-                fix="keep timestamps between 1678 and 2261, or declare the table's timestamps "
-                "with at most 6 fractional digits",
-            ) from error
+def _stored_field(field: pa.Field) -> pa.Field:
+    if pa.types.is_timestamp(field.type) and field.type.unit != "ns":
+        return field.with_type(pa.int64())
+    return field
 
 
 def read_batches(
@@ -159,7 +147,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema`, column by column in order.
 
     Columns that fit are not copied. What differs in files: INT96 timestamps come in nanoseconds
-    and without zone, other writers may have used other string types.
+    and without zone, the others beside them as numbers (see `_Int96Writer`), and other writers may
+    have used other string types.
 
     Raises:
         SchemaMismatchError: another number of columns, or a value that the wanted type cannot hold.

@@ -155,14 +155,15 @@ def test_zeros_of_both_signs_are_within_the_bounds() -> None:
 
 
 def test_columns_without_statistics_are_left_out() -> None:
-    """Parquet keeps none of INT96, which a TIMESTAMP(9) turns all timestamps into."""
+    """pyarrow keeps none of INT96, as which a TIMESTAMP(9) is stored."""
     columns = row_type(("a", "INT"), ("b", "TIMESTAMP(9)"), ("c", "TIMESTAMP(3)"), ("d", "INT"))
     footer = footer_of(columns, [[1], [5], [MILLI], [2]])
     pairs = list(zip(columns.names, columns.types, strict=True))
     stats, names = stats_from_footer(footer, [*pairs, ("absent", columns.types[0])])
-    assert names == ("a", "d")
-    assert stats.null_counts == (0, 0)
-    assert described(footer, columns) == {"a": (1, 1, 0), "d": (2, 2, 0)}
+    assert names == ("a", "c", "d")
+    assert stats.null_counts == (0, 0, 0)
+    expected = {"a": (1, 1, 0), "c": (MILLI, MILLI, 0), "d": (2, 2, 0)}
+    assert described(footer, columns) == expected
 
 
 def test_nothing_left_out_is_none() -> None:

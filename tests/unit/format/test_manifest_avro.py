@@ -148,7 +148,7 @@ def test_manifests_are_described_as_by_java(entry: dict[str, Any]) -> None:
         )
 
 
-@pytest.mark.parametrize("codec", ["zstd", "deflate", "none"])
+@pytest.mark.parametrize("codec", ["zstd", "deflate", "null", "none"])
 def test_every_field_survives_every_codec(codec: str) -> None:
     entries = [an_entry(file=FULL_FILE), an_entry(kind=FileKind.DELETE)]
     assert decode_manifest(encode_manifest(entries, codec=codec)) == entries
