@@ -1,0 +1,74 @@
+"""What the table asks of a file system.
+
+Implemented by `local_file_io`. Committed files are immutable: they are written once, made safe by
+`sync`, and only then named by a snapshot. What must be seen whole or not at all goes through
+`create_if_absent`.
+
+Source: Paimon `fs/FileIO.java`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+
+class FileIO(Protocol):
+    """A file system; paths are absolute texts with slashes. Can be pickled."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open for random reading.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Open a new file for writing; missing folders are made."""
+        ...
+
+    def sync(self, path: str) -> None:
+        """Make a written and closed file survive a crash of the machine."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a new file whole, and `sync` it."""
+        ...
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create a file whole and at once, unless there is one: then nothing happens, and False."""
+        ...
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file at once: readers see the old bytes or the new ones."""
+        ...
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of what lies in a folder, unordered; empty when there is no such folder."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file; nothing happens when there is none."""
+        ...

@@ -1,0 +1,132 @@
+"""The local file system, or one that is mounted like it.
+
+`create_if_absent` is a hard link of a finished temporary file: POSIX makes that fail when the name
+is taken, and nobody ever sees a half-written snapshot. Names of temporary files begin with a dot,
+because readers parse every name that begins with ``snapshot-``.
+
+Source: Paimon `fs/local/LocalFileIO.java`, `fs/Path.java#createTempPath`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """Files of this machine, written so that they survive its crash."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open for random reading."""
+        return pa.OSFile(path, "rb")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Open a new file for writing; missing folders are made."""
+        try:
+            return pa.OSFile(path, "wb")
+        except FileNotFoundError:
+            _make_folder(Path(path).parent)
+            return pa.OSFile(path, "wb")
+
+    def sync(self, path: str) -> None:
+        """Flush the file and its name to the disk."""
+        _sync(path)
+        _sync(str(Path(path).parent))
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file."""
+        return Path(path).read_bytes()
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a new file whole."""
+        with self.open_output(path) as sink:
+            sink.write(data)
+        self.sync(path)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Link a finished temporary file to the name, which fails when the name is taken."""
+        temporary = self._temporary(path, data)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            Path(temporary).unlink()
+        _sync(str(Path(path).parent))
+        return True
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Rename a finished temporary file over the name."""
+        Path(self._temporary(path, data)).replace(path)
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names in a folder."""
+        try:
+            return [entry.name for entry in os.scandir(folder)]
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        return Path(path).exists()
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return Path(path).stat().st_size
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
+
+    def _temporary(self, path: str, data: bytes) -> str:
+        target = Path(path)
+        temporary = str(target.parent / f".{target.name}.{uuid.uuid4()}.tmp")
+        with self.open_output(temporary) as sink:
+            sink.write(data)
+        _sync(temporary)
+        return temporary
+
+
+def local_path(location: str) -> str:
+    """The absolute path that a path or a ``file:`` URI means.
+
+    Raises:
+        UsageError: the URI is of another file system.
+    """
+    parts = urlsplit(location)
+    if parts.scheme in ("", "file") and parts.netloc in ("", "localhost"):
+        path = unquote(parts.path) if parts.scheme else location
+        return str(Path(path).expanduser().absolute())
+    raise UsageError(
+        f"{location!r} is not on a file system that stream_app can write",
+        fix="give a local path, or one that is mounted on the driver and all executors",
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and sync the names of all that are new."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        new.mkdir(exist_ok=True)
+        _sync(str(new.parent))
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,84 @@
+"""The files of one bucket, as the LSM tree asks for them.
+
+Implements `mergetree.file_access`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import pyarrow as pa
+
+from stream_app.clock import Clock
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.key_value_file_reader import KeyValueFileReader
+from stream_app.filestore.key_value_file_writer import RollingKeyValueFileWriter
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.table_schema import TableSchema
+
+
+@dataclass(slots=True)
+class BucketFiles:
+    """Writers and readers in a bucket's folder.
+
+    Attributes:
+        schema: what new files are written with.
+    """
+
+    file_io: FileIO
+    schema: TableSchema
+    folder: str
+    reader: KeyValueFileReader
+    clock: Clock
+    _writer_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def data_writer(self, *, level: int, source: FileSource) -> RollingKeyValueFileWriter:
+        """A writer of data files."""
+        return self._writer("data-file.prefix", level, source)
+
+    def changelog_writer(self) -> RollingKeyValueFileWriter:
+        """A writer of changelog files; Paimon keeps them at level 0."""
+        return self._writer("changelog-file.prefix", 0, FileSource.APPEND)
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a file."""
+        return self.reader.read(self._path(file), file)
+
+    def delete(self, file: DataFileMeta) -> None:
+        """Delete a file that no snapshot names."""
+        self.file_io.delete(self._path(file))
+
+    def _path(self, file: DataFileMeta) -> str:
+        return file.external_path or f"{self.folder}/{file.file_name}"
+
+    def _writer(
+        self, prefix_option: str, level: int, source: FileSource
+    ) -> RollingKeyValueFileWriter:
+        prefix = self.schema.core_options.text(prefix_option)
+        return RollingKeyValueFileWriter(
+            file_io=self.file_io,
+            schema=self.schema,
+            folder=self.folder,
+            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.parquet",
+            creation_time_ms=_local_wall_clock_ms(self.clock),
+            level=level,
+            source=source,
+        )
+
+
+def _local_wall_clock_ms(clock: Clock) -> Callable[[], int]:
+    """Paimon stores the local time of day as if it were UTC."""
+
+    def now() -> int:
+        now_ms = clock.now_ms()
+        local = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC).astimezone()
+        offset = local.utcoffset()
+        assert offset is not None
+        return now_ms + int(offset.total_seconds() * 1000)
+
+    return now

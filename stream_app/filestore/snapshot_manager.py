@@ -1,0 +1,116 @@
+"""The snapshot files of a table: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
+
+A snapshot exists from the moment its file does; the hints only save a listing and may be stale or
+absent, after a crash for example.
+
+Source: Paimon `utils/SnapshotManager.java`, `utils/HintFileUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.numbered_files import numbers_of
+from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
+from stream_app.model.snapshot import Snapshot
+
+_PREFIX = "snapshot-"
+_LATEST, _EARLIEST = "LATEST", "EARLIEST"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotManager:
+    """Reads and publishes snapshots of the table at `root`."""
+
+    file_io: FileIO
+    root: str
+
+    def latest_id(self) -> int | None:
+        """Number of the newest snapshot; None when there is none."""
+        hint = self._hint(_LATEST)
+        # The hint is written after the snapshot, so it may be behind but never ahead.
+        if hint is not None and self._exists(hint) and not self._exists(hint + 1):
+            return hint
+        ids = self.ids()
+        return ids[-1] if ids else None
+
+    def earliest_id(self) -> int | None:
+        """Number of the oldest snapshot that is left; None when there is none."""
+        hint = self._hint(_EARLIEST)
+        if hint is not None and self._exists(hint):
+            return hint
+        ids = self.ids()
+        return ids[0] if ids else None
+
+    def ids(self) -> list[int]:
+        """All snapshots' numbers, ascending, by listing the folder."""
+        return numbers_of(self.file_io, f"{self.root}/snapshot", _PREFIX)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One snapshot.
+
+        Raises:
+            FileNotFoundError: it does not exist (yet, or any more).
+            CorruptFileError: it is no snapshot.
+        """
+        return decode_snapshot(self.file_io.read_bytes(self._path(snapshot_id)))
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot."""
+        latest = self.latest_id()
+        return None if latest is None else self.snapshot(latest)
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether there is such a snapshot now."""
+        return self._exists(snapshot_id)
+
+    def backwards(self, *, down_to: int = 1) -> Iterator[Snapshot]:
+        """Snapshots from the newest one down, as far as they are left."""
+        current = self.latest_id()
+        while current is not None and current >= down_to:
+            try:
+                yield self.snapshot(current)
+            except FileNotFoundError:  # expired
+                return
+            current -= 1
+
+    def latest_of_user(self, commit_user: str, *, down_to: int = 1) -> Snapshot | None:
+        """The newest snapshot that a commit user made."""
+        for snapshot in self.backwards(down_to=down_to):
+            if snapshot.commit_user == commit_user:
+                return snapshot
+        return None
+
+    def publish(self, snapshot: Snapshot) -> bool:
+        """Make a snapshot exist; False when another one has its number.
+
+        A failure to write the hints is no failure: the snapshot is there.
+        """
+        created = self.file_io.create_if_absent(
+            self._path(snapshot.snapshot_id), encode_snapshot(snapshot)
+        )
+        if created:
+            self._write_hint(_LATEST, snapshot.snapshot_id)
+            if self._hint(_EARLIEST) is None:
+                self._write_hint(_EARLIEST, self.ids()[0])
+        return created
+
+    def _write_hint(self, name: str, snapshot_id: int) -> None:
+        try:
+            self.file_io.overwrite(f"{self.root}/snapshot/{name}", str(snapshot_id).encode())
+        except OSError:
+            return  # readers list the folder then
+
+    def _hint(self, name: str) -> int | None:
+        try:
+            return int(self.file_io.read_bytes(f"{self.root}/snapshot/{name}"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _exists(self, snapshot_id: int) -> bool:
+        return self.file_io.exists(self._path(snapshot_id))
+
+    def _path(self, snapshot_id: int) -> str:
+        return f"{self.root}/snapshot/{_PREFIX}{snapshot_id}"

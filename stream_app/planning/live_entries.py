@@ -1,0 +1,42 @@
+"""Which files are live: what was added and not deleted again.
+
+Source: Paimon `manifest/FileEntry.java#mergeEntries`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
+
+
+def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """The ADD entries that no DELETE entry takes away, wherever that one stands.
+
+    A file that was ever deleted at a level stays deleted there: that is how every reader of
+    Paimon sees it.
+    """
+    added: dict[FileIdentity, ManifestEntry] = {}
+    deleted: set[FileIdentity] = set()
+    for entry in entries:
+        if entry.kind is FileKind.ADD:
+            added[entry.identity] = entry
+        else:
+            deleted.add(entry.identity)
+    return [entry for identity, entry in added.items() if identity not in deleted]
+
+
+def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """The fewest entries that mean the same: pairs of ADD and DELETE vanish.
+
+    A DELETE without its ADD stays: the ADD stands in a manifest that is not merged now.
+    """
+    kept: dict[FileIdentity, ManifestEntry] = {}
+    for entry in entries:
+        identity = entry.identity
+        if entry.kind is FileKind.DELETE and identity in kept:
+            if kept[identity].kind is FileKind.ADD:
+                del kept[identity]
+        else:
+            kept[identity] = entry
+    return list(kept.values())

@@ -1,0 +1,40 @@
+"""Decides which manifests of a base list are rewritten into fewer.
+
+Every commit brings a small manifest. Merged in groups, a table's base list stays short however
+many commits it has seen, and each entry is rewritten only a few times.
+
+Source: Paimon `operation/ManifestFileMerger.java#tryMinorCompaction`
+(``manifest.target-file-size``, ``manifest.merge-min-count``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stream_app.model.manifest_entry import ManifestFileMeta
+
+Group = tuple[ManifestFileMeta, ...]
+
+
+def manifest_groups(
+    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
+) -> list[Group]:
+    """Consecutive manifests in groups; a group of more than one is to be merged into one.
+
+    Neighbours gather until they reach `target_size` bytes; what is left at the end is merged only
+    when there are at least `min_count`. The order is kept, since a DELETE must come after its ADD.
+    """
+    groups: list[Group] = []
+    gathered: list[ManifestFileMeta] = []
+    size = 0
+    for meta in metas:
+        gathered.append(meta)
+        size += meta.file_size
+        if size >= target_size:
+            groups.append(tuple(gathered))
+            gathered, size = [], 0
+    if len(gathered) >= min_count:
+        groups.append(tuple(gathered))
+    else:
+        groups += [(meta,) for meta in gathered]
+    return groups

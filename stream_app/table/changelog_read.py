@@ -1,0 +1,98 @@
+"""The changes that each snapshot brought, with their row kinds.
+
+With ``changelog-producer = none`` these are the level-0 files of APPEND snapshots, else the
+changelog files. COMPACT snapshots change no row and are passed over.
+
+Source: Paimon `table/source/snapshot/DeltaFollowUpScanner.java`, `ChangelogFollowUpScanner.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.table_schema import VALUE_KIND
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogRead:
+    """Reads changes; within a bucket in the order of key and, within a key, of age."""
+
+    table: FileStoreTable
+
+    @property
+    def schema(self) -> pa.Schema:
+        """`_VALUE_KIND` (int8) and then the table's columns."""
+        kind = pa.field(VALUE_KIND, pa.int8(), nullable=False)
+        return pa.schema([kind, *arrow_schema(self.table.schema.fields)])
+
+    def snapshots(
+        self,
+        start: int | None,
+        end: int | None,
+        *,
+        follow: bool,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Snapshot]:
+        """Snapshots from `start` (None: the earliest) to `end` (None: the latest of now).
+
+        Args:
+            follow: go on when the latest is reached, until `end` or `stopped`.
+
+        Raises:
+            UsageError: `start` has expired, or does not exist.
+        """
+        manager = self.table.snapshots
+        earliest, latest = manager.earliest_id(), manager.latest_id()
+        following = start if start is not None else (earliest or 1)
+        if earliest is not None and following < earliest:
+            raise UsageError(
+                f"snapshot {following} has expired",
+                where=self.table.location,
+                fix=f"begin with {earliest}, the earliest that is left",
+            )
+        if not follow:
+            if latest is not None and start is not None and start > latest:
+                raise UsageError(
+                    f"snapshot {start} does not exist yet, the latest is {latest}",
+                    where=self.table.location,
+                    fix="give an earlier one, or wait for it with --follow",
+                )
+            end = min(end, latest or 0) if end is not None else (latest or 0)
+        while end is None or following <= end:
+            if manager.exists(following):
+                yield manager.snapshot(following)
+                following += 1
+            elif stopped():
+                return
+            else:
+                self.table.clock.sleep(POLL_SECONDS)
+
+    def changes(self, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+        """The changes of one snapshot; none for a COMPACT.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        for entry in self._entries(snapshot):
+            access = self.table.bucket_files(entry.partition, entry.bucket)
+            for batch in access.read(entry.file):
+                yield pa.RecordBatch.from_arrays(batch.columns[1:], schema=self.schema)
+
+    def _entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        if snapshot.commit_kind is not CommitKind.APPEND:
+            return []
+        scan = FileStoreScan(self.table)
+        if self.table.options.writes_changelog:
+            return scan.changelog(snapshot)
+        return [entry for entry in scan.delta(snapshot) if entry.kind is FileKind.ADD]

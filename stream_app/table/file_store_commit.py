@@ -1,0 +1,289 @@
+"""The single committer: files of an epoch → one APPEND and, if need be, one COMPACT snapshot.
+
+Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So
+a snapshot that exists is complete, and a crash before leaves files that nothing names. A lost race
+is retried on top of the winner; a commit whose outcome is unknown is looked up by the name of its
+delta list, which nobody else can have.
+
+Source: seed document 001, Paimon `operation/FileStoreCommitImpl.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CommitConflictError, CommitError
+from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.conflict_detection import conflict
+from stream_app.planning.live_entries import compacted_entries
+from stream_app.planning.manifest_merge import manifest_groups
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """The snapshots that a commit made.
+
+    `conflict` says why the compactions were not committed; their new files belong to nobody then.
+    """
+
+    append: Snapshot | None = None
+    compact: Snapshot | None = None
+    conflict: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What one snapshot is to say; the manifests of it are written once, whatever is retried."""
+
+    kind: CommitKind
+    entries: tuple[ManifestEntry, ...]
+    changelog: tuple[ManifestEntry, ...]
+    committable: ManifestCommittable
+    delta_list: tuple[str, int]
+    changelog_list: tuple[str, int] | None
+    manifests: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class FileStoreCommit:
+    """Commits for one user.
+
+    Attributes:
+        commit_user: whose commits these are; stable over restarts.
+        known_snapshot: number of the snapshot on which the caller's decisions rest, 0 for none.
+            Commits directly on top of it advance it; after others' it is for the caller to look.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    known_snapshot: int = 0
+    _scan: FileStoreScan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._scan = FileStoreScan(self.table)
+
+    def last_identifier(self) -> int | None:
+        """The identifier of this user's newest commit; None when there is none."""
+        snapshot = self.table.snapshots.latest_of_user(self.commit_user)
+        return None if snapshot is None else snapshot.commit_identifier
+
+    def commit(self, committable: ManifestCommittable) -> CommitOutcome:
+        """Publish an epoch.
+
+        Raises:
+            CommitConflictError: the appended files cannot go into the table any more; nothing of
+                the epoch is in it.
+            CommitError: others won every race, or the time is over.
+        """
+        append = compact = None
+        if committable.appends is not None:
+            append = self._publish(CommitKind.APPEND, committable)
+        if not any(message.compact_before for message in committable.compactions):
+            return CommitOutcome(append)
+        try:
+            compact = self._publish(CommitKind.COMPACT, committable)
+        except CommitConflictError as error:
+            # Whatever is in the files stays in the table uncompacted: nothing is lost.
+            return CommitOutcome(append, conflict=error.what)
+        return CommitOutcome(append, compact)
+
+    def _publish(self, kind: CommitKind, committable: ManifestCommittable) -> Snapshot:
+        change = self._prepare(kind, committable)
+        try:
+            snapshot = self._race(change)
+        except CommitError:
+            # Only now it is sure that no snapshot names these; after any other error they stay.
+            for name in change.manifests:
+                self.table.manifests.delete(name)
+            raise
+        if snapshot.snapshot_id == self.known_snapshot + 1:
+            self.known_snapshot += 1
+        return snapshot
+
+    def _prepare(self, kind: CommitKind, committable: ManifestCommittable) -> _Change:
+        total_buckets = self.table.options.bucket
+        entries: list[ManifestEntry] = []
+        changelog: list[ManifestEntry] = []
+        if kind is CommitKind.APPEND:
+            for message in committable.appends or ():
+                entries += _entries(FileKind.ADD, message, message.new_files, total_buckets)
+                changelog += _entries(FileKind.ADD, message, message.changelog_files, total_buckets)
+        else:
+            # All DELETEs stand before all ADDs.
+            for message in committable.compactions:
+                entries += _entries(FileKind.DELETE, message, message.compact_before, total_buckets)
+            for message in committable.compactions:
+                entries += _entries(FileKind.ADD, message, message.compact_after, total_buckets)
+        files = self.table.manifests
+        delta_metas = files.write_manifests(entries)
+        changelog_metas = files.write_manifests(changelog)
+        delta_list = files.write_list(delta_metas)
+        changelog_list = files.write_list(changelog_metas) if changelog_metas else None
+        names = [meta.file_name for meta in (*delta_metas, *changelog_metas)]
+        names += [written[0] for written in (delta_list, changelog_list) if written]
+        return _Change(
+            kind=kind,
+            entries=tuple(entries),
+            changelog=tuple(changelog),
+            committable=committable,
+            delta_list=delta_list,
+            changelog_list=changelog_list,
+            manifests=tuple(names),
+        )
+
+    def _race(self, change: _Change) -> Snapshot:
+        options, clock = self.table.options, self.table.clock
+        retries = options.integer("commit.max-retries")
+        timeout_ms = options.optional_integer("commit.timeout")
+        longest_wait = options.integer("commit.max-retry-wait") / 1000
+        wait = options.integer("commit.min-retry-wait") / 1000
+        began = clock.steady_seconds()
+        for _ in range(retries + 1):
+            snapshot = self._attempt(change)
+            if snapshot is not None:
+                return snapshot
+            if timeout_ms is not None and clock.steady_seconds() - began > timeout_ms / 1000:
+                break
+            clock.sleep(wait)
+            wait = min(longest_wait, wait * 2)
+        raise CommitError(
+            f"a commit lost the race for the next snapshot {retries + 1} times, or for too long",
+            where=self.table.location,
+            fix="other writers commit without a pause: raise 'commit.max-retries' or "
+            "'commit.timeout', or let fewer jobs write this table",
+        )
+
+    def _attempt(self, change: _Change) -> Snapshot | None:
+        """Try once; None when another snapshot came first."""
+        latest = self.table.snapshots.latest()
+        self._check(change, latest)
+        base_list, merged = self._write_base_list(latest)
+        snapshot = self._snapshot(change, latest, base_list)
+        try:
+            published = self.table.snapshots.publish(snapshot)
+        except Exception:
+            # The snapshot may be there all the same; then its files must stay.
+            if self._is_ours(snapshot, change):
+                return snapshot
+            raise
+        if published or self._is_ours(snapshot, change):
+            return snapshot
+        for name in (base_list[0], *merged):
+            self.table.manifests.delete(name)
+        return None
+
+    def _is_ours(self, snapshot: Snapshot, change: _Change) -> bool:
+        try:
+            there = self.table.snapshots.snapshot(snapshot.snapshot_id)
+        except FileNotFoundError:
+            return False
+        return there.delta_manifest_list == change.delta_list[0]
+
+    def _check(self, change: _Change, latest: Snapshot | None) -> None:
+        if latest is None or latest.snapshot_id == self.known_snapshot:
+            return
+        buckets = {(entry.partition, entry.bucket) for entry in change.entries}
+        live = self._scan.live(latest, buckets)
+        problem = conflict(live, change.entries, self.table.key_of)
+        if problem is not None:
+            raise CommitConflictError(
+                f"snapshot {latest.snapshot_id} of user {latest.commit_user} stands against this "
+                f"{change.kind.value} commit: {problem}",
+                where=self.table.location,
+                fix="let one job alone change the buckets and compact the table",
+            )
+
+    def _write_base_list(self, latest: Snapshot | None) -> tuple[tuple[str, int], list[str]]:
+        """The base list's name and size, and the manifests that were merged for it."""
+        files, options = self.table.manifests, self.table.options
+        if latest is None:
+            return files.write_list([]), []
+        metas: list[ManifestFileMeta] = []
+        new_names: list[str] = []
+        for group in manifest_groups(
+            self._scan.manifests(latest),
+            target_size=options.integer("manifest.target-file-size"),
+            min_count=options.integer("manifest.merge-min-count"),
+        ):
+            if len(group) == 1:
+                metas.append(group[0])
+                continue
+            entries = [entry for meta in group for entry in files.read_manifest(meta.file_name)]
+            merged = files.write_manifests(compacted_entries(entries))
+            new_names += [meta.file_name for meta in merged]
+            metas += merged
+        return files.write_list(metas), new_names
+
+    def _snapshot(
+        self, change: _Change, latest: Snapshot | None, base_list: tuple[str, int]
+    ) -> Snapshot:
+        delta_records = sum(
+            entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
+            for entry in change.entries
+        )
+        schema_ids = self.table.schemas.ids()
+        schema_id = schema_ids[-1] if schema_ids else self.table.schema.schema_id
+        committable = change.committable
+        same_schema = latest is not None and latest.schema_id == schema_id
+        changelog = change.changelog_list
+        return Snapshot(
+            snapshot_id=1 if latest is None else latest.snapshot_id + 1,
+            schema_id=schema_id,
+            base_manifest_list=base_list[0],
+            base_manifest_list_size=base_list[1],
+            delta_manifest_list=change.delta_list[0],
+            delta_manifest_list_size=change.delta_list[1],
+            changelog_manifest_list=changelog[0] if changelog else None,
+            changelog_manifest_list_size=changelog[1] if changelog else None,
+            index_manifest=latest.index_manifest if latest else None,
+            commit_user=self.commit_user,
+            commit_identifier=committable.identifier,
+            commit_kind=change.kind,
+            time_millis=self.table.clock.now_ms(),
+            total_record_count=self._total_records(latest) + delta_records,
+            delta_record_count=delta_records,
+            changelog_record_count=sum(entry.file.row_count for entry in change.changelog)
+            if changelog
+            else None,
+            watermark=_latest_watermark(committable.watermark, latest),
+            statistics=latest.statistics if latest and same_schema else None,
+            properties=_properties(committable.properties),
+            next_row_id=(latest.next_row_id if latest else None) or 0,
+        )
+
+    def _total_records(self, latest: Snapshot | None) -> int:
+        if latest is None:
+            return 0
+        if latest.total_record_count is not None:
+            return latest.total_record_count
+        return sum(entry.file.row_count for entry in self._scan.live(latest))
+
+
+def _entries(
+    kind: FileKind, message: CommitMessage, files: Sequence[DataFileMeta], total_buckets: int
+) -> list[ManifestEntry]:
+    return [
+        ManifestEntry(
+            kind=kind,
+            partition=message.partition,
+            bucket=message.bucket,
+            total_buckets=total_buckets,
+            file=file,
+        )
+        for file in files
+    ]
+
+
+def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:
+    known = [mark for mark in (given, latest.watermark if latest else None) if mark is not None]
+    return max(known, default=None)
+
+
+def _properties(properties: Mapping[str, str] | None) -> dict[str, str] | None:
+    return dict(properties) if properties else None

@@ -1,0 +1,88 @@
+"""Which files a snapshot of a table has, and which it brought.
+
+Source: Paimon `operation/AbstractFileStoreScan.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.live_entries import live_entries
+from stream_app.table.file_store_table import FileStoreTable
+
+BucketId = tuple[bytes, int]
+"""Serialized partition and number of a bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStoreScan:
+    """Reads manifests of one table."""
+
+    table: FileStoreTable
+
+    def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """All manifests that make up a snapshot, oldest first."""
+        read_list = self.table.manifests.read_list
+        return read_list(snapshot.base_manifest_list) + read_list(snapshot.delta_manifest_list)
+
+    def live(
+        self, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
+    ) -> list[ManifestEntry]:
+        """The live files of a snapshot, of all buckets or of some; none without a snapshot."""
+        if snapshot is None:
+            return []
+        wanted = None if buckets is None else set(buckets)
+        return live_entries(self._entries(self.manifests(snapshot), wanted))
+
+    def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changes of data files that a snapshot brought."""
+        read_list = self.table.manifests.read_list
+        return list(self._entries(read_list(snapshot.delta_manifest_list), None))
+
+    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files that a snapshot brought."""
+        if snapshot.changelog_manifest_list is None:
+            return []
+        metas = self.table.manifests.read_list(snapshot.changelog_manifest_list)
+        return list(self._entries(metas, None))
+
+    def max_sequence_number(self, snapshot: Snapshot | None) -> int:
+        """No row of the snapshot has a larger sequence number; -1 without a snapshot."""
+        if snapshot is None:
+            return -1
+        entries = self._entries(self.manifests(snapshot), None)
+        return max((entry.file.max_sequence_number for entry in entries), default=-1)
+
+    def _entries(
+        self, metas: list[ManifestFileMeta], wanted: set[BucketId] | None
+    ) -> Iterator[ManifestEntry]:
+        for meta in metas:
+            if wanted is not None and not self._may_hold(meta, wanted):
+                continue
+            for entry in self.table.manifests.read_manifest(meta.file_name):
+                if wanted is None or (entry.partition, entry.bucket) in wanted:
+                    yield entry
+
+    def _may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
+        low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
+        if low_bucket is not None and high_bucket is not None:
+            wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
+        types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
+        lows = deserialize_row(meta.partition_stats.min_values, types)
+        highs = deserialize_row(meta.partition_stats.max_values, types)
+        # A null bound says that the bound is unknown, or that the column is null everywhere.
+        bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
+        if not bounded:
+            return bool(wanted)
+        low = comparable_key(meta.partition_stats.min_values, types)
+        high = comparable_key(meta.partition_stats.max_values, types)
+        for partition in {item[0] for item in wanted}:
+            values = comparable_key(partition, types)
+            if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
+                return True
+        # Nulls stand outside of the bounds.
+        return any(None in deserialize_row(item[0], types) for item in wanted)

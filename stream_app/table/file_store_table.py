@@ -1,0 +1,261 @@
+"""One Paimon table: where its parts are, and how it is opened and made.
+
+Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled, so that
+tasks get it as it is.
+
+Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTableError
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.key_value_file_reader import BATCH_ROWS, KeyValueFileReader
+from stream_app.filestore.manifest_files import ManifestFiles
+from stream_app.filestore.path_factory import FileStorePathFactory
+from stream_app.filestore.schema_manager import SchemaManager
+from stream_app.filestore.snapshot_manager import SnapshotManager
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import comparable_key
+from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
+from stream_app.model.core_options import OPTIONS, CoreOptions, check_writable
+from stream_app.model.data_type import RowType
+from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
+
+FIXED_OPTIONS = (
+    "bucket",
+    "bucket-key",
+    "bucket-function.type",
+    "merge-engine",
+    "sequence.field",
+    "sequence.field.sort-order",
+    "changelog-producer",
+    "data-file.thin-mode",
+    "partition.default-name",
+    "partition.legacy-name",
+)
+"""Options by which every reader and writer of a table must go alike."""
+
+
+@dataclass(frozen=True)
+class FileStoreTable:
+    """A table at a path, seen through one of its schemas.
+
+    Attributes:
+        location: absolute path of the table's folder.
+        schema: its options may hold more than the schema file, for this process only.
+    """
+
+    location: str
+    schema: TableSchema
+    file_io: FileIO
+    clock: Clock
+
+    @property
+    def options(self) -> CoreOptions:
+        """The table's options."""
+        return self.schema.core_options
+
+    @cached_property
+    def paths(self) -> FileStorePathFactory:
+        """Where files lie."""
+        return FileStorePathFactory.of(self.location, self.schema)
+
+    @property
+    def schemas(self) -> SchemaManager:
+        """The schema files."""
+        return SchemaManager(self.file_io, self.location)
+
+    @property
+    def snapshots(self) -> SnapshotManager:
+        """The snapshot files."""
+        return SnapshotManager(self.file_io, self.location)
+
+    @cached_property
+    def manifests(self) -> ManifestFiles:
+        """Manifests and manifest lists."""
+        return ManifestFiles(
+            self.file_io,
+            self.paths,
+            codec=self.options.text("manifest.compression"),
+            target_size=self.options.integer("manifest.target-file-size"),
+        )
+
+    @property
+    def merge_function(self) -> MergeFunction:
+        """How rows of one key become one (``merge-engine``)."""
+        return Deduplicate(ignore_delete=self.options.boolean("ignore-delete"))
+
+    def key_of(self, data: bytes) -> tuple[Any, ...]:
+        """A serialized key in a form that compares as keys do."""
+        return comparable_key(data, self.schema.key_type.types)
+
+    def layout(self, columns: RowType | None = None) -> KeyValueLayout:
+        """Key-value batches of all columns, or of some that include the key's."""
+        schema = self.schema
+        return KeyValueLayout(
+            schema=pa.schema(
+                [
+                    pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False),
+                    pa.field(VALUE_KIND, pa.int8(), nullable=False),
+                    *arrow_schema(schema.fields if columns is None else columns),
+                ]
+            ),
+            key_names=schema.trimmed_primary_keys,
+            sequence_fields=schema.sequence_fields,
+            sequence_descending=self.options.text("sequence.field.sort-order") == "descending",
+        )
+
+    def bucket_files(
+        self,
+        partition: bytes,
+        bucket: int,
+        *,
+        columns: RowType | None = None,
+        batch_rows: int = BATCH_ROWS,
+    ) -> BucketFiles:
+        """Writers and readers of a bucket's files; `columns` are those that are read."""
+        read = self.schema.fields if columns is None else columns
+        known = {self.schema.schema_id: self.schema}
+
+        def schema_of(schema_id: int) -> TableSchema:
+            if schema_id not in known:
+                known[schema_id] = self.schemas.schema(schema_id)
+            return known[schema_id]
+
+        return BucketFiles(
+            file_io=self.file_io,
+            schema=self.schema,
+            folder=self.paths.bucket(partition, bucket),
+            reader=KeyValueFileReader(
+                self.file_io, read, self.layout(columns).schema, schema_of, batch_rows
+            ),
+            clock=self.clock,
+        )
+
+    def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
+        """The table with options for this process, which its schema file does not get.
+
+        Raises:
+            SchemaMismatchError: an option that is fixed for good has another value in the table.
+        """
+        problems = []
+        for key, value in options.items():
+            if key not in FIXED_OPTIONS:
+                continue
+            option = OPTIONS[key]
+            if option.read(self.schema.options) != option.read({key: value}):
+                there = self.schema.options.get(key, "its default")
+                problems.append(f"option {key!r} is {there} in the table, {value} is configured")
+        if problems:
+            raise SchemaMismatchError(
+                "; ".join(problems),
+                where=self.location,
+                fix="take the table's own value; these options are fixed when a table is made",
+            )
+        merged = {**self.schema.options, **options}
+        return replace(self, schema=replace(self.schema, options=merged))
+
+
+def open_table(location: str, clock: Clock | None = None) -> FileStoreTable:
+    """Open the Paimon table at a path.
+
+    Raises:
+        TableNotFoundError: there is none.
+        UsageError: the path is of a file system that we do not know.
+    """
+    path, file_io = local_path(location), LocalFileIO()
+    schema = SchemaManager(file_io, path).latest()
+    if schema is None:
+        there = "there is a folder, but it has no schema" if file_io.exists(path) else "no folder"
+        raise TableNotFoundError(
+            f"no Paimon table: {there}",
+            where=path,
+            fix="give the table's folder, such as ./warehouse/shop.db/orders",
+        )
+    return FileStoreTable(path, schema, file_io, clock or SystemClock())
+
+
+def open_for_writing(table: FileStoreTable) -> FileStoreTable:
+    """Check that we can write this table, whoever made it.
+
+    Raises:
+        UnsupportedTableError: it uses what a writer without it would corrupt.
+    """
+    schema = table.schema
+    check_writable(schema.options)
+    if not schema.primary_keys or schema.core_options.bucket < 1:
+        kind = "has no primary key" if not schema.primary_keys else "has no fixed bucket number"
+        raise UnsupportedTableError(
+            f"stream_app cannot write this table: it {kind}",
+            where=table.location,
+            fix="use a table with a primary key and 'bucket' ≥ 1",
+        )
+    return table
+
+
+def create_or_open(
+    location: str, wanted: TableSchema, clock: Clock | None = None
+) -> FileStoreTable:
+    """Make the table if there is none; else open it and check that `wanted` fits it.
+
+    Raises:
+        SchemaMismatchError: columns, keys or fixed options differ.
+        UnsupportedTableError: we cannot write it.
+    """
+    check_writable(wanted.options)
+    path, file_io = local_path(location), LocalFileIO()
+    schemas = SchemaManager(file_io, path)
+    if schemas.latest() is None and schemas.create(wanted):
+        return FileStoreTable(path, wanted, file_io, clock or SystemClock())
+    table = open_for_writing(open_table(location, clock))
+    problems = fit_problems(table.schema, wanted)
+    if problems:
+        raise SchemaMismatchError(
+            "the configured table does not fit the one that is there: " + "; ".join(problems),
+            where=table.location,
+            fix="mend the [table] section, or give another table name",
+        )
+    return table.with_options(wanted.options)
+
+
+def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
+    """Why rows of the `wanted` columns cannot go into a table; empty when they can.
+
+    The order of columns may differ, and the table may have more columns that take null.
+    """
+    problems = []
+    names = table.fields.names
+    for column in wanted.fields:
+        if column.name not in names:
+            problems.append(f"the table has no column {column.name!r}")
+            continue
+        there, here = table.fields.field(column.name).data_type, column.data_type
+        if there.as_nullable() != here.as_nullable():
+            problems.append(f"column {column.name!r} is {there} in the table, {here} is configured")
+    problems += [
+        f"the table's column {column.name!r} is NOT NULL and is not configured"
+        for column in table.fields
+        if column.name not in wanted.fields.names and not column.data_type.nullable
+    ]
+    for what, there_keys, here_keys in (
+        ("primary", table.primary_keys, wanted.primary_keys),
+        ("partition", table.partition_keys, wanted.partition_keys),
+    ):
+        if there_keys != here_keys:
+            there_text, here_text = ", ".join(there_keys), ", ".join(here_keys)
+            problems.append(
+                f"the {what} keys are ({there_text}) in the table, ({here_text}) are configured"
+            )
+    return problems

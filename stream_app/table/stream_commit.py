@@ -1,0 +1,220 @@
+"""What one streaming job does to its table, epoch by epoch, on the driver.
+
+begin_epoch → (tasks write files) → commit_epoch, and commit_idle while nothing comes in. It joins
+the committer with the compactions and follows what other writers commit. Nothing here knows Spark;
+compactions run wherever the `CompactExecutor` runs them.
+
+Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.java`,
+`flink/sink/StoreCompactOperator.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CheckpointError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.file_store_commit import CommitOutcome, FileStoreCommit
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochCommit:
+    """What became of an epoch.
+
+    Attributes:
+        compactions_begun: compactions that this commit set off.
+        compactions_running: that run now.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    compactions_begun: int
+    compactions_running: int
+
+
+@dataclass(slots=True)
+class StreamTableCommit:
+    """Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
+
+    Attributes:
+        commit_user: the streaming query's id.
+        last_identifier: of this user's newest commit; None when it has not committed yet.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    executor: CompactExecutor
+    last_identifier: int | None = field(init=False)
+    _commit: FileStoreCommit = field(init=False)
+    _coordinator: CompactCoordinator = field(init=False)
+    _max_sequence_number: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        latest = self.table.snapshots.latest()
+        known = 0 if latest is None else latest.snapshot_id
+        self._commit = FileStoreCommit(self.table, self.commit_user, known)
+        self._coordinator = CompactCoordinator(self.table, self.executor)
+        self._max_sequence_number = FileStoreScan(self.table).max_sequence_number(latest)
+        self.last_identifier = self._commit.last_identifier()
+
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the epoch is in the table already; then nothing is to be done for it."""
+        return self.last_identifier is not None and epoch <= self.last_identifier
+
+    def begin_epoch(self) -> int:
+        """Follow other writers and wait for compaction where a bucket has too many runs.
+
+        Returns:
+            The first sequence number that the epoch's rows may take in each bucket.
+
+        Raises:
+            CheckpointError: the table has gone back to an earlier snapshot.
+            CompactionError: a bucket has too many runs and cannot be compacted.
+        """
+        self._follow()
+        self._back_pressure()
+        return self._max_sequence_number + 1
+
+    def commit_epoch(
+        self,
+        epoch: int,
+        messages: Sequence[CommitMessage],
+        *,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> EpochCommit:
+        """Publish the epoch's files and the compactions that have finished meanwhile.
+
+        Raises:
+            CommitError: nothing of the epoch is in the table; it may be tried again.
+        """
+        latest = self._follow()
+        touched = {(message.partition, message.bucket) for message in messages}
+        self._coordinator.restore(touched, latest)
+        finished = self._coordinator.finished()
+        outcome = self._publish(
+            ManifestCommittable(
+                identifier=epoch,
+                appends=tuple(messages),
+                compactions=tuple(compaction.message for compaction in finished),
+                watermark=watermark,
+                properties=properties,
+            )
+        )
+        self.last_identifier = epoch
+        # Another writer may have come between; its changes are seen before ours are applied.
+        self._coordinator.add_new_files(messages)
+        self._settle(finished, outcome)
+        for message in messages:
+            for file in message.new_files:
+                self._max_sequence_number = max(self._max_sequence_number, file.max_sequence_number)
+        begun = self._coordinator.trigger()
+        snapshots = [snapshot for snapshot in (outcome.append, outcome.compact) if snapshot]
+        if self.table.options.boolean("prepare-commit.wait-compaction"):
+            snapshots += self.drain()
+        return EpochCommit(
+            snapshots=tuple(snapshots),
+            compactions_begun=begun,
+            compactions_running=self._coordinator.running(),
+        )
+
+    def commit_idle(self) -> Snapshot | None:
+        """Publish finished compactions without an epoch, under the last one's identifier."""
+        if self.last_identifier is None:
+            return None
+        finished = self._coordinator.finished()
+        if not finished:
+            return None
+        self._follow()
+        outcome = self._publish(
+            ManifestCommittable(
+                identifier=self.last_identifier,
+                appends=None,
+                compactions=tuple(compaction.message for compaction in finished),
+            )
+        )
+        self._settle(finished, outcome)
+        self._coordinator.trigger()
+        return outcome.compact
+
+    def drain(self) -> list[Snapshot]:
+        """Wait for all compactions that are due and publish them; the snapshots."""
+        snapshots = []
+        self._coordinator.trigger()
+        while not self._coordinator.is_idle():
+            self._coordinator.wait_for_any()
+            snapshot = self.commit_idle()
+            if snapshot is not None:
+                snapshots.append(snapshot)
+            if self.last_identifier is None:
+                break
+        return snapshots
+
+    def sorted_runs(self) -> dict[tuple[bytes, int], int]:
+        """Sorted runs of each bucket that was touched."""
+        return self._coordinator.sorted_runs()
+
+    def compactions_running(self) -> int:
+        """Compactions that run now."""
+        return self._coordinator.running()
+
+    def _back_pressure(self) -> None:
+        """Wait while a bucket has more sorted runs than the stop trigger allows."""
+        while self.last_identifier is not None and self._coordinator.over_stop_trigger():
+            self._coordinator.trigger()
+            if self._coordinator.is_idle():
+                return  # nothing can be picked, waiting would not help
+            _LOG.info(
+                "waiting for compaction: %d buckets are over the stop trigger",
+                len(self._coordinator.over_stop_trigger()),
+            )
+            self._coordinator.wait_for_any()
+            self.commit_idle()
+
+    def _publish(self, committable: ManifestCommittable) -> CommitOutcome:
+        return self._commit.commit(committable)
+
+    def _settle(self, finished: list[FinishedCompaction], outcome: CommitOutcome) -> None:
+        if outcome.conflict is None:
+            self._coordinator.apply(finished)
+        else:
+            latest = self.table.snapshots.latest()
+            self._coordinator.discard(finished, latest, outcome.conflict)
+
+    def _follow(self) -> Snapshot | None:
+        """Take in what others have committed since; the newest snapshot."""
+        snapshots = self.table.snapshots
+        known = self._commit.known_snapshot
+        latest = snapshots.latest()
+        latest_id = 0 if latest is None else latest.snapshot_id
+        if latest_id < known:
+            raise CheckpointError(
+                f"the table has gone back from snapshot {known} to {latest_id}",
+                where=self.table.location,
+                fix="it was rolled back or made anew under a running job: restart the job with a "
+                "new checkpoint",
+            )
+        if latest_id == known:
+            return latest
+        scan = FileStoreScan(self.table)
+        try:
+            news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
+            entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
+            touched = {(entry.partition, entry.bucket) for entry in entries}
+            newest = max((entry.file.max_sequence_number for entry in entries), default=-1)
+        except FileNotFoundError:
+            # Some are expired already: nothing that we know is sure.
+            touched = self._coordinator.known_buckets()
+            newest = scan.max_sequence_number(latest)
+        self._max_sequence_number = max(self._max_sequence_number, newest)
+        self._coordinator.forget(touched, latest)
+        self._commit.known_snapshot = latest_id
+        return latest

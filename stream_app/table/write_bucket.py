@@ -1,0 +1,64 @@
+"""Makes the LSM writer of one bucket, in a task.
+
+Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`.
+"""
+
+from __future__ import annotations
+
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.row_kind import RowKind
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def bucket_writer(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+    spill_folder: str | None = None,
+) -> MergeTreeWriter:
+    """The writer of a bucket for one epoch.
+
+    Args:
+        next_sequence_number: greater than any in the bucket.
+        spill_folder: folder for spill files; None for the system's.
+    """
+    options = table.options
+    layout = table.layout()
+    merge_function = table.merge_function
+    ignored: set[RowKind] = set()
+    if options.boolean("ignore-delete"):
+        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
+    if options.boolean("ignore-update-before"):
+        ignored.add(RowKind.UPDATE_BEFORE)
+    return MergeTreeWriter(
+        layout=layout,
+        buffer=SortBufferWriteBuffer(
+            layout=layout,
+            memory_limit=options.integer("write-buffer-size"),
+            # A changelog tells every change, so rows of one key must not be merged before.
+            merge_early=None if options.writes_changelog else merge_function,
+            spillable=options.boolean("write-buffer-spillable"),
+            spill_limit=options.optional_integer("write-buffer-spill.max-disk-size"),
+            spill_parent=spill_folder,
+        ),
+        merge_function=merge_function,
+        files=table.bucket_files(partition, bucket),
+        next_sequence_number=next_sequence_number,
+        writes_changelog=options.writes_changelog,
+        ignored_kinds=frozenset(ignored),
+    )
+
+
+def finish(writer: MergeTreeWriter, partition: bytes, bucket: int) -> CommitMessage:
+    """Flush a writer and tell the committer of its files."""
+    result = writer.prepare_commit()
+    return CommitMessage(
+        partition=partition,
+        bucket=bucket,
+        new_files=result.new_files,
+        changelog_files=result.changelog_files,
+    )
