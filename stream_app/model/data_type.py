@@ -144,7 +144,7 @@ def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -
         if name in ("STRING", "BYTES") and first is not None:
             return None
         length = default if first is None else first
-        return DataType(root=root, length=length) if length >= 1 else None
+        return DataType(root=root, length=length) if 1 <= length <= _VAR_MAX else None
     if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
         precision, scale = 10 if first is None else first, second or 0
         fits = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision

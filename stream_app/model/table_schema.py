@@ -131,7 +131,7 @@ def schema_problems(
         problems += [
             f"{what} names {key!r}, which is no column" for key in keys if key not in names
         ]
-        problems += [f"{what} names {key!r} twice" for key in set(keys) if keys.count(key) > 1]
+        problems += [f"{what} names {key!r} twice" for key in _repeated(keys)]
     return problems + _key_problems(columns, primary_keys, partition_keys, options)
 
 
@@ -167,9 +167,23 @@ def _key_problems(
         for key in bucket_keys
         if key not in trimmed
     ]
+    sequence_fields = core.columns("sequence.field")
     problems += [
         f"sequence.field names {name!r}, which is no column"
-        for name in core.columns("sequence.field")
+        for name in dict.fromkeys(sequence_fields)
         if name not in columns.names
     ]
+    problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
+    # Paimon refuses to open a table with such an option, whatever the engine.
+    problems += [
+        f"option {key!r} names {name!r}, which is no column"
+        for key in options
+        if key.startswith("fields.")
+        for name in key.split(".")[1].split(",")
+        if name not in columns.names and name != "default-aggregate-function"
+    ]
     return problems
+
+
+def _repeated(names: tuple[str, ...]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]

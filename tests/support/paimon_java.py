@@ -230,6 +230,16 @@ class PaimonJava:
         partition, bucket, total_buckets, kind (ADD, DELETE), file_source, schema_id, file_size."""
         return untag(self._call("files", path, snapshot=snapshot, kind=kind)["files"])
 
+    def options(
+        self, texts: Iterable[tuple[str, str]] = ()
+    ) -> tuple[dict[str, dict[str, Any]], list[str | None]]:
+        """Every option of CoreOptions by key (default, older_keys, is_fixed), and what Paimon
+        reads from each (key, text): bytes and milliseconds as numbers, None when it refuses."""
+        answer = self._server.call({"command": "options", "texts": [list(pair) for pair in texts]})
+        if "error" in answer:
+            raise PaimonError(answer["error"])
+        return {option["key"]: option for option in answer["options"]}, answer["values"]
+
     def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
         answer = self._server.call({"command": command, **table_location(path), **arguments})
         if "error" in answer:

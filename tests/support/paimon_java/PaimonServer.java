@@ -13,6 +13,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
@@ -24,7 +25,9 @@ import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.operation.FileStoreScan;
+import org.apache.paimon.options.ConfigOption;
 import org.apache.paimon.options.ExpireConfig;
+import org.apache.paimon.options.MemorySize;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
@@ -107,6 +110,8 @@ public final class PaimonServer {
                 return snapshots(request);
             case "files":
                 return files(request);
+            case "options":
+                return options(request);
             default:
                 throw new IllegalArgumentException("unknown command " + command);
         }
@@ -381,6 +386,42 @@ public final class PaimonServer {
     }
 
     // ---------------------------------------------------------------- metadata
+
+    /** Every option of CoreOptions: its default, its older keys, and how it reads given texts. */
+    private static ObjectNode options(JsonNode request) {
+        Map<String, ConfigOption<?>> known = new LinkedHashMap<>();
+        ObjectNode answer = JSON.createObjectNode();
+        ArrayNode described = answer.putArray("options");
+        for (ConfigOption<?> option : CoreOptions.getOptions()) {
+            known.put(option.key(), option);
+            ObjectNode node = described.addObject();
+            node.put("key", option.key()).put("default", plain(option.defaultValue()));
+            node.put("is_fixed", CoreOptions.IMMUTABLE_OPTIONS.contains(option.key()));
+            ArrayNode older = node.putArray("older_keys");
+            option.fallbackKeys().forEach(key -> older.add(key.getKey()));
+        }
+        ArrayNode values = answer.putArray("values");
+        for (JsonNode pair : request.get("texts")) {
+            Options options = new Options();
+            options.set(pair.get(0).asText(), pair.get(1).asText());
+            try {
+                values.add(plain(options.get(known.get(pair.get(0).asText()))));
+            } catch (IllegalArgumentException refused) {
+                values.addNull();
+            }
+        }
+        return answer;
+    }
+
+    private static String plain(Object value) {
+        if (value instanceof MemorySize) {
+            return String.valueOf(((MemorySize) value).getBytes());
+        }
+        if (value instanceof Duration) {
+            return String.valueOf(((Duration) value).toMillis());
+        }
+        return value == null ? null : value.toString();
+    }
 
     private static ObjectNode snapshots(JsonNode request) throws Exception {
         ObjectNode answer = JSON.createObjectNode();

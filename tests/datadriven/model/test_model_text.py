@@ -1,0 +1,103 @@
+"""Column types, table options and table definitions in; what they mean, or what is wrong, out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.model.core_options import CoreOptions, check_writable, option_problems
+from stream_app.model.data_type import DataType, parse_columns, parse_data_type
+from stream_app.model.table_schema import new_table_schema, schema_problems
+from tests.support.datadriven import Case, files, run_file
+
+
+def types(case: Case) -> str:
+    """Each line a type: how we write it, and what is not the default in it."""
+    return "\n".join(f"{line} -> {_meaning(line)}" for line in case.input_lines)
+
+
+def _meaning(text: str) -> str:
+    try:
+        parsed = parse_data_type(text)
+    except UsageError:
+        return "no type"
+    plain = DataType(root=parsed.root)
+    parts = [
+        f"{field.name}={getattr(parsed, field.name)}"
+        for field in fields(DataType)
+        if getattr(parsed, field.name) != getattr(plain, field.name)
+    ]
+    return " ".join([str(parsed), f"({parsed.root.name}", *parts]) + ")"
+
+
+def columns(case: Case) -> str:
+    """A definition as in the configuration: the columns with their ids."""
+    return "\n".join(
+        f"{column.field_id} {column.name}: {column.data_type}"
+        for column in parse_columns(case.input)
+    )
+
+
+def options(case: Case) -> str:
+    """Each line KEY=VALUE of a new table: the problems."""
+    return "\n".join(option_problems(_pairs(case))) or "fine"
+
+
+def writable(case: Case) -> str:
+    """Each line KEY=VALUE of an existing table."""
+    check_writable(_pairs(case))
+    return "fine"
+
+
+def values(case: Case) -> str:
+    """What the options of a table come to; as arguments the keys that are looked at."""
+    core = CoreOptions(_pairs(case))
+    return "\n".join(f"{name}: {getattr(core, name)}" for name in case.args)
+
+
+def table(case: Case) -> str:
+    """A table's definition: its keys, or the problems."""
+    args = dict(case.args)
+    primary_keys, partition_keys = (
+        tuple(part for part in args.pop(name, "").split(",") if part) for name in ("key", "by")
+    )
+    definition = parse_columns(case.input)
+    problems = schema_problems(definition, primary_keys, partition_keys, args)
+    if problems:
+        return "\n".join(problems)
+    schema = new_table_schema(
+        columns=definition,
+        primary_keys=primary_keys,
+        partition_keys=partition_keys,
+        options=args,
+        time_millis=0,
+    )
+    lines = [f"{column.name} {column.data_type}" for column in schema.fields]
+    lines += [f"bucket by {', '.join(schema.bucket_keys)}"]
+    lines += [f"sorted by {', '.join(schema.trimmed_primary_keys)}"]
+    lines += [f"newest by {', '.join(schema.sequence_fields)}"] if schema.sequence_fields else []
+    return "\n".join(lines)
+
+
+def _pairs(case: Case) -> dict[str, str]:
+    return dict(line.partition("=")[::2] for line in case.input_lines)
+
+
+COMMANDS = {
+    command.__name__: command for command in (types, columns, options, writable, values, table)
+}
+
+
+def handle(case: Case) -> str:
+    try:
+        return COMMANDS[case.command](case)
+    except StreamAppError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_model(path: Path) -> None:
+    run_file(path, handle)

@@ -1,0 +1,79 @@
+"""Our table options beside those of Paimon's own library."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.model.core_options import OPTIONS, REFUSED
+from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from tests.support.paimon_java import PaimonJava
+
+pytestmark = pytest.mark.java
+
+OWN = {key for key, option in OPTIONS.items() if option.is_own}
+# Paimon has a number for "no limit", and takes the default of primary-key tables elsewhere.
+OTHER_DEFAULTS = {
+    "write-buffer-spill.max-disk-size": (None, str(2**63 - 1)),
+    "target-file-size": (128 << 20, None),
+}
+TEXTS = {
+    "write-buffer-size": (
+        "1|17 b|17 bytes|3kb| 3 KB |3 kibibytes|3 kib|4 m|4 Mebibytes|5 g|5 gib|1 t|1.5 gb|-1||mb|"
+        "9223372036854775807|9223372036854775808|9000000 tb|٣ kb"
+    ),
+    "commit.timeout": (
+        "7|7ms|7 milli|7 millis|7 millisecond|8 s|8 sec|8 secs|8 seconds|9 m|9 min|9 Minutes|2 h|"
+        "2 hours|3 d|3 days|3 weeks|1.5 s|-5 s|"
+    ),
+    "num-sorted-run.compaction-trigger": "5|+5| 5|5 |5.0|1_000|2147483647|2147483648|x|",
+    "write-only": "true|TRUE|False| true|yes|1|",
+    "merge-engine": "deduplicate|DEDUPLICATE|Deduplicate |",
+    "changelog-producer": "input|INPUT|NoNe|in put",
+    "sequence.field.sort-order": "descending|Ascending|desc",
+}
+
+
+def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
+    theirs, _ = paimon_java.options()
+    for key in OPTIONS.keys() - OWN:
+        option = OPTIONS[key]
+        expected = OTHER_DEFAULTS.get(key, (option.default, _plain(option.default)))
+        assert (option.default, theirs[key]["default"]) == expected, key
+        assert list(option.older_keys) == theirs[key]["older_keys"], key
+        if theirs[key]["is_fixed"]:
+            assert option.is_fixed, key
+
+
+def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
+    theirs, _ = paimon_java.options()
+    listed = {key for key in theirs if not key.startswith(PREFIXES)}
+    assert not listed - CORE_KEYS
+    assert not CORE_KEYS - theirs.keys()
+    older = {key for option in theirs.values() for key in option["older_keys"]}
+    assert not older - PAIMON_KEYS
+    # lock.enabled is an option of catalogs.
+    assert REFUSED.keys() - theirs.keys() == {"lock.enabled"}
+    assert not OWN & PAIMON_KEYS
+
+
+def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
+    paimon_java: PaimonJava,
+) -> None:
+    texts = [(key, text) for key, joined in TEXTS.items() for text in joined.split("|")]
+    _, theirs = paimon_java.options(texts)
+    ours = [_read(key, text) for key, text in texts]
+    assert dict(zip(texts, ours, strict=True)) == dict(zip(texts, theirs, strict=True))
+
+
+def _read(key: str, text: str) -> str | None:
+    try:
+        return _plain(OPTIONS[key].read({key: text}))
+    except UsageError:
+        return None
+
+
+def _plain(value: object) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

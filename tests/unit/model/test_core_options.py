@@ -1,0 +1,69 @@
+"""How options are declared and read; what they mean is in tests/datadriven/model/options.txt."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.model.core_options import OPTIONS, REFUSED, CoreOptions
+from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+
+
+@pytest.mark.parametrize("key", OPTIONS)
+def test_an_option_is_well_declared(key: str) -> None:
+    option = OPTIONS[key]
+    assert option.key == key
+    assert option.is_own != (key in CORE_KEYS)
+    assert option.meaning.endswith(".")
+    assert option.kind in ("integer", "size", "duration", "boolean", "text")
+    assert not option.only or option.default in option.only
+    if option.default is not None:
+        text = str(option.default)
+        assert option.read({key: text.lower() if text in ("True", "False") else text}) == (
+            option.default
+        )
+
+
+def test_no_option_is_both_read_and_refused() -> None:
+    assert not OPTIONS.keys() & REFUSED.keys()
+    assert all(not key.startswith(PREFIXES) for key in OPTIONS)
+
+
+def test_the_lists_of_keys_hold_keys() -> None:
+    assert all(key == key.strip() and " " not in key and key for key in PAIMON_KEYS)
+    assert all(prefix.endswith(".") for prefix in PREFIXES)
+
+
+def test_an_older_name_counts_when_the_new_one_is_absent() -> None:
+    assert CoreOptions({"deduplicate.ignore-delete": "true"}).boolean("ignore-delete")
+    both = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
+    assert not CoreOptions(both).boolean("ignore-delete")
+
+
+def test_values_by_kind() -> None:
+    options = CoreOptions(
+        {
+            "sequence.field": " a, b ,",
+            "commit.timeout": "2 min",
+            "write-buffer-size": "1 kb",
+            "write-only": "TRUE",
+        }
+    )
+    assert options.columns("sequence.field") == ("a", "b")
+    assert options.columns("bucket-key") == ()
+    assert options.optional_integer("commit.timeout") == 120_000
+    assert options.optional_integer("num-levels") is None
+    assert options.integer("write-buffer-size") == 1024
+    assert options.boolean("write-only")
+    assert options.text("commit.user-prefix") == ""
+    with pytest.raises(AssertionError, match="num-levels"):
+        options.integer("num-levels")
+
+
+def test_an_error_names_the_key_that_was_written() -> None:
+    with pytest.raises(UsageError) as caught:
+        CoreOptions({"write.compaction-skip": "perhaps"}).boolean("write-only")
+    assert str(caught.value) == (
+        "option 'write.compaction-skip': 'perhaps' is neither true nor false\n"
+        "  to fix: write-only: This job does not compact; another one must."
+    )
