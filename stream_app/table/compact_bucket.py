@@ -5,11 +5,13 @@ Source: Paimon `operation/KeyValueFileStoreWrite.java#createCompactManager`, `#c
 
 from __future__ import annotations
 
-from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.table.file_store_table import FileStoreTable
+
+__all__ = ["CompactExecutor", "CompactRequest", "CompactResult", "compact_bucket"]
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> CompactResult:

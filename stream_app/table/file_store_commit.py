@@ -188,6 +188,8 @@ class FileStoreCommit:
     def _check(self, change: _Change, latest: Snapshot | None) -> None:
         if latest is None or latest.snapshot_id == self.known_snapshot:
             return
+        if change.kind is CommitKind.APPEND:
+            self._check_not_committed(change.committable.identifier)
         buckets = {(entry.partition, entry.bucket) for entry in change.entries}
         live = self._scan.live(latest, buckets)
         problem = conflict(live, change.entries, self.table.key_of)
@@ -197,6 +199,19 @@ class FileStoreCommit:
                 f"{change.kind.value} commit: {problem}",
                 where=self.table.location,
                 fix="let one job alone change the buckets and compact the table",
+            )
+
+    def _check_not_committed(self, identifier: int) -> None:
+        """A killed driver may live on for a moment and commit what its successor has begun."""
+        ours = self.table.snapshots.latest_of_user(
+            self.commit_user, down_to=self.known_snapshot + 1
+        )
+        if ours is not None and ours.commit_identifier >= identifier:
+            raise CommitConflictError(
+                f"epoch {identifier} is in the table already: another process with the same "
+                f"checkpoint made snapshot {ours.snapshot_id}",
+                where=self.table.location,
+                fix="run one job for each checkpoint; if the other one is gone, start this again",
             )
 
     def _write_base_list(self, latest: Snapshot | None) -> tuple[tuple[str, int], list[str]]:

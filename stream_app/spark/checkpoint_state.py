@@ -1,0 +1,101 @@
+"""What a checkpoint remembers besides Spark's own files: for which table and topics it is.
+
+Spark's checkpoint knows offsets, but neither the sink nor which topic of that name it read. A
+checkpoint that is used with another table would skip all that the old one had read, and a topic
+that was made anew would lose its first records. Both are noticed here, at start.
+
+The file is ``stream_app.json`` in the checkpoint's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from stream_app.errors import CheckpointError
+from stream_app.table.file_store_table import FileStoreTable
+
+_FILE = "stream_app.json"
+_NEW = "give the job a new checkpoint folder (stream.checkpoint)"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """What is remembered.
+
+    Attributes:
+        table: the table's folder.
+        table_identity: tells a table from one that was made later at the same place.
+        topic_ids: Kafka's id of each topic that was ever read.
+    """
+
+    table: str
+    table_identity: str
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
+    """The state of a checkpoint, begun now when the checkpoint is new.
+
+    Raises:
+        CheckpointError: it belongs to another table, to an earlier table of this place, or to a
+            job that is not ours.
+    """
+    identity = table.identity()
+    state = _read(folder)
+    if state is None:
+        if (folder / "offsets").exists():
+            raise CheckpointError(
+                "the checkpoint was made by another application",
+                where=str(folder),
+                fix=_NEW,
+            )
+        state = CheckpointState(table.location, identity)
+        _write(folder, state)
+        return state
+    if state.table_identity != identity:
+        if state.table == table.location:
+            what = "the table was dropped and made anew since this checkpoint was begun"
+        else:
+            what = f"the checkpoint belongs to the table {state.table}, not {table.location}"
+        raise CheckpointError(what, where=str(folder), fix=_NEW)
+    return state
+
+
+def remember_topics(folder: Path, state: CheckpointState, topic_ids: Mapping[str, str]) -> None:
+    """Add topics to the state; the ids of known ones stay what they were."""
+    merged = {**topic_ids, **state.topic_ids}
+    if merged != dict(state.topic_ids):
+        _write(folder, CheckpointState(state.table, state.table_identity, merged))
+
+
+def query_id(folder: Path) -> str:
+    """The streaming query's id, which Spark keeps in the checkpoint from its first start on."""
+    document = json.loads((folder / "metadata").read_text(encoding="utf-8"))
+    return str(document["id"])
+
+
+def _read(folder: Path) -> CheckpointState | None:
+    try:
+        document = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        return CheckpointState(**document)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{_FILE} of the checkpoint is damaged: {error}", where=str(folder), fix=_NEW
+        ) from None
+
+
+def _write(folder: Path, state: CheckpointState) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{_FILE}.{uuid.uuid4()}.tmp"
+    with temporary.open("w", encoding="utf-8") as sink:
+        json.dump(asdict(state), sink, indent=2)
+        sink.flush()
+        os.fsync(sink.fileno())
+    temporary.replace(folder / _FILE)

@@ -1,0 +1,207 @@
+"""One epoch: messages → blocks → files → snapshots.
+
+`MicroBatch` is what Spark calls for each micro-batch (`foreachBatch`), on the driver. It is the
+only one who commits: an idle commit takes the same lock.
+
+Source: seed document 001 §4.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from stream_app.clock import Clock
+from stream_app.errors import CheckpointError, StreamAppError
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.route_blocks import (
+    BlockKind,
+    DecodeCounts,
+    RoutePlan,
+    bad_records_of,
+    counts_of,
+    route_blocks,
+)
+from stream_app.spark.write_task import WritePlan, commit_message, write_blocks
+from stream_app.table.stream_commit import StreamTableCommit
+
+_LOG = logging.getLogger(__name__)
+OFFSETS_PROPERTY = "stream_app.offsets"
+"""Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
+INGEST_POOL = "ingest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochReport:
+    """What an epoch did and how long it took (seconds).
+
+    Attributes:
+        skipped: whether the table had the epoch already.
+        wait_s: back-pressure before the epoch's work.
+        write_s: reading, decoding, routing and writing: the Spark job.
+        sorted_runs_max: of any bucket that this job has touched.
+    """
+
+    epoch: int
+    skipped: bool = False
+    counts: DecodeCounts = field(default_factory=DecodeCounts)
+    buckets: int = 0
+    files: int = 0
+    bytes: int = 0
+    wait_s: float = 0.0
+    write_s: float = 0.0
+    commit_s: float = 0.0
+    snapshots: tuple[Snapshot, ...] = ()
+    sorted_runs_max: int = 0
+    compactions_running: int = 0
+
+
+Listener = Callable[[EpochReport], None]
+
+
+@dataclass(slots=True)
+class MicroBatch:
+    """Writes and commits epochs.
+
+    Attributes:
+        open_commit: makes the committer; called in the first epoch, when Spark has given the
+            query its id.
+        failure: the error that stopped the query, with its own text.
+    """
+
+    spark: SparkSession
+    plan: RoutePlan
+    open_commit: Callable[[], StreamTableCommit]
+    dead_letters: DeadLetters
+    clock: Clock
+    listener: Listener
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stopping: bool = False
+    failure: BaseException | None = None
+    _commit: StreamTableCommit | None = None
+
+    def __call__(self, messages: DataFrame, epoch: int) -> None:
+        """Process a micro-batch; does nothing for an epoch that the table has already."""
+        with self.lock:
+            if self.stopping:
+                raise RuntimeError("the job is stopping")
+            try:
+                self.listener(self._run(messages, epoch))
+            except BaseException as error:
+                self.failure = error
+                # Spark turns the trace into text and searches it with regular expressions, whose
+                # stack grows with the text: what it gets is short.
+                raise RuntimeError(str(error).partition("\n")[0][:500]) from None
+
+    def commit_idle(self) -> Snapshot | None:
+        """Publish finished compactions, unless an epoch is being worked on: it will do so."""
+        if self._commit is None or not self.lock.acquire(blocking=False):
+            return None
+        try:
+            return self._commit.commit_idle()
+        finally:
+            self.lock.release()
+
+    def drain(self) -> Sequence[Snapshot]:
+        """Wait for all compactions that are due and publish them."""
+        with self.lock:
+            return [] if self._commit is None else self._commit.drain()
+
+    def _run(self, messages: DataFrame, epoch: int) -> EpochReport:
+        commit = self._opened(epoch)
+        if commit.is_committed(epoch):
+            _LOG.info("epoch %d is in the table already", epoch)
+            return EpochReport(epoch=epoch, skipped=True)
+        context = self.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
+        context.setJobDescription(f"epoch {epoch}: decode, route, write")
+        began = self.clock.steady_seconds()
+        first_sequence_number = commit.begin_epoch()
+        waited = self.clock.steady_seconds()
+        written = self._write(messages, first_sequence_number)
+        self.dead_letters.write(epoch, written.bad)
+        done = self.clock.steady_seconds()
+        committed = commit.commit_epoch(
+            epoch, written.messages, properties=_properties(written.counts)
+        )
+        files = [
+            file
+            for message in written.messages
+            for file in (*message.new_files, *message.changelog_files)
+        ]
+        return EpochReport(
+            epoch=epoch,
+            counts=written.counts,
+            buckets=len(written.messages),
+            files=len(files),
+            bytes=sum(file.file_size for file in files),
+            wait_s=waited - began,
+            write_s=done - waited,
+            commit_s=self.clock.steady_seconds() - done,
+            snapshots=committed.snapshots,
+            sorted_runs_max=max(commit.sorted_runs().values(), default=0),
+            compactions_running=committed.compactions_running,
+        )
+
+    def _opened(self, epoch: int) -> StreamTableCommit:
+        if self._commit is None:
+            self._commit = self.open_commit()
+            _check_not_behind(self._commit, epoch)
+        return self._commit
+
+    def _write(self, messages: DataFrame, first_sequence_number: int) -> _Written:
+        blocks = route_blocks(messages, self.plan)
+        table = self._opened(-1).table
+        rows = write_blocks(blocks, WritePlan(table, first_sequence_number)).collect()
+        written = _Written()
+        for kind, payload in rows:
+            if kind == BlockKind.CHANGES:
+                written.messages.append(commit_message(payload))
+            elif kind == BlockKind.BAD_RECORDS:
+                written.bad.append(bad_records_of(payload))
+            else:
+                written.counts = written.counts.plus(counts_of(payload))
+        return written
+
+
+@dataclass(slots=True)
+class _Written:
+    messages: list[CommitMessage] = field(default_factory=list)
+    bad: list[pa.RecordBatch] = field(default_factory=list)
+    counts: DecodeCounts = field(default_factory=DecodeCounts)
+
+
+def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:
+    """Spark has finished all epochs before this one: the table must have them."""
+    last = commit.last_identifier
+    snapshots = commit.table.snapshots
+    if epoch <= 0 or (last is not None and last >= epoch - 1):
+        return
+    if last is None and (snapshots.earliest_id() or 1) > 1:
+        _LOG.warning("the table's snapshots of epoch %d have expired; going on", epoch - 1)
+        return
+    raise CheckpointError(
+        f"the checkpoint has finished epoch {epoch - 1}, the table has only "
+        f"{'none' if last is None else last} of it",
+        where=commit.table.location,
+        fix="the table was rolled back, or an older copy of it was restored: give the job a new "
+        "checkpoint (it reads from source.starting-offsets then), or restore the newer table",
+    )
+
+
+def _properties(counts: DecodeCounts) -> dict[str, str] | None:
+    offsets = counts.last_offsets()
+    return {OFFSETS_PROPERTY: json.dumps(offsets, sort_keys=True)} if offsets else None
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether an error explains itself, so that its trace would only hide it."""
+    return isinstance(error, StreamAppError)

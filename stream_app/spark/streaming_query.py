@@ -1,0 +1,152 @@
+"""Runs the streaming query until it ends, and what has to happen beside it.
+
+Source: Spark's `StreamingQuery`; seed document 002 for the idle commit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from stream_app.errors import SourceError, StreamAppError
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.micro_batch import MicroBatch
+
+_LOG = logging.getLogger(__name__)
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """What Spark tells of the source after an epoch.
+
+    Attributes:
+        lag: messages behind the newest ones, over all partitions; None when Spark does not say.
+        end_offsets: topic → partition → offset at which the next epoch begins.
+    """
+
+    epoch: int
+    messages: int
+    lag: int | None
+    end_offsets: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(slots=True)
+class RunningStream:
+    """A query with its sink.
+
+    Attributes:
+        on_progress, on_idle_commit: are told of what happens between epochs.
+        stop_requested: set it to end the job after the running epoch.
+    """
+
+    batch: MicroBatch
+    checkpoint: str
+    trigger: str | None
+    on_progress: Callable[[SourceProgress], None]
+    on_idle_commit: Callable[[Snapshot], None]
+    stop_requested: threading.Event = field(default_factory=threading.Event)
+    _reported: int = -1
+
+    def run(self, messages: DataFrame, name: str) -> None:
+        """Run until the source is drained (`trigger` None) or the job is stopped or fails.
+
+        Raises:
+            StreamAppError: whatever stopped the job, in its own words.
+        """
+        writer = (
+            messages.writeStream.queryName(name)
+            .foreachBatch(self.batch)
+            .option("checkpointLocation", self.checkpoint)
+        )
+        if self.trigger is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=self.trigger)
+        query = writer.start()
+        try:
+            self._watch(query)
+            if self.trigger is None or self.stop_requested.is_set():
+                for snapshot in self.batch.drain() if self.trigger is None else ():
+                    self.on_idle_commit(snapshot)
+        except StreamingQueryException as error:
+            raise _cause(error, self.batch.failure) from None
+        finally:
+            self._stop(query)
+
+    def _watch(self, query: StreamingQuery) -> None:
+        while not query.awaitTermination(POLL_SECONDS):
+            self._report(query)
+            snapshot = self.batch.commit_idle()
+            if snapshot is not None:
+                self.on_idle_commit(snapshot)
+            if self.stop_requested.is_set():
+                return
+        self._report(query)
+
+    def _stop(self, query: StreamingQuery) -> None:
+        if not query.isActive:
+            return
+        # With the lock held no epoch is half done: Spark may interrupt its thread now.
+        with self.batch.lock:
+            self.batch.stopping = True
+            query.stop()
+
+    def _report(self, query: StreamingQuery) -> None:
+        progress = query.lastProgress
+        if progress is None:
+            return
+        report = source_progress(json.loads(progress.json))
+        if report.epoch > self._reported and (report.messages or report.lag):
+            self._reported = report.epoch
+            self.on_progress(report)
+
+
+def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
+    """The part of Spark's progress document that tells how far the source was read."""
+    lag: int | None = None
+    ends: dict[str, Mapping[str, int]] = {}
+    for source in progress.get("sources", ()):
+        end, latest = source.get("endOffset"), source.get("latestOffset")
+        if not isinstance(end, dict):
+            continue
+        ends.update(end)
+        if isinstance(latest, dict):
+            behind = (
+                offset - end.get(topic, {}).get(partition, 0)
+                for topic, offsets in latest.items()
+                for partition, offset in offsets.items()
+            )
+            lag = (lag or 0) + sum(behind)
+    return SourceProgress(
+        epoch=int(progress["batchId"]),
+        messages=int(progress.get("numInputRows") or 0),
+        lag=lag,
+        end_offsets=ends,
+    )
+
+
+def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
+    """The error as who reads it needs it: ours in its own words, Spark's in short."""
+    if isinstance(failure, StreamAppError):
+        return failure
+    text = str(failure if failure is not None else error)
+    for line in text.splitlines():
+        # Errors of ours in a task come as text inside Spark's.
+        name, colon, what = line.strip().partition(": ")
+        if colon and name.startswith("stream_app.errors."):
+            return StreamAppError(what)
+    if failure is not None:
+        return failure
+    return SourceError(
+        "the stream ended with an error: " + text.split("\n\n")[0][:2000],
+        fix="if records were deleted before they were read, see source.fail-on-data-loss",
+    )
