@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.kafka_broker import kafka_broker
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 
+__all__ = ["kafka_broker"]  # imported here, it is one for the whole session
 SEED_VARIABLE = "STREAM_APP_TEST_SEED"
 SEED = pytest.StashKey[int]()
 

@@ -159,7 +159,10 @@ class EmbeddedBroker:
         return path
 
     def _format(self, java: Sequence[str], properties: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        # The first bit is 0, so that the text never begins with a hyphen: that would be an option.
+        random = os.urandom(16)
+        random = bytes([random[0] & 0x7F]) + random[1:]
+        cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")
         command = [*java, "kafka.tools.StorageTool", "format"]
         done = subprocess.run(
             [*command, "--ignore-formatted", "-t", cluster_id, "-c", str(properties)],

@@ -14,15 +14,8 @@ import pytest
 from stream_app.app.embedded_broker import EmbeddedBroker
 from stream_app.app.preflight import BrokerConnection, check_topics, recreated
 from stream_app.errors import SourceError
-from tests.support.kafka_broker import (
-    consume,
-    delete_topic,
-    kafka_broker,
-    new_topic,
-    produce,
-)
+from tests.support.kafka_broker import consume, delete_topic, new_topic, produce
 
-__all__ = ["kafka_broker"]
 pytestmark = pytest.mark.kafka
 
 

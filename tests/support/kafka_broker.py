@@ -1,7 +1,7 @@
 """One real Kafka broker for a whole test session, and topics of their own for each test.
 
-`kafka_broker` is a fixture of the session if tests/conftest.py imports it, of a module if the
-module does: pytest starts one broker for each place that it is imported to.
+tests/conftest.py imports the fixture `kafka_broker`; do not import it elsewhere: pytest starts one
+broker for each place that it is imported to.
 """
 
 from __future__ import annotations
