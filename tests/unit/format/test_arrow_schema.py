@@ -1,3 +1,5 @@
+"""The Arrow type of each column type, and the columns of data files."""
+
 from __future__ import annotations
 
 import pyarrow as pa

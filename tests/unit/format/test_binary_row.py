@@ -1,3 +1,5 @@
+"""Serialized rows beside the bytes that Java made of the same values."""
+
 from __future__ import annotations
 
 import decimal

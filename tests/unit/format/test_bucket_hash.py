@@ -1,3 +1,5 @@
+"""Hashes and buckets beside Java's, and of rows of many lengths."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Manifest statistics from Parquet footers: exact, cut as by Java, or unknown."""
+
 from __future__ import annotations
 
 import decimal

@@ -1,3 +1,5 @@
+"""Data files: what is in the footer, and rows that survive."""
+
 from __future__ import annotations
 
 import io

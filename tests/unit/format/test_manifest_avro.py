@@ -1,3 +1,5 @@
+"""Manifests and manifest lists: Java's schemas, and Java's own files."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Directory names of partitions beside Java's."""
+
 from __future__ import annotations
 
 import decimal

@@ -1,3 +1,5 @@
+"""Schema files: Java's survive, unknown keys do not."""
+
 from __future__ import annotations
 
 import json

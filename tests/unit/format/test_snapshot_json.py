@@ -1,3 +1,5 @@
+"""Snapshot files: Java's survive, broken ones are refused."""
+
 from __future__ import annotations
 
 import json

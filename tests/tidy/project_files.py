@@ -1,0 +1,54 @@
+"""The files of the project as git knows them, read once; without git, those that are there."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_NOT_OURS = {".venv", ".venvs", ".jars", "__pycache__", "build", "dist"}
+
+
+@cache
+def project_files() -> tuple[str, ...]:
+    """Paths relative to the root, fixtures left out: those are others' bytes."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.split("\0") if name]
+    else:
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+    return tuple(
+        name
+        for name in sorted(names)
+        if not name.startswith("tests/fixtures/")
+        and not _NOT_OURS & set(Path(name).parts)
+        and (ROOT / name).is_file()
+    )
+
+
+def text_files() -> list[str]:
+    """All that is written by hand."""
+    return [name for name in project_files() if Path(name).suffix not in (".png", ".jar", ".gz")]
+
+
+def modules(*folders: str) -> list[str]:
+    """Python files, of these top-level folders or of all."""
+    return [
+        name
+        for name in project_files()
+        if name.endswith(".py") and (not folders or name.split("/")[0] in folders)
+    ]
+
+
+@cache
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(text_of(name))
