@@ -1,0 +1,137 @@
+"""The command line: finds the verb, runs it, and turns what happened into an exit code.
+
+A verb is a module with ``add_parser(verbs)`` and ``run(args) -> int``. Only the verb that is asked
+for is imported, so that ``read --help`` neither waits for Spark nor needs Java.
+
+Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 ended by Ctrl-C, 141 the reader of
+the output is gone (as in ``read TABLE | head``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from stream_app import __version__
+from stream_app.errors import StreamAppError, UsageError
+
+FAILED = 1
+WRONG_USE = 2
+INTERRUPTED = 130
+READER_GONE = 141
+"""What a shell reports of a program that SIGPIPE ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What the command line knows of a verb before its module is imported."""
+
+    name: str
+    module: str
+    summary: str
+
+
+VERBS = (
+    Verb("demo", "stream_app.app.demo", "watch a shop's changes become a table, crash included"),
+    Verb("ingest", "stream_app.app.ingest_command", "run the job: Kafka CDC into a Paimon table"),
+    Verb("read", "stream_app.app.read_command", "print a table's rows"),
+    Verb("changelog", "stream_app.app.changelog_command", "print a table's changes"),
+    Verb(
+        "inspect",
+        "stream_app.app.inspect_command",
+        "look at snapshots, files and levels of a table",
+    ),
+)
+_EPILOG = """\
+exit codes: 0 done; 1 failed; 2 wrong use or configuration; 130 ended by Ctrl-C
+`stream-app VERB --help` shows each verb's arguments, with examples."""
+
+
+class VerbModule(Protocol):
+    """What a verb's module holds."""
+
+    def add_parser(self, verbs: Any) -> argparse.ArgumentParser:
+        """Add the verb's parser to the command line's."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the exit code."""
+        ...
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line.
+
+    Args:
+        argv: the words after the program's name.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python would try to flush stdout at exit and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except StreamAppError as error:
+        print(error, file=sys.stderr)
+        return WRONG_USE if isinstance(error, UsageError) else FAILED
+    except Exception:
+        traceback.print_exc()
+        return FAILED
+
+
+def main_and_exit() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def _run(argv: Sequence[str]) -> int:
+    wanted = next((verb for verb in VERBS if argv and verb.name == argv[0]), None)
+    module = None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
+    parser = _parser(wanted, module)
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as ended:  # argparse has said why, or has shown the help
+        return ended.code if isinstance(ended.code, int) else WRONG_USE
+    if module is None:  # parse_args refuses every other word
+        parser.print_help(sys.stderr)
+        return WRONG_USE
+    code = module.run(args)
+    sys.stdout.flush()
+    return code
+
+
+class _WideHelp(argparse.RawDescriptionHelpFormatter):
+    """Keeps each verb and its meaning on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=16)
+
+
+def _parser(wanted: Verb | None, module: VerbModule | None) -> argparse.ArgumentParser:
+    """The whole command line, with the arguments of the wanted verb only."""
+    parser = argparse.ArgumentParser(
+        prog="stream-app",
+        description="CDC from Kafka into Apache Paimon tables, compacted while it is written.",
+        epilog=_EPILOG,
+        formatter_class=_WideHelp,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"stream-app {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs")
+    for verb in VERBS:
+        if verb is wanted and module is not None:
+            module.add_parser(verbs)
+        else:
+            verbs.add_parser(verb.name, help=verb.summary)
+    return parser
