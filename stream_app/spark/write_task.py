@@ -51,9 +51,7 @@ def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
     return blocks.mapInArrow(run, RESULT_COLUMNS)
 
 
-def write_partition(
-    batches: Iterator[pa.RecordBatch], plan: WritePlan
-) -> Iterator[pa.RecordBatch]:
+def write_partition(batches: Iterator[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
     """The body of a task; see `write_blocks`. What it wrote is deleted when it fails."""
     task = _WriteTask(plan)
     try:

@@ -1,0 +1,193 @@
+"""The job: configuration → checks → session → streaming query. Runs in Spark's driver.
+
+Started by ``spark-submit`` through `submit/ingest.py`; ``stream-app ingest`` builds that command
+line. Everything that can be wrong is checked before Spark reads the first record, and what can be
+checked without a JVM before there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from stream_app.app.config import AppConfig, load_config
+from stream_app.app.event_log import EventLog
+from stream_app.app.preflight import check_topics, recreated, uncheckable
+from stream_app.cdc.message_format import message_format
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import SourceError, StreamAppError, UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.table_schema import new_table_schema
+from stream_app.spark.checkpoint_state import open_checkpoint, query_id, remember_topics
+from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.files_source import FilesSource
+from stream_app.spark.kafka_source import KafkaSource
+from stream_app.spark.micro_batch import MicroBatch
+from stream_app.spark.route_blocks import RoutePlan
+from stream_app.spark.session import start_session
+from stream_app.spark.streaming_query import RunningStream
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.stream_commit import StreamTableCommit
+
+_LOG = logging.getLogger("stream_app")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The job's arguments, the same for ``stream-app ingest`` and ``spark-submit``."""
+    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set one key, e.g. --set stream.trigger=availableNow; may be repeated",
+    )
+    parser.add_argument(
+        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("stream_app").setLevel(logging.INFO)
+    try:
+        config = load_config(args.conf, args.set, os.environ)
+        run(config, SystemClock(), args.events)
+    except StreamAppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
+    """Run the job until its source is drained or it is stopped.
+
+    Raises:
+        StreamAppError: what is wrong, before or while it runs.
+    """
+    topic_ids = _check_source(config)
+    table = _table(config, clock)
+    checkpoint = Path(config.stream.checkpoint).absolute()
+    state = open_checkpoint(checkpoint, table)
+    if lost := recreated(state.topic_ids, topic_ids):
+        raise SourceError(
+            f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
+            "was begun: its offsets mean other records now",
+            where=str(checkpoint),
+            fix="give the job a new checkpoint folder, and a new table unless its rows stay right",
+        )
+    remember_topics(
+        checkpoint,
+        state,
+        {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
+    )
+    with ExitStack() as stack:
+        sink = stack.enter_context(events.open("a", encoding="utf-8")) if events else None
+        _stream(config, table, checkpoint, EventLog(clock, sink))
+
+
+def _check_source(config: AppConfig) -> Mapping[str, object]:
+    source = config.source
+    if source.kind != "kafka":
+        return {}
+    if settings := uncheckable(source.kafka_options):
+        _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
+        return {}
+    return check_topics(
+        source.bootstrap_servers,
+        topics=source.topics,
+        pattern=source.topic_pattern,
+        kafka_options=source.kafka_options,
+    )
+
+
+def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
+    wanted = new_table_schema(
+        columns=config.table.columns,
+        primary_keys=config.table.primary_keys,
+        partition_keys=config.table.partition_keys,
+        options=config.table.options,
+        time_millis=clock.now_ms(),
+        comment=config.table.comment,
+    )
+    return create_or_open(config.table.path, wanted, clock)
+
+
+def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
+    stream, schema = config.stream, table.schema
+    decode = message_format(
+        config.source.format,
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options=config.source.format_options,
+        keep_update_before=table.options.writes_changelog,
+    )
+    name = f"{config.table.database}.{config.table.name}"
+    spark = start_session(f"stream_app {name}", config.spark)
+    compactions = SparkCompactExecutor(spark, table)
+    try:
+        batch = MicroBatch(
+            spark=spark,
+            plan=RoutePlan(
+                message_format=decode,
+                schema=schema,
+                tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+            ),
+            open_commit=lambda: StreamTableCommit(table, query_id(checkpoint), compactions),
+            dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
+            clock=table.clock,
+            listener=log.epoch,
+        )
+        running = RunningStream(
+            batch=batch,
+            checkpoint=str(checkpoint),
+            trigger=None if stream.is_available_now else stream.trigger,
+            on_progress=log.progress,
+            on_idle_commit=log.idle_commit,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: running.stop_requested.set())
+        log.started(table.location, str(checkpoint))
+        running.run(_source(config).read_stream(spark), name)
+        log.ended()
+    finally:
+        compactions.close()
+        spark.stop()
+
+
+def _source(config: AppConfig) -> KafkaSource | FilesSource:
+    source = config.source
+    if source.kind == "files":
+        return FilesSource(
+            path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
+        )
+    return KafkaSource(
+        bootstrap_servers=source.bootstrap_servers,
+        topics=source.topics,
+        topic_pattern=source.topic_pattern,
+        starting_offsets=source.starting_offsets,
+        max_offsets_per_trigger=source.max_offsets_per_trigger,
+        min_partitions=source.min_partitions,
+        fail_on_data_loss=source.fail_on_data_loss,
+        kafka_options=source.kafka_options,
+    )

@@ -1,0 +1,114 @@
+"""The job as a process of its own: started as a user starts it, watched by its events, killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 120
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it; JSON is the same for texts, numbers, booleans and lists."""
+    return json.dumps(value)
+
+
+def write_conf(path: Path, **sections: Mapping[str, Any]) -> Path:
+    """A configuration file; keys may have dots."""
+    lines = []
+    for section, values in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"{json.dumps(key)} = {toml_value(value)}" for key, value in values.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@dataclass
+class IngestProcess:
+    """`stream-app ingest --conf …` in a process group of its own."""
+
+    conf: Path
+    folder: Path
+    arguments: tuple[str, ...] = ()
+    command: tuple[str, ...] = (sys.executable, "-P", "-m", "stream_app", "ingest")
+    environ: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    runs: int = 0
+
+    @property
+    def events_file(self) -> Path:
+        return self.folder / "events.jsonl"
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / f"log-{self.runs}.txt"
+
+    def start(self, *arguments: str) -> None:
+        self.runs += 1
+        words = [*self.command, "--conf", str(self.conf), "--events", str(self.events_file)]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), **self.environ}
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*words, *self.arguments, *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=environ,
+                start_new_session=True,
+            )
+
+    def events(self) -> list[dict[str, Any]]:
+        if not self.events_file.exists():
+            return []
+        lines = self.events_file.read_text(encoding="utf-8").splitlines(keepends=True)
+        found = []
+        for line in lines:
+            # A killed process may have left half a line.
+            if line.endswith("}\n"):
+                found.append(json.loads(line[line.rindex('{"event"') :]))
+        return found
+
+    def wait_for(
+        self, condition: Callable[[list[dict[str, Any]]], Any], seconds: float = START_SECONDS
+    ) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition(self.events()):
+            assert self.process is not None
+            if self.process.poll() is not None:
+                raise AssertionError(f"the job ended:\n{self.log()}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {seconds} s:\n{self.log()}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """SIGKILL the driver, and all that it started."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, seconds: float = 60) -> int:
+        """Ask the job to end, as Ctrl-C does."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.process.wait(seconds)
+
+    def finish(self, seconds: float = 300) -> int:
+        """Wait for the end; the exit code."""
+        assert self.process is not None
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"no end within {seconds} s:\n{self.log()}") from None
+
+    def log(self, characters: int = 6000) -> str:
+        return self.log_file.read_text(encoding="utf-8", errors="replace")[-characters:]
