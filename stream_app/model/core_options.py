@@ -26,7 +26,7 @@ from stream_app.model.option import (
     size_option,
     text_option,
 )
-from stream_app.model.paimon_option_keys import PAIMON_KEYS, PREFIXES
+from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 
 OPTIONS: dict[str, Option] = {
     option.key: option
@@ -109,7 +109,6 @@ OPTIONS: dict[str, Option] = {
         integer_option(
             "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
         ),
-        size_option("file.block-size", None, "Size of a Parquet row group (default: 128 mb)."),
         boolean_option("data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."),
         choice_option("manifest.format", "avro", "Format of manifests.", "avro"),
         choice_option(
@@ -125,19 +124,12 @@ OPTIONS: dict[str, Option] = {
         integer_option(
             "manifest.merge-min-count", 30, "Small manifests that trigger a merge.", minimum=1
         ),
-        size_option(
-            "manifest.full-compaction-threshold-size",
-            "16 mb",
-            "Size of small or changed manifests that triggers rewriting all of them.",
-            minimum=0,
-        ),
         text_option(
             "metadata.stats-mode",
             "truncate(16)",
             "Column statistics kept in manifests: none, counts, truncate(n) or full.",
             parse=parse_stats_mode,
         ),
-        boolean_option("metadata.stats-dense-store", True, "Leave columns without statistics out."),
         size_option("target-file-size", "128 mb", "A new data file is begun at this size."),
         size_option("write-buffer-size", "256 mb", "Memory of one bucket's write buffer."),
         boolean_option(
@@ -203,7 +195,6 @@ OPTIONS: dict[str, Option] = {
         ),
         duration_option("commit.min-retry-wait", "10 ms", "First wait after a lost commit race."),
         duration_option("commit.max-retry-wait", "10 s", "Longest wait after a lost commit race."),
-        text_option("commit.user-prefix", None, "Put before the commit user's name."),
         text_option(
             "partition.default-name",
             "__DEFAULT_PARTITION__",
@@ -212,13 +203,6 @@ OPTIONS: dict[str, Option] = {
         boolean_option("partition.legacy-name", True, "Name DATE partitions by their day number."),
         text_option("data-file.prefix", "data-", "First part of data file names."),
         text_option("changelog-file.prefix", "changelog-", "First part of changelog file names."),
-        size_option("source.split.target-size", "128 mb", "Size of a read split."),
-        size_option(
-            "source.split.open-file-cost",
-            "4 mb",
-            "Least size a file counts with in a split.",
-            minimum=0,
-        ),
     )
 }
 """The options that stream_app reads."""
@@ -273,6 +257,11 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
             problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
         elif key in _SAID_IN_CONFIGURATION:
             problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
+        elif key in CORE_KEYS:
+            try:
+                CORE_KEYS[key](value)
+            except ValueError as problem:
+                problems.append(f"option {key!r}: {value!r} {problem}")
         elif key not in PAIMON_KEYS | REFUSED.keys() and not key.startswith(PREFIXES):
             problems.append(unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS)))
     return problems

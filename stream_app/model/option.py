@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 
-Value = int | bool | str | None
+Value = int | bool | str | float | None
 
 _INT_MAX = 2_147_483_647
 _LONG_MAX = 9_223_372_036_854_775_807
@@ -61,11 +61,27 @@ def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
 
 def parse_integer(text: str) -> int:
     """A whole number of 32 bits."""
+    return _whole(text, _INT_MAX)
+
+
+def parse_long(text: str) -> int:
+    """A whole number of 64 bits."""
+    return _whole(text, _LONG_MAX)
+
+
+def _whole(text: str, most: int) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError("is not a whole number")
-    if abs(int(text)) > _INT_MAX:
+    if abs(int(text)) > most:
         raise ValueError("is too large")
     return int(text)
+
+
+def parse_real(text: str) -> float:
+    """A number with or without a fraction."""
+    if not re.fullmatch(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?", text):
+        raise ValueError("is not a number")
+    return float(text)
 
 
 def parse_boolean(text: str) -> bool:

@@ -6,6 +6,15 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import OPTIONS, REFUSED
+from stream_app.model.option import (
+    parse_boolean,
+    parse_duration_ms,
+    parse_integer,
+    parse_long,
+    parse_memory_size,
+    parse_real,
+    parse_text,
+)
 from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from tests.support.paimon_java import PaimonJava
 
@@ -31,6 +40,17 @@ TEXTS = {
     "merge-engine": "deduplicate|DEDUPLICATE|Deduplicate |",
     "changelog-producer": "input|INPUT|NoNe|in put",
     "sequence.field.sort-order": "descending|Ascending|desc",
+    "dynamic-bucket.target-row-num": "9223372036854775807|-3|9223372036854775808|1 |x",
+    "compaction.delete-ratio-threshold": "0.5|2|-.25|1e-1|0,5|x|",
+}
+PARSERS = {
+    "Integer": parse_integer,
+    "Long": parse_long,
+    "Double": parse_real,
+    "Float": parse_real,
+    "MemorySize": parse_memory_size,
+    "Duration": parse_duration_ms,
+    "Boolean": parse_boolean,
 }
 
 
@@ -47,11 +67,13 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
 
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
-    listed = {key for key in theirs if not key.startswith(PREFIXES)}
-    assert not listed - CORE_KEYS
-    assert not CORE_KEYS - theirs.keys()
+    parsers = {key: PARSERS.get(option["type"], parse_text) for key, option in theirs.items()}
+    # Options of a column or a class are known by their beginning.
+    listed = {key: parse for key, parse in parsers.items() if not key.startswith(PREFIXES)}
+    assert {key: CORE_KEYS.get(key) for key in listed} == listed
+    assert {key: parsers.get(key) for key in CORE_KEYS} == CORE_KEYS
     older = {key for option in theirs.values() for key in option["older_keys"]}
-    assert not older - PAIMON_KEYS
+    assert older - PAIMON_KEYS == set()
     # lock.enabled is an option of catalogs.
     assert REFUSED.keys() - theirs.keys() == {"lock.enabled"}
     assert not OWN & PAIMON_KEYS
@@ -68,8 +90,8 @@ def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
 
 def _read(key: str, text: str) -> str | None:
     try:
-        return _plain(OPTIONS[key].read({key: text}))
-    except UsageError:
+        return _plain(OPTIONS[key].read({key: text}) if key in OPTIONS else CORE_KEYS[key](text))
+    except (UsageError, ValueError):
         return None
 
 

@@ -233,7 +233,7 @@ class PaimonJava:
     def options(
         self, texts: Iterable[tuple[str, str]] = ()
     ) -> tuple[dict[str, dict[str, Any]], list[str | None]]:
-        """Every option of CoreOptions by key (default, older_keys, is_fixed), and what Paimon
+        """Every option of CoreOptions by key (type, default, older_keys, is_fixed), and what Paimon
         reads from each (key, text): bytes and milliseconds as numbers, None when it refuses."""
         answer = self._server.call({"command": "options", "texts": [list(pair) for pair in texts]})
         if "error" in answer:

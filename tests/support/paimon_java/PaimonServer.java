@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Paths;
@@ -388,13 +389,18 @@ public final class PaimonServer {
     // ---------------------------------------------------------------- metadata
 
     /** Every option of CoreOptions: its default, its older keys, and how it reads given texts. */
-    private static ObjectNode options(JsonNode request) {
+    private static ObjectNode options(JsonNode request) throws Exception {
         Map<String, ConfigOption<?>> known = new LinkedHashMap<>();
         ObjectNode answer = JSON.createObjectNode();
         ArrayNode described = answer.putArray("options");
-        for (ConfigOption<?> option : CoreOptions.getOptions()) {
+        for (Field field : CoreOptions.class.getFields()) {
+            if (!ConfigOption.class.isAssignableFrom(field.getType())) {
+                continue;
+            }
+            ConfigOption<?> option = (ConfigOption<?>) field.get(null);
             known.put(option.key(), option);
             ObjectNode node = described.addObject();
+            node.put("type", field.getGenericType().getTypeName().replaceAll("^.*[<.](\\w+)>$", "$1"));
             node.put("key", option.key()).put("default", plain(option.defaultValue()));
             node.put("is_fixed", CoreOptions.IMMUTABLE_OPTIONS.contains(option.key()));
             ArrayNode older = node.putArray("older_keys");

@@ -55,7 +55,7 @@ def test_values_by_kind() -> None:
     assert options.optional_integer("num-levels") is None
     assert options.integer("write-buffer-size") == 1024
     assert options.boolean("write-only")
-    assert options.text("commit.user-prefix") == ""
+    assert options.text("bucket-key") == ""
     with pytest.raises(AssertionError, match="num-levels"):
         options.integer("num-levels")
 
