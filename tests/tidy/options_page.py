@@ -1,0 +1,237 @@
+"""Makes docs/OPTIONS.md from the declarations: configuration keys, format options, table options.
+
+Compared with the file by test_docs.py; `REWRITE=1 ./run.sh test tidy` writes it anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Iterable
+
+from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
+from stream_app.cdc.column_reading import ENCODINGS
+from stream_app.cdc.debezium_options import CHOICES
+from stream_app.model.core_options import OPTIONS, REFUSED
+from stream_app.model.option import Option
+from stream_app.model.paimon_option_keys import CORE_KEYS
+
+MEANINGS = {
+    "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
+    "source.bootstrap-servers": "`HOST:PORT` of brokers, parted by commas.",
+    "source.topics": "Topics to read.",
+    "source.topic-pattern": "Instead of `topics`: a regular expression in Java's syntax that must "
+    "match a topic's whole name.",
+    "source.format": "Format of the messages.",
+    "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
+    '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
+    "source.max-offsets-per-trigger": "Records of an epoch; absent: all that there are.",
+    "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
+    "source.fail-on-data-loss": "Stop when records are gone that were not read yet.",
+    "source.kafka.…": "Anything under `kafka.` is handed to Kafka's Java client.",
+    "source.debezium.…": "Options of the format, below.",
+    "source.path": "With `files`: the folder.",
+    "source.max-files-per-trigger": "With `files`: files of an epoch; absent: all that there are.",
+    "table.warehouse": "Folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
+    "table.database": "The table's database.",
+    "table.name": "The table's name.",
+    "table.columns": "`name TYPE [NOT NULL]`, parted by commas, as in SQL.",
+    "table.primary-keys": "Columns that name a row; they become NOT NULL.",
+    "table.partition-keys": "Columns that part the table into folders; part of the primary key.",
+    "table.comment": "A comment for a new table.",
+    "table.options.…": "Options of Paimon, below.",
+    "stream.checkpoint": "Folder that remembers what was read and committed. It belongs to this "
+    "table alone.",
+    "stream.trigger": "`availableNow`, or how long after an epoch's start the next one starts.",
+    "stream.quarantine": "Folder for records that cannot be decoded; absent: the first one stops "
+    "the job.",
+    "stream.max-bad-records": "More of them in one run stop the job; absent: any number is put up "
+    "with.",
+    "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
+    "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
+    "spark.…": "Anything under `[spark]` is a setting of Spark.",
+}
+"""What each key of the configuration is for. A test sees that it has every key and no other."""
+
+REQUIRED = {
+    "source.bootstrap-servers": "with `kafka`",
+    "source.topics": "with `kafka`, or a pattern",
+    "source.path": "with `files`",
+    "table.warehouse": "always",
+    "table.name": "always",
+    "table.columns": "always",
+    "table.primary-keys": "always",
+    "stream.checkpoint": "always",
+}
+DEBEZIUM_MEANINGS = {
+    "decimal.handling.mode": "How the connector writes DECIMAL and NUMERIC.",
+    "time.precision.mode": "How the connector writes dates and times.",
+    "binary.handling.mode": "How the connector writes bytes.",
+    "truncate": "What a TRUNCATE of the source does: stop the job, or nothing.",
+    "unknown-columns": "Columns that the table does not have: leave them out, or count the record "
+    "as bad.",
+    "replica-identity": "What before-images hold: the whole row, or the key alone.",
+}
+_SECTIONS = {"source": SourceConfig, "table": TableConfig, "stream": StreamConfig}
+_INTRODUCTION = """\
+# Options
+
+Made from the code by `REWRITE=1 ./run.sh test tidy`; do not edit.
+
+## Configuration
+
+A TOML file, given with `--conf`. Nested tables and dotted keys are the same. A key that is not
+here is an error that names the nearest one. The environment beats the file
+(`STREAM_APP_SOURCE__MIN_PARTITIONS=4` is `source.min-partitions = 4`: two underscores part section
+from key and stand for a dot, one for a hyphen), and `--set KEY=VALUE` beats both. An empty text
+takes a key away. Relative paths are relative to the current directory.
+"""
+_DEBEZIUM = """\
+## Options of `debezium-json`
+
+Given under `source.debezium`, for example `debezium."time.precision.mode" = "connect"`. They repeat
+what the connector was configured with; a message with the schema envelope says it itself. What each
+of them does is told in [CDC.md](CDC.md).
+"""
+_TABLE = """\
+## Options of a table
+
+Given under `table.options` for a new table and stored in its schema; an existing table keeps its
+own. Names, types and defaults are those of Apache Paimon 1.4 unless marked *own*: Paimon keeps
+those and does nothing with them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of
+1024), durations numbers with `ms`, `s`, `min`, `h` or `d`. *Fixed* options cannot change once the
+table exists.
+"""
+_REFUSED = """\
+### Refused
+
+A table that asks for one of these needs a writer that does more than stream_app, so it is not
+written: a switch (`….enabled`) that is true, a `branch` other than `main`, a `type` other than
+`table`, any value of the others.
+"""
+_CARRIED = """\
+### Known and kept
+
+All other options of Paimon 1.4 are accepted, checked for their type, stored in the table's schema
+and not acted on: they are for other engines, or for a later version. Among them are all options of
+snapshot expiry, tags, partition expiry, lookup and reading, and options of columns (`fields.…`),
+indexes (`file-index.…`) and file formats (`parquet.…`):
+"""
+
+
+def options_page() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for section, keys in KEYS.items():
+        parts += [f"### `[{section}]`\n", _section_table(section, keys)]
+    parts += [_DEBEZIUM, _debezium_table(), _TABLE, _options_table()]
+    parts += [_REFUSED, _listed(REFUSED), _CARRIED]
+    parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys())]
+    return "\n".join(parts)
+
+
+def configuration_keys() -> list[str]:
+    """Every key of the configuration, prefixes with an ellipsis."""
+    return [
+        f"{section}.{key}" for section, keys in KEYS.items() for key in [*keys, *_prefixes(section)]
+    ]
+
+
+def _prefixes(section: str) -> list[str]:
+    return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]
+
+
+def _section_table(section: str, keys: Iterable[str]) -> str:
+    rows = []
+    for key in [*keys, *_prefixes(section)]:
+        name = f"{section}.{key}"
+        default = _configuration_default(section, key)
+        needed = f" Required: {REQUIRED[name]}." if name in REQUIRED else ""
+        rows.append([f"`{key}`" if key != "…" else "any", default, MEANINGS[name] + needed])
+    return _table(["key", "default", "meaning"], rows)
+
+
+def _configuration_default(section: str, key: str) -> str:
+    if section not in _SECTIONS:
+        return ""
+    defaults = {field.name: field.default for field in dataclasses.fields(_SECTIONS[section])}
+    default = defaults.get(key.replace("-", "_"))
+    if default in (None, "", ()) or default is dataclasses.MISSING:
+        return ""
+    return _code(default)
+
+
+def _code(value: object) -> str:
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _debezium_table() -> str:
+    rows = [
+        [f"`{key}`", " ".join(f"`{value}`" for value in values), DEBEZIUM_MEANINGS[key]]
+        for key, values in CHOICES.items()
+    ]
+    encodings = sorted({each.value for family in ENCODINGS.values() for each in family})
+    rows.append(
+        [
+            "`column.NAME.encoding`",
+            " ".join(f"`{value}`" for value in encodings),
+            "How one column is written, whatever the modes say; which of them fit depends on its "
+            "type.",
+        ]
+    )
+    return _table(["option", "values, the default first", "meaning"], rows)
+
+
+def _options_table() -> str:
+    rows = [
+        [
+            f"`{option.key}`",
+            option.kind,
+            _default(option),
+            option.meaning + _values(option) + _marks(option),
+        ]
+        for option in OPTIONS.values()
+    ]
+    return _table(["option", "type", "default", "meaning"], rows)
+
+
+def _default(option: Option) -> str:
+    value = option.default
+    if value is None:
+        return ""
+    if option.kind in ("size", "duration") and isinstance(value, int):
+        return f"`{_with_unit(value, option.kind)}`"
+    return _code(value)
+
+
+def _with_unit(value: int, kind: str) -> str:
+    units = (
+        [("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10), ("b", 1)]
+        if kind == "size"
+        else [("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)]
+    )
+    unit, factor = next((unit, factor) for unit, factor in units if value % factor == 0)
+    return f"{value // factor} {unit}"
+
+
+def _values(option: Option) -> str:
+    return f" Values: {', '.join(f'`{value}`' for value in option.only)}." if option.only else ""
+
+
+def _marks(option: Option) -> str:
+    marks = [" *Fixed.*"] if option.is_fixed else []
+    marks += [" *Own.*"] if option.is_own else []
+    if option.older_keys:
+        marks.append(f" Former names: {', '.join(f'`{key}`' for key in option.older_keys)}.")
+    return "".join(marks)
+
+
+def _listed(keys: Iterable[str]) -> str:
+    text = ", ".join(f"`{key}`" for key in sorted(keys)) + "."
+    lines = textwrap.wrap(text, 100, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

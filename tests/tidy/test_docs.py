@@ -1,0 +1,134 @@
+"""The documentation agrees with the code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.config import load_config
+from tests.support.datadriven import rewriting
+from tests.tidy.options_page import (
+    DEBEZIUM_MEANINGS,
+    MEANINGS,
+    REQUIRED,
+    configuration_keys,
+    options_page,
+)
+from tests.tidy.project_files import ROOT, modules, project_files, text_of
+
+OPTIONS_PAGE = ROOT / "docs" / "OPTIONS.md"
+PAGES = [name for name in project_files() if name.endswith(".md")]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def fenced(name: str, language: str) -> list[str]:
+    return [text for found, text in _FENCE.findall(text_of(name)) if found == language]
+
+
+def test_options_page_is_up_to_date() -> None:
+    if rewriting():
+        OPTIONS_PAGE.write_text(options_page(), encoding="utf-8")
+    assert OPTIONS_PAGE.read_text(encoding="utf-8") == options_page(), "REWRITE=1 makes it anew"
+
+
+def test_every_key_of_the_configuration_has_a_meaning() -> None:
+    assert sorted(MEANINGS) == sorted(configuration_keys())
+    assert REQUIRED.keys() <= MEANINGS.keys()
+    assert all(
+        meaning.endswith(".") for meaning in [*MEANINGS.values(), *DEBEZIUM_MEANINGS.values()]
+    )
+
+
+def anchors(name: str) -> set[str]:
+    """Names of a page's headings, as they are in links."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text_of(name)), flags=re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", text_of(name))):
+        if link.startswith(("https://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if not target.exists() or (anchor and anchor not in anchors(_name_of(target))):
+            broken.append(link)
+    assert broken == []
+
+
+def _name_of(path: Path) -> str:
+    return str(path.resolve().relative_to(ROOT))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_configurations_in_the_text_are_right(name: str, tmp_path: Path) -> None:
+    """A whole configuration loads; a part of one is right in the place of the example's."""
+    example = (ROOT / "conf" / "orders.toml").read_text(encoding="utf-8")
+    for text in fenced(name, "toml"):
+        path = tmp_path / "job.toml"
+        path.write_text(text, encoding="utf-8")
+        if "[source]" in text and "[stream]" in text:
+            load_config(path, [], {})
+        else:
+            path.write_text(example, encoding="utf-8")
+            load_config(path, _overrides(text), {})
+
+
+def _overrides(text: str) -> list[str]:
+    """``--set`` arguments that say the same as a piece of a configuration."""
+
+    def flat(table: dict[str, object], prefix: str) -> list[str]:
+        pairs: list[str] = []
+        for key, value in table.items():
+            if isinstance(value, dict):
+                pairs += flat(value, f"{prefix}{key}.")
+            else:
+                text = ",".join(value) if isinstance(value, list) else str(value)
+                pairs.append(f"{prefix}{key}={text.lower() if value in (True, False) else text}")
+        return pairs
+
+    return flat(tomllib.loads(text), "")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_names_of_our_code_in_the_text_exist(name: str) -> None:
+    """``stream_app.table.commit`` and ``table/commit.py``, also with a class or function behind."""
+    text = text_of(name)
+    files = set(re.findall(r"`((?:stream_app|tests|conf|docker|bench|docs)/[\w./-]+)`", text))
+    missing = [each for each in sorted(files) if not (ROOT / each).exists()]
+    packages = {Path(module).parent.name for module in modules("stream_app")} - {"stream_app"}
+    for dotted in sorted(set(re.findall(r"`((?:\w+\.)+\w+)(?:\(\))?`", text))):
+        first = dotted.removeprefix("stream_app.").split(".")[0]
+        if first in packages and not dotted.endswith((".py", ".md")):
+            missing += [] if _resolves(dotted) else [dotted]
+    assert missing == []
+
+
+def _resolves(dotted: str) -> bool:
+    parts = ["stream_app", *dotted.removeprefix("stream_app.").split(".")]
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        return all((found := getattr(found, part, None)) is not None for part in parts[length:])
+    return False
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_in_the_text_are_verbs_of_run_sh(name: str) -> None:
+    verbs = set(re.findall(r"^  ([a-z]+)\)[^#]*# ", text_of("run.sh"), flags=re.MULTILINE))
+    for line in re.findall(r"\./run\.sh [^\n`#]*", text_of(name)):
+        words = shlex.split(line.replace("…", ""))
+        assert len(words) == 1 or words[1] in {*verbs, "VERB", "CMD", "--help"}, line
+        if len(words) > 2 and words[1] == "test" and not words[2].startswith(("-", "[")):
+            assert (ROOT / "tests" / words[2]).is_dir(), line
