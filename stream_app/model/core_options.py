@@ -37,7 +37,6 @@ OPTIONS: dict[str, Option] = {
             default=-1,
             kind="integer",
             minimum=-2,
-            is_fixed=True,
             meaning="Number of buckets of each partition. stream_app needs a fixed number (≥ 1).",
         ),
         text_option(
@@ -46,21 +45,18 @@ OPTIONS: dict[str, Option] = {
             "Columns that choose the bucket, comma separated; default: the primary key "
             "without the partition columns.",
             parse=parse_exact_columns,
-            is_fixed=True,
         ),
         choice_option(
             "bucket-function.type",
             "default",
             "Hash that chooses the bucket.",
             "default",
-            is_fixed=True,
         ),
         choice_option(
             "merge-engine",
             "deduplicate",
             "How rows of one key are merged: deduplicate keeps the newest.",
             "deduplicate",
-            is_fixed=True,
         ),
         text_option(
             "sequence.field",
@@ -206,6 +202,20 @@ OPTIONS: dict[str, Option] = {
     )
 }
 """The options that stream_app reads."""
+
+FIXED_OPTIONS = (
+    "bucket",
+    "bucket-key",
+    "bucket-function.type",
+    "merge-engine",
+    "sequence.field",
+    "sequence.field.sort-order",
+    "changelog-producer",
+    "data-file.thin-mode",
+    "partition.default-name",
+    "partition.legacy-name",
+)
+"""Options by which every reader and writer of a table must go alike."""
 
 _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
 

@@ -126,7 +126,6 @@ class Option:
         minimum, maximum: bounds of numbers.
         only: the values that we support; empty: any.
         older_keys: names that the option had before; they count when `key` itself is absent.
-        is_fixed: may not change once the table exists.
         is_own: stream_app's, unknown to Paimon (which keeps it and does nothing with it).
     """
 
@@ -139,7 +138,6 @@ class Option:
     maximum: int | None = None
     only: tuple[str, ...] = ()
     older_keys: tuple[str, ...] = ()
-    is_fixed: bool = False
     is_own: bool = False
 
     def read(self, options: Mapping[str, str]) -> Value:
@@ -246,7 +244,6 @@ def choice_option(
     meaning: str,
     *only: str,
     parse: Callable[[str], Value] = parse_any_case,
-    is_fixed: bool = False,
 ) -> Option:
     """One of a few names."""
     return Option(
@@ -256,7 +253,6 @@ def choice_option(
         meaning=meaning,
         kind="text",
         only=only,
-        is_fixed=is_fixed,
     )
 
 
@@ -266,9 +262,6 @@ def text_option(
     meaning: str,
     *,
     parse: Callable[[str], Value] = parse_text,
-    is_fixed: bool = False,
 ) -> Option:
     """Any text."""
-    return Option(
-        key=key, parse=parse, default=default, meaning=meaning, kind="text", is_fixed=is_fixed
-    )
+    return Option(key=key, parse=parse, default=default, meaning=meaning, kind="text")

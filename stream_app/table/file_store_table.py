@@ -31,23 +31,9 @@ from stream_app.format.binary_row import comparable_key
 from stream_app.format.schema_json import encode_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
-from stream_app.model.core_options import OPTIONS, CoreOptions, check_writable
+from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions, check_writable
 from stream_app.model.data_type import RowType
 from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
-
-FIXED_OPTIONS = (
-    "bucket",
-    "bucket-key",
-    "bucket-function.type",
-    "merge-engine",
-    "sequence.field",
-    "sequence.field.sort-order",
-    "changelog-producer",
-    "data-file.thin-mode",
-    "partition.default-name",
-    "partition.legacy-name",
-)
-"""Options by which every reader and writer of a table must go alike."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
 from stream_app.cdc.column_reading import ENCODINGS
 from stream_app.cdc.debezium_options import CHOICES
-from stream_app.model.core_options import OPTIONS, REFUSED
+from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
 from stream_app.model.option import Option
 from stream_app.model.paimon_option_keys import CORE_KEYS
 
@@ -96,11 +96,11 @@ of them does is told in [CDC.md](CDC.md).
 _TABLE = """\
 ## Options of a table
 
-Given under `table.options` for a new table and stored in its schema; an existing table keeps its
-own. Names, types and defaults are those of Apache Paimon 1.4 unless marked *own*: Paimon keeps
-those and does nothing with them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of
-1024), durations numbers with `ms`, `s`, `min`, `h` or `d`. *Fixed* options cannot change once the
-table exists.
+Given under `table.options`. A new table stores them in its schema. For a table that is there they
+hold for this job alone, over those of its schema; the *fixed* ones must agree with it. Names, types
+and defaults are those of Apache Paimon 1.4, unless marked *own*: Paimon keeps those and does
+nothing with them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024), durations
+numbers with `ms`, `s`, `min`, `h` or `d`.
 """
 _REFUSED = """\
 ### Refused
@@ -219,7 +219,7 @@ def _values(option: Option) -> str:
 
 
 def _marks(option: Option) -> str:
-    marks = [" *Fixed.*"] if option.is_fixed else []
+    marks = [" *Fixed.*"] if option.key in FIXED_OPTIONS else []
     marks += [" *Own.*"] if option.is_own else []
     if option.older_keys:
         marks.append(f" Former names: {', '.join(f'`{key}`' for key in option.older_keys)}.")

@@ -23,6 +23,7 @@ from tests.tidy.project_files import ROOT, modules, project_files, text_of
 
 OPTIONS_PAGE = ROOT / "docs" / "OPTIONS.md"
 PAGES = [name for name in project_files() if name.endswith(".md")]
+_CONFIGURATION_WORDS = {key.replace(".…", "") for key in configuration_keys()} | {"table.options"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -101,16 +102,26 @@ def _overrides(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_names_of_our_code_in_the_text_exist(name: str) -> None:
-    """``stream_app.table.commit`` and ``table/commit.py``, also with a class or function behind."""
+    """Paths (`table/merge_read.py`) and names (`table.merge_read.MergeRead`)."""
     text = text_of(name)
-    files = set(re.findall(r"`((?:stream_app|tests|conf|docker|bench|docs)/[\w./-]+)`", text))
-    missing = [each for each in sorted(files) if not (ROOT / each).exists()]
     packages = {Path(module).parent.name for module in modules("stream_app")} - {"stream_app"}
-    for dotted in sorted(set(re.findall(r"`((?:\w+\.)+\w+)(?:\(\))?`", text))):
-        first = dotted.removeprefix("stream_app.").split(".")[0]
-        if first in packages and not dotted.endswith((".py", ".md")):
+    missing = []
+    for path in set(re.findall(r"`([\w.-]+/[\w./-]*)`", text)):
+        top = path.split("/")[0]
+        if top in packages or (ROOT / top).exists():
+            place = ROOT / "stream_app" if top in packages else ROOT
+            missing += [] if (place / path).exists() else [path]
+    for dotted in set(re.findall(r"`((?:\w+\.)+\w+)(?:\(\))?`", text)):
+        words = dotted.removeprefix("stream_app.").split(".")
+        # Keys of the configuration begin with table and spark too.
+        is_key = f"{words[0]}.{words[1]}" in _CONFIGURATION_WORDS if len(words) > 1 else True
+        if (
+            words[0] in packages
+            and not is_key
+            and not (words[0] == "spark" and "_" not in words[1])
+        ):
             missing += [] if _resolves(dotted) else [dotted]
-    assert missing == []
+    assert sorted(missing) == []
 
 
 def _resolves(dotted: str) -> bool:
