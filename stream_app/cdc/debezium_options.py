@@ -121,7 +121,7 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
     if problems:
         raise UsageError(
             "options of debezium-json are wrong: " + "; ".join(problems),
-            where="[source]",
+            where="source.debezium",
             fix=f"known options: {', '.join(CHOICES)}, column.NAME.encoding",
         )
     return DebeziumOptions(modes, encodings)
