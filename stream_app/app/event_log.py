@@ -54,7 +54,7 @@ class EventLog:
             report.buckets,
             _bytes_text(report.bytes),
             _snapshots_text(report.snapshots),
-            report.sorted_runs_max,
+            max(report.sorted_runs, default=0),
             report.compactions_running,
         )
         self._write(
@@ -73,7 +73,7 @@ class EventLog:
                 "write_s": round(report.write_s, 4),
                 "commit_s": round(report.commit_s, 4),
                 "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
-                "sorted_runs_max": report.sorted_runs_max,
+                "sorted_runs": dict(report.sorted_runs),
                 "compactions_running": report.compactions_running,
             },
         )

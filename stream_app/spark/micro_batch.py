@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -47,7 +48,8 @@ class EpochReport:
         skipped: whether the table had the epoch already.
         wait_s: back-pressure before the epoch's work.
         write_s: reading, decoding, routing and writing: the Spark job.
-        sorted_runs_max: of any bucket that this job has touched.
+        sorted_runs: number of sorted runs → number of buckets that have so many; of the buckets
+            that this run of the job has touched.
     """
 
     epoch: int
@@ -60,7 +62,7 @@ class EpochReport:
     write_s: float = 0.0
     commit_s: float = 0.0
     snapshots: tuple[Snapshot, ...] = ()
-    sorted_runs_max: int = 0
+    sorted_runs: Mapping[int, int] = field(default_factory=dict)
     compactions_running: int = 0
 
 
@@ -147,7 +149,7 @@ class MicroBatch:
             write_s=done - waited,
             commit_s=self.clock.steady_seconds() - done,
             snapshots=committed.snapshots,
-            sorted_runs_max=max(commit.sorted_runs().values(), default=0),
+            sorted_runs=dict(sorted(Counter(commit.sorted_runs().values()).items())),
             compactions_running=committed.compactions_running,
         )
 

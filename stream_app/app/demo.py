@@ -1,0 +1,276 @@
+"""``stream-app demo``: everything at once, on real parts, in two minutes.
+
+An embedded broker, a shop whose orders change, the real job writing a Paimon table, a SIGKILL in
+the middle, a restart, and the proof that the table equals the source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kafka.admin import KafkaAdminClient, NewTopic
+from rich.console import Console
+from rich.live import Live
+
+from stream_app.app.demo_job import DemoJob, ShopProducer
+from stream_app.app.demo_proof import source_side, table_side
+from stream_app.app.demo_screen import DemoState, live_panel, next_steps, proof_table, story
+from stream_app.app.embedded_broker import EmbeddedBroker
+from stream_app.app.shop import COLUMNS, Shop
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.merge_read import MergeRead
+
+RECORDS = 150_000
+SECONDS_OF_SHOP = 24
+PARTITIONS = 3
+TOPIC = "shop.public.orders"
+SEED = 20
+SECONDS_MAX = 600
+_MARK = ".stream_app-demo"
+_REFRESH_S = 0.25
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "demo",
+        help="watch a shop's changes become a table, crash included",
+        description=(
+            "Start a Kafka broker, let a shop change its orders, and run the real job, which "
+            "writes them into the Paimon table DIR/warehouse/shop.db/orders and compacts it "
+            "meanwhile. In the middle the job is killed (SIGKILL) and started again. At the end "
+            "the table is compared with the shop. Takes less than two minutes."
+        ),
+        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--records",
+        type=_positive,
+        default=RECORDS,
+        metavar="N",
+        help=f"changes that the shop makes (default: {RECORDS})",
+    )
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(),
+        metavar="D",
+        help="folder for warehouse/ and demo/ (default: the current one)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo; 1 when the table does not equal the source.
+
+    Raises:
+        UsageError: the folder holds a table that the demo did not make.
+    """
+    console = Console()
+    folder = DemoFolder(args.dir.absolute())
+    folder.clear()
+    with ExitStack() as stack:
+        demo = _Demo(console, folder, args.records, SystemClock(), stack)
+        return demo.run()
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """Where the demo keeps what it makes."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        """Broker, checkpoint, quarantine, logs."""
+        return self.root / "demo"
+
+    @property
+    def table(self) -> Path:
+        """The table."""
+        return self.root / "warehouse" / "shop.db" / "orders"
+
+    def clear(self) -> None:
+        """Delete what an earlier demo left, and nothing else.
+
+        Raises:
+            UsageError: something that is in the way is not the demo's.
+        """
+        mine = (self.work / _MARK).exists()
+        for path in (self.work, self.table):
+            if path.exists() and not mine:
+                raise UsageError(
+                    f"{path} is there already and is not an earlier demo's",
+                    fix="choose another folder with --dir",
+                )
+        for path in (self.table, self.work):
+            shutil.rmtree(path, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        (self.work / _MARK).touch()
+
+    def write_conf(self, bootstrap: str) -> Path:
+        """The job's configuration, as a user would write it."""
+        path = self.work / "orders.toml"
+        path.write_text(
+            f"""\
+[source]
+bootstrap-servers = "{bootstrap}"
+topics = ["{TOPIC}"]
+max-offsets-per-trigger = 20000
+
+[table]
+warehouse = {json.dumps(str(self.root / "warehouse"))}
+database = "shop"
+name = "orders"
+columns = "{COLUMNS}"
+primary-keys = ["dt", "id"]
+partition-keys = ["dt"]
+
+[table.options]
+bucket = 2
+changelog-producer = "input"
+"num-sorted-run.compaction-trigger" = 4
+
+[stream]
+checkpoint = {json.dumps(str(self.work / "checkpoint"))}
+trigger = "1 second"
+quarantine = {json.dumps(str(self.work / "quarantine"))}
+
+[spark]
+"spark.master" = "local[2]"
+""",
+            encoding="utf-8",
+        )
+        return path
+
+
+class _Demo:
+    """One run; everything that is started ends with `stack`."""
+
+    def __init__(
+        self,
+        console: Console,
+        folder: DemoFolder,
+        records: int,
+        clock: Clock,
+        stack: ExitStack,
+    ) -> None:
+        self._console = console
+        self._folder = folder
+        self._records = records
+        self._clock = clock
+        self._stack = stack
+        self._shop = Shop(Random(SEED))
+        self._began = clock.steady_seconds()
+        self._state = DemoState(records=records)
+
+    def run(self) -> int:
+        """Tell the whole story."""
+        self._say("starting a Kafka broker")
+        broker = self._stack.enter_context(EmbeddedBroker(self._folder.work / "kafka"))
+        _make_topic(broker.bootstrap)
+        conf = self._folder.write_conf(broker.bootstrap)
+        self._job = DemoJob(conf, self._folder.work)
+        self._stack.callback(self._job.stop)
+        self._producer = ShopProducer(
+            shop=self._shop,
+            bootstrap=broker.bootstrap,
+            topic=TOPIC,
+            count=self._records,
+            per_second=max(1, self._records // SECONDS_OF_SHOP),
+            clock=self._clock,
+        )
+        self._stack.callback(self._producer.stop)
+        self._say(f"starting the job: ./run.sh ingest --conf {conf}")
+        self._job.start()
+        self._producer.start()
+        self._watch("until a third is in the table", self._third_is_read)
+        killed = self._job.kill()
+        self._say(f"SIGKILL to the job (process {killed}) in the middle of its work")
+        self._say("starting it again with the same checkpoint")
+        self._job.start()
+        self._watch("until everything is in the table", self._all_is_read)
+        self._watch("until compaction is done", self._compacted())
+        self._job.stop()
+        return self._finish(open_table(str(self._folder.table)))
+
+    def _finish(self, table: FileStoreTable) -> int:
+        for part in story(table):
+            self._console.print(part)
+        source = source_side(self._shop.orders.values(), MergeRead(table).schema)
+        there = table_side(table)
+        seconds = self._clock.steady_seconds() - self._began
+        self._console.print(proof_table(source, there, seconds=seconds))
+        self._console.print(next_steps(self._folder.table))
+        return 0 if source == there else 1
+
+    def _third_is_read(self) -> bool:
+        return self._job.progress.read >= self._records // 3
+
+    def _all_is_read(self) -> bool:
+        return self._producer.is_done and self._job.progress.read >= self._records
+
+    def _compacted(self) -> Callable[[], bool]:
+        """Nothing has been committed for a while."""
+        quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
+
+        def is_quiet() -> bool:
+            now, latest = self._clock.steady_seconds(), self._job.progress.latest_snapshot
+            if latest != quiet[0][0]:
+                quiet[0] = (latest, now)
+            return now - quiet[0][1] > 2.5
+
+        return is_quiet
+
+    def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
+        deadline = self._clock.steady_seconds() + SECONDS_MAX
+        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
+            while not is_reached():
+                self._job.poll()
+                self._update()
+                live.update(live_panel(self._state, waiting=what))
+                if self._clock.steady_seconds() > deadline:
+                    raise StreamAppError(
+                        f"the demo waited {SECONDS_MAX} s {what}",
+                        where=str(self._job.log_file),
+                        fix="see what the job says there",
+                    )
+                self._clock.sleep(_REFRESH_S)
+        self._update()
+        self._console.print(live_panel(self._state, waiting=None))
+
+    def _update(self) -> None:
+        self._state.sent = self._producer.sent
+        self._state.seconds = self._clock.steady_seconds() - self._began
+        self._state.run = self._job.runs
+        self._state.job = self._job.progress
+
+    def _say(self, text: str) -> None:
+        seconds = self._clock.steady_seconds() - self._began
+        self._console.print(f"[dim]{seconds:5.1f} s[/]  {text}", highlight=False)
+
+
+def _make_topic(bootstrap: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+    finally:
+        admin.close()
