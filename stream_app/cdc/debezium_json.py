@@ -253,6 +253,6 @@ def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
     return SourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
         where=f"topic {topic}, partition {partition}, offset {offset}",
-        fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the table "
-        "or make it anew, and start behind this offset",
+        fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
+        "table or make it anew, and start behind this offset",
     )
