@@ -1,0 +1,130 @@
+"""Conditions in; the rows that pass, or the error, out."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.data_type import DataField, parse_columns
+from stream_app.table.predicate import column_names, possible_values, to_expression
+from stream_app.table.where import like_pattern, parse_predicate, parse_where
+from tests.support.datadriven import Case, files, run_file
+
+ROWS: dict[str, pa.RecordBatch] = {}
+
+
+def rows(case: Case) -> str:
+    """Defines the rows that later cases filter: column definitions, then a JSON array a line."""
+    columns = parse_columns(case.input_lines[0])
+    values = [json.loads(line) for line in case.input_lines[1:]]
+    arrays = [_array([row[i] for row in values], field) for i, field in enumerate(columns)]
+    ROWS["rows"] = pa.RecordBatch.from_arrays(arrays, names=list(columns.names))
+    ROWS["columns"] = columns  # type: ignore[assignment]
+    return f"{len(values)} rows"
+
+
+def _array(values: list[object], field: DataField) -> pa.Array:
+    kind = arrow_type(field.data_type)
+    if pa.types.is_boolean(kind) or pa.types.is_string(kind):
+        return pa.array(values, kind)
+    if pa.types.is_time(kind):
+        return pa.array([v and datetime.time.fromisoformat(str(v)) for v in values], kind)
+    texts = pa.array([None if value is None else str(value) for value in values], pa.string())
+    if pa.types.is_binary(kind):
+        return pa.array([None if v is None else bytes.fromhex(str(v)) for v in values], kind)
+    return texts.cast(kind)
+
+
+def where(case: Case) -> str:
+    """Each line a condition: which rows (by the first column) it keeps, and which its negation."""
+    batch, columns = ROWS["rows"], ROWS["columns"]
+    lines = []
+    for line in case.input_lines:
+        kept, turned = (
+            batch.filter(parse_where(text, columns)[0]).column(0).to_pylist()  # type: ignore[arg-type]
+            for text in (line, f"NOT ({line})")
+        )
+        lines.append(f"{line} -> {_numbers(kept)}; NOT -> {_numbers(turned)}")
+    return "\n".join(lines)
+
+
+def _numbers(values: list[int]) -> str:
+    return " ".join(map(str, values)) or "none"
+
+
+def error(case: Case) -> str:
+    """Each line a condition that is wrong."""
+    found = []
+    for line in case.input_lines:
+        with pytest.raises(UsageError) as caught:
+            parse_where(line, ROWS["columns"])  # type: ignore[arg-type]
+        found.append(f"{caught.value.what}\n  where: {caught.value.where}")
+    return "\n".join(found)
+
+
+def bounds(case: Case) -> str:
+    """Each line a condition: the columns it looks at, and those whose values it lists."""
+    lines = []
+    for line in case.input_lines:
+        predicate = parse_predicate(line, ROWS["columns"])  # type: ignore[arg-type]
+        names = column_names(predicate)
+        values = {name: possible_values(predicate, name) for name in names}
+        texts = [
+            f"{name} {'any' if found is None else sorted(map(str, found))}"
+            for name, found in values.items()
+        ]
+        lines.append(f"{line} -> {'; '.join(texts)}")
+    return "\n".join(lines)
+
+
+def like(case: Case) -> str:
+    """Each line a pattern of LIKE: its regular expression."""
+    return "\n".join(f"{line} -> {like_pattern(line)}" for line in case.input_lines)
+
+
+def handle(case: Case) -> str:
+    return {"rows": rows, "where": where, "error": error, "bounds": bounds, "like": like}[
+        case.command
+    ](case)
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_where_text(path: Path) -> None:
+    run_file(path, handle)
+
+
+@cache
+def _columns():  # type: ignore[no-untyped-def]
+    return parse_columns("n INT, s STRING")
+
+
+def test_many_parts_are_no_stack_overflow() -> None:
+    batch = pa.record_batch({"n": pa.array([5, 20_000], pa.int32()), "s": ["a", "b"]})
+    text = " OR ".join(f"n = {number}" for number in range(1000))
+    expression, names = parse_where(text, _columns())
+    assert batch.filter(expression).column(0).to_pylist() == [5]
+    assert names == ("n",)
+    with pytest.raises(UsageError, match="at most 1000"):
+        parse_where(text + " OR n = 1000", _columns())
+    members = ", ".join(map(str, range(10_000)))
+    assert batch.filter(parse_where(f"n IN ({members})", _columns())[0]).num_rows == 1
+
+
+def test_nesting_has_an_end() -> None:
+    with pytest.raises(UsageError, match="at most 50"):
+        parse_where("(" * 500 + "n = 1" + ")" * 500, _columns())
+
+
+def test_line_breaks_are_blanks_but_not_in_texts() -> None:
+    batch = pa.record_batch({"n": pa.array([1, 2], pa.int32()), "s": ["a\nb", "a b"]})
+    kept = batch.filter(parse_where("n > 0\n AND s\n=\n'a\nb'", _columns())[0])
+    assert kept.column(0).to_pylist() == [1]
+    kept = batch.filter(to_expression(parse_predicate("s LIKE 'a_b'", _columns())))
+    assert kept.num_rows == 2
