@@ -1,7 +1,8 @@
 """The changes that each snapshot brought, with their row kinds.
 
-With ``changelog-producer = none`` these are the level-0 files of APPEND snapshots, else the
-changelog files. COMPACT snapshots change no row and are passed over.
+With ``changelog-producer = none`` these are the new files of APPEND snapshots, as they were
+written: without the old rows. Else these are the changelog files; ``input`` has them in APPEND
+snapshots, the producers of other engines in COMPACT ones.
 
 Source: Paimon `table/source/snapshot/DeltaFollowUpScanner.java`, `ChangelogFollowUpScanner.java`.
 """
@@ -20,6 +21,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.readable import check_readable
 
 POLL_SECONDS = 0.5
 
@@ -29,6 +31,9 @@ class ChangelogRead:
     """Reads changes; within a bucket in the order of key and, within a key, of age."""
 
     table: FileStoreTable
+
+    def __post_init__(self) -> None:
+        check_readable(self.table, merges=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -50,36 +55,51 @@ class ChangelogRead:
             follow: go on when the latest is reached, until `end` or `stopped`.
 
         Raises:
-            UsageError: `start` has expired, or does not exist.
+            UsageError: a snapshot has expired, or `start` does not exist.
         """
         manager = self.table.snapshots
         earliest, latest = manager.earliest_id(), manager.latest_id()
         following = start if start is not None else (earliest or 1)
-        if earliest is not None and following < earliest:
-            raise UsageError(
-                f"snapshot {following} has expired",
-                where=self.table.location,
-                fix=f"begin with {earliest}, the earliest that is left",
-            )
         if not follow:
-            if latest is not None and start is not None and start > latest:
+            if start is not None and latest is not None and start > latest:
                 raise UsageError(
                     f"snapshot {start} does not exist yet, the latest is {latest}",
                     where=self.table.location,
                     fix="give an earlier one, or wait for it with --follow",
                 )
-            end = min(end, latest or 0) if end is not None else (latest or 0)
+            end = (latest or 0) if end is None else min(end, latest or 0)
         while end is None or following <= end:
-            if manager.exists(following):
+            try:
                 yield manager.snapshot(following)
                 following += 1
-            elif stopped():
-                return
-            else:
+            except FileNotFoundError:
+                self._check_still_to_come(following)
+                if stopped():
+                    return
                 self.table.clock.sleep(POLL_SECONDS)
 
+    def _check_still_to_come(self, following: int) -> None:
+        """A snapshot that is not there must be the next one, not one that is gone."""
+        manager = self.table.snapshots
+        latest, earliest = manager.latest_id(), manager.earliest_id()
+        if latest is None or earliest is None:
+            return
+        if following < earliest and not manager.exists(following):
+            raise UsageError(
+                f"snapshot {following} has expired",
+                where=self.table.location,
+                fix=f"begin with {earliest}, the earliest that is left",
+            )
+        if latest + 1 < following:
+            raise UsageError(
+                f"snapshot {following} is ahead of the table, whose latest snapshot is {latest}",
+                where=self.table.location,
+                fix=f"begin with {latest + 1} or earlier; a table that was rolled back or made "
+                "anew takes its numbers again",
+            )
+
     def changes(self, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-        """The changes of one snapshot; none for a COMPACT.
+        """The changes of one snapshot.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -90,9 +110,9 @@ class ChangelogRead:
                 yield pa.RecordBatch.from_arrays(batch.columns[1:], schema=self.schema)
 
     def _entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        scan = FileStoreScan(self.table)
+        if self.table.schema.options.get("changelog-producer", "none").lower() != "none":
+            return scan.changelog(snapshot)
         if snapshot.commit_kind is not CommitKind.APPEND:
             return []
-        scan = FileStoreScan(self.table)
-        if self.table.options.writes_changelog:
-            return scan.changelog(snapshot)
         return [entry for entry in scan.delta(snapshot) if entry.kind is FileKind.ADD]

@@ -19,8 +19,10 @@ from stream_app.model.core_options import unknown_key
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import RowType
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.bucket_pruning import BucketPruning
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.readable import check_readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,17 @@ class MergeRead:
         columns: names, in the order wanted; None for all.
         where: keeps rows; may use columns that are not among `columns`.
         where_columns: the columns that `where` uses.
+        pruning: buckets in which no row can pass `where`; their files are not opened.
     """
 
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
     where: pc.Expression | None = None
     where_columns: tuple[str, ...] = ()
+    pruning: BucketPruning | None = None
 
     def __post_init__(self) -> None:
+        check_readable(self.table, merges=True)
         names = self.table.schema.fields.names
         unknown = [
             name for name in (*(self.columns or ()), *self.where_columns) if name not in names
@@ -64,6 +69,8 @@ class MergeRead:
         """
         buckets: dict[BucketId, list[DataFileMeta]] = {}
         for entry in FileStoreScan(self.table).live(snapshot):
+            if self.pruning is not None and not self.pruning.may_hold(entry):
+                continue
             buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
         for bucket, files in buckets.items():
             for batch in self._bucket(bucket, files):
