@@ -1,0 +1,103 @@
+"""The quarantine: records that could not be decoded, kept as they came, with the reason.
+
+One file of JSON lines for each epoch, written by the driver before the epoch is committed; an
+epoch that is done again writes the same file again. So no bad record is lost and none is there
+twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.errors import BadRecordsError
+
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class DeadLetters:
+    """Keeps bad records and counts them over a run of the job.
+
+    Attributes:
+        folder: None: there is no quarantine.
+        bad_records_max: more than these stop the job; None: any number is put up with.
+    """
+
+    folder: str | None
+    bad_records_max: int | None
+    _count: int = field(default=0)
+
+    def write(self, epoch: int, bad: Sequence[pa.RecordBatch]) -> None:
+        """Keep an epoch's bad records.
+
+        Raises:
+            BadRecordsError: there are too many of them now.
+        """
+        count = sum(batch.num_rows for batch in bad)
+        if not count:
+            return
+        file = None if self.folder is None else self._write(Path(self.folder), epoch, bad)
+        self._count += count
+        if self.bad_records_max is None or self._count <= self.bad_records_max:
+            return
+        shown = []
+        for line, _ in zip(_lines(bad), range(_SHOWN), strict=False):
+            where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
+            shown.append(f"{where}: {line['reason']}")
+        kept = "" if file is None else f"; all of this epoch are in {file}"
+        raise BadRecordsError(
+            f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
+            where="; ".join(shown) + kept,
+            fix="raise stream.max-bad-records, or mend the source; without stream.quarantine the "
+            "first bad record stops the job",
+        )
+
+    def _write(self, folder: Path, epoch: int, bad: Sequence[pa.RecordBatch]) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"epoch-{epoch}.jsonl"
+        temporary = folder / f".{file.name}.{uuid.uuid4()}.tmp"
+        with temporary.open("w", encoding="utf-8") as sink:
+            for line in _lines(bad):
+                sink.write(json.dumps(line, ensure_ascii=False) + "\n")
+            sink.flush()
+            os.fsync(sink.fileno())
+        temporary.replace(file)
+        return file
+
+
+def _lines(bad: Sequence[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """Records as JSON objects; bytes that are no text stand under ``key_base64``, ``value_base64``.
+
+    Called for bad records only, which are few.
+    """
+    for batch in bad:
+        for row in batch.to_pylist():
+            moment = row["timestamp"]
+            line: dict[str, Any] = {
+                "topic": row["topic"],
+                "partition": row["partition"],
+                "offset": row["offset"],
+                "timestamp": None if moment is None else int(moment.timestamp() * 1000),
+                "reason": row["reason"],
+            }
+            for name in ("key", "value"):
+                line |= _text(name, row[name])
+            yield line
+
+
+def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}

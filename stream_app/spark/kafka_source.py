@@ -1,0 +1,70 @@
+"""Messages of Kafka topics, by Spark's own source.
+
+Source: Spark's `spark-sql-kafka-0-10`. The defaults below are there because of what they save; see
+docs/performance.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+
+CLIENT_DEFAULTS: Mapping[str, str] = {
+    # The consumer looks up offsets behind a fetch that waits at the broker: 500 ms by default,
+    # in each small epoch.
+    "fetch.max.wait.ms": "10",
+    # Aborted transactions are no changes.
+    "isolation.level": "read_committed",
+    # Spark asks for one poll after another; 500 records each, as Kafka has it, is too few.
+    "max.poll.records": "50000",
+    "max.partition.fetch.bytes": str(16 << 20),
+    "fetch.max.bytes": str(64 << 20),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSource:
+    """Where to read; see `[source]` of the configuration for the meanings.
+
+    Attributes:
+        min_partitions: least number of tasks that read; None: as many as there are cores.
+        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+    """
+
+    bootstrap_servers: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    starting_offsets: str = "earliest"
+    max_offsets_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    kafka_options: Mapping[str, str] = field(default_factory=dict)
+
+    def read_stream(self, spark: SparkSession) -> DataFrame:
+        """A stream of `MESSAGE_SCHEMA`."""
+        reader = spark.readStream.format("kafka")
+        for key, value in self.options(spark.sparkContext.defaultParallelism).items():
+            reader = reader.option(key, value)
+        return reader.load().select(*MESSAGE_SCHEMA.names)
+
+    def options(self, cores: int) -> dict[str, str]:
+        """Options of Spark's source."""
+        options = {f"kafka.{key}": value for key, value in CLIENT_DEFAULTS.items()}
+        options |= {f"kafka.{key}": value for key, value in self.kafka_options.items()}
+        options |= {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "startingOffsets": self.starting_offsets,
+            "minPartitions": str(self.min_partitions or cores),
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+        }
+        if self.topic_pattern is None:
+            options["subscribe"] = ",".join(self.topics)
+        else:
+            options["subscribePattern"] = self.topic_pattern
+        if self.max_offsets_per_trigger is not None:
+            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
+        return options
