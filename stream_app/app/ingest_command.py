@@ -11,7 +11,6 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +64,19 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     sys.stdout.flush()
-    os.execv(command[0], command)
+    os.execv(command[0], command)  # noqa: RET503 - does not come back
 
 
-def submit_command(config: AppConfig, args: argparse.Namespace) -> Sequence[str]:
+def submit_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     """The words of the command line."""
     command = [str(_spark_home() / "bin" / "spark-submit")]
-    for key, value in launch_settings(config.spark, jars=_jars(config)).items():
+    launch = launch_settings(
+        config.spark,
+        jars=_jars(config),
+        log4j=_conf_file("log4j2.properties"),
+        scheduler=_conf_file("fairscheduler.xml"),
+    )
+    for key, value in launch.items():
         command += ["--conf", f"{key}={value}"]
     command += [str(SCRIPT), "--conf", str(args.conf)]
     for setting in args.set:
@@ -87,6 +92,12 @@ def _jars(config: AppConfig) -> list[Path]:
     if config.source.kind != "kafka" or brought:
         return []
     return spark_kafka_jars(installed_spark_version())
+
+
+def _conf_file(name: str) -> Path | None:
+    """A file of the source tree's conf/; an installed package has none, and Spark its own."""
+    path = Path(__file__).resolve().parents[2] / "conf" / name
+    return path if path.is_file() else None
 
 
 def _spark_home() -> Path:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from stream_app.app.config import AppConfig, load_config
 from stream_app.app.event_log import EventLog
-from stream_app.app.preflight import check_topics, recreated, uncheckable
+from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.cdc.message_format import message_format
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
@@ -105,7 +105,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         _stream(config, table, checkpoint, EventLog(clock, sink))
 
 
-def _check_source(config: AppConfig) -> Mapping[str, object]:
+def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     source = config.source
     if source.kind != "kafka":
         return {}

@@ -13,7 +13,7 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from random import Random  # noqa: TID251 - invents the shop's data, from a seed
+from random import Random
 
 COLUMNS = (
     "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), status STRING, "

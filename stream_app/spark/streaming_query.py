@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, StreamAppError
 from stream_app.model.snapshot import Snapshot
@@ -83,7 +83,7 @@ class RunningStream:
             self._stop(query)
 
     def _watch(self, query: StreamingQuery) -> None:
-        while not query.awaitTermination(POLL_SECONDS):
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             self._report(query)
             snapshot = self.batch.commit_idle()
             if snapshot is not None:
@@ -147,6 +147,6 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     if failure is not None:
         return failure
     return SourceError(
-        "the stream ended with an error: " + text.split("\n\n")[0][:2000],
+        "the stream ended with an error: " + text.split("\n\n", maxsplit=1)[0][:2000],
         fix="if records were deleted before they were read, see source.fail-on-data-loss",
     )

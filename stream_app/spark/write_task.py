@@ -10,7 +10,7 @@ Source: Paimon `flink/sink/StoreSinkWriteImpl.java`.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -45,13 +45,13 @@ def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
     Rows of kind ``CHANGES`` hold a pickled `CommitMessage`; the others hold the block.
     """
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return write_partition(batches, plan)
 
     return blocks.mapInArrow(run, RESULT_COLUMNS)
 
 
-def write_partition(batches: Iterator[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
+def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
     """The body of a task; see `write_blocks`. What it wrote is deleted when it fails."""
     task = _WriteTask(plan)
     try:

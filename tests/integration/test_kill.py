@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from random import Random  # noqa: TID251
+from random import Random
 
 import pytest
 
