@@ -19,35 +19,40 @@ Section = tuple[SortedRun, ...]
 """Sorted runs whose key ranges overlap each other and nothing outside."""
 
 
+_KeyedFile = tuple[Any, Any, DataFileMeta]
+"""A file behind its least and greatest key: keys are decoded once."""
+
+
 def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> tuple[Section, ...]:
     """Cut files into sections in key order, and each section into a minimum of sorted runs."""
-    ordered = sorted(files, key=lambda file: (key_of(file.min_key), key_of(file.max_key)))
+    keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    keyed.sort(key=lambda item: item[:2])
     sections: list[Section] = []
-    members: list[DataFileMeta] = []
+    members: list[_KeyedFile] = []
     bound: Any = None
-    for file in ordered:
-        if members and key_of(file.min_key) > bound:
-            sections.append(_fewest_runs(members, key_of))
-            members, bound = [], None
-        members.append(file)
-        largest = key_of(file.max_key)
-        bound = largest if bound is None or largest > bound else bound
+    for item in keyed:
+        least, greatest, _ = item
+        if members and least > bound:
+            sections.append(_fewest_runs(members))
+            members = []
+        bound = max(bound, greatest) if members else greatest
+        members.append(item)
     if members:
-        sections.append(_fewest_runs(members, key_of))
+        sections.append(_fewest_runs(members))
     return tuple(sections)
 
 
-def _fewest_runs(files: list[DataFileMeta], key_of: KeyOrder) -> Section:
+def _fewest_runs(files: list[_KeyedFile]) -> Section:
     # Greedy interval partitioning: a file (they come by min key) goes behind the run that ends
     # first, if it fits there; if it does not, it fits nowhere and opens a run.
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
-    for file in files:
-        if ends and key_of(file.min_key) > ends[0][0]:
+    for least, greatest, file in files:
+        if ends and least > ends[0][0]:
             index = heapq.heappop(ends)[1]
             runs[index].append(file)
         else:
             index = len(runs)
             runs.append([file])
-        heapq.heappush(ends, (key_of(file.max_key), index))
+        heapq.heappush(ends, (greatest, index))
     return tuple(SortedRun(tuple(run)) for run in runs)

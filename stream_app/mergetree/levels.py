@@ -75,25 +75,27 @@ class Levels:
         return tuple(file for run in self.level_sorted_runs() for file in run.run.files)
 
     def add_level0_file(self, file: DataFileMeta) -> None:
-        """Take in a flushed file."""
+        """Take in a flushed file; nothing changes when it is here already."""
         assert file.level == 0, file
-        self._level0.add(file)
+        if file not in self._level0:
+            self._level0.add(file)
 
     def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
         """Apply a finished compaction: `before` goes, `after` comes.
 
         Raises:
-            CorruptFileError: the files of a level would overlap.
+            CorruptFileError: the files of a level would overlap; nothing has changed then.
         """
         gone = {(file.level, file.file_name) for file in before}
         came = tuple(after)
+        upper = list(self._upper)
+        for level in ({level for level, _ in gone} | {file.level for file in came}) - {0}:
+            kept = [f for f in upper[level - 1].files if (level, f.file_name) not in gone]
+            kept += [file for file in came if file.level == level]
+            upper[level - 1] = sorted_run(kept, self.key_of)
+        self._upper = upper
         for file in [f for f in self._level0 if (0, f.file_name) in gone]:
             self._level0.remove(file)
         for file in came:
             if file.level == 0:
-                self._level0.add(file)
-        touched = {level for level, _ in gone} | {file.level for file in came}
-        for level in touched - {0}:
-            kept = [f for f in self._upper[level - 1].files if (level, f.file_name) not in gone]
-            kept += [file for file in came if file.level == level]
-            self._upper[level - 1] = sorted_run(kept, self.key_of)
+                self.add_level0_file(file)

@@ -53,9 +53,6 @@ class Deduplicate:
         """Keep the last row of each key."""
         if self.ignore_delete:
             order = _without_retracts(batch, order)
-            sorted_batch = take(batch, order)
-            last = last_of_key(sorted_batch, None, layout)
-            return sorted_batch if last.all() else take(sorted_batch, np.flatnonzero(last))
         last = last_of_key(batch, order, layout)
         if last.all():
             return take(batch, order)

@@ -61,9 +61,10 @@ class MergeTreeWriter:
         self.next_sequence_number += rows.num_rows
         sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
         batch = pa.RecordBatch.from_arrays([sequence, *rows.columns], schema=self.layout.schema)
-        self.buffer.put(batch)
-        if self.buffer.is_full:
-            self.flush()
+        for piece in self.buffer.cut(batch):
+            self.buffer.put(piece)
+            if self.buffer.is_full:
+                self.flush()
 
     def flush(self) -> None:
         """Merge what is buffered into level-0 files, and write the changelog beside them."""
@@ -81,13 +82,14 @@ class MergeTreeWriter:
                     same = merged.num_rows == window.batch.num_rows
                     changelog.write(merged if same else take(window.batch, window.order))
                 data.write(merged)
-            self._new_files += data.close()
-            if changelog is not None:
-                self._changelog_files += changelog.close()
+            new_files = data.close()
+            changelog_files = () if changelog is None else changelog.close()
         except BaseException:
             for writer in writers:
                 writer.abort()
             raise
+        self._new_files += new_files
+        self._changelog_files += changelog_files
 
     def prepare_commit(self) -> WriteResult:
         """Flush and hand over all files since the last call."""

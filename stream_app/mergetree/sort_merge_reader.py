@@ -21,7 +21,7 @@ from stream_app.mergetree.key_value_batch import (
     Indices,
     KeyValueLayout,
     integer_keys,
-    key_tuple,
+    integer_view,
     order_by_key,
 )
 
@@ -43,47 +43,50 @@ class _RunCursor:
     def __init__(self, batches: Iterator[pa.RecordBatch], layout: KeyValueLayout) -> None:
         self._batches = batches
         self._layout = layout
-        self._keys: Any = None
-        self.batch: pa.RecordBatch | None = None
         self.advance()
 
     def advance(self) -> None:
         """Go to the next batch that has rows; `batch` is None at the end."""
         self.batch = next((batch for batch in self._batches if batch.num_rows), None)
-        self._keys = None
-        if self.batch is not None and len(self._layout.key_names) == 1:
-            keys = integer_keys(self.batch, self._layout)
-            self._keys = None if keys is None else keys[0]
+        self._start = 0
+        if self.batch is not None:
+            self._columns = [
+                integer_view(self.batch.column(name)) for name in self._layout.key_names
+            ]
+            keys = integer_keys(self.batch, self._layout) if len(self._columns) == 1 else None
+            self._integers = None if keys is None else keys[0]
+            self.last_key = self._key(self.batch.num_rows - 1)
+            """The greatest key of the current batch."""
 
-    def last_key(self) -> Any:
-        """The greatest key of the current batch."""
+    def rest(self) -> pa.RecordBatch:
+        """Use up and return what is left of the batch."""
         assert self.batch is not None
-        if self._keys is not None:
-            return self._keys[-1]
-        return key_tuple(self.batch, self.batch.num_rows - 1, self._layout)
+        rest = self.batch.slice(self._start)
+        self.advance()
+        return rest
 
     def take_up_to(self, bound: Any) -> pa.RecordBatch | None:
         """Use up and return the rows whose key is not greater than `bound`."""
         assert self.batch is not None
-        count = self._count_up_to(bound)
-        if count == 0:
-            return None
-        taken = self.batch.slice(0, count)
-        if count == self.batch.num_rows:
-            self.advance()
-        else:
-            self.batch = self.batch.slice(count)
-            self._keys = None if self._keys is None else self._keys[count:]
-        return taken
+        if self.last_key <= bound:
+            return self.rest()
+        start, end = self._start, self._end_of(bound)
+        self._start = end
+        return self.batch.slice(start, end - start) if end > start else None
 
-    def _count_up_to(self, bound: Any) -> int:
+    def _key(self, row: int) -> Any:
+        if self._integers is not None:
+            return self._integers[row]
+        return tuple(column[row].as_py() for column in self._columns)
+
+    def _end_of(self, bound: Any) -> int:
         assert self.batch is not None
-        if self._keys is not None:
-            return int(np.searchsorted(self._keys, bound, side="right"))
-        low, high = 0, self.batch.num_rows
+        if self._integers is not None:
+            return int(np.searchsorted(self._integers, bound, side="right"))
+        low, high = self._start, self.batch.num_rows
         while low < high:
             middle = (low + high) // 2
-            if key_tuple(self.batch, middle, self._layout) <= bound:
+            if self._key(middle) <= bound:
                 low = middle + 1
             else:
                 high = middle
@@ -102,12 +105,9 @@ def merge_windows(
     cursors = [_RunCursor(run, layout) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.batch is not None]:
         if len(cursors) == 1:
-            batch = cursors[0].batch
-            assert batch is not None
-            cursors[0].advance()
-            yield MergeWindow(batch, None)
+            yield MergeWindow(cursors[0].rest(), None)
             continue
-        bound = min(cursor.last_key() for cursor in cursors)
+        bound = min(cursor.last_key for cursor in cursors)
         parts = [part for cursor in cursors if (part := cursor.take_up_to(bound)) is not None]
         if len(parts) == 1:
             yield MergeWindow(parts[0], None)

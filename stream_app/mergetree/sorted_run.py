@@ -46,11 +46,12 @@ def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:
         CorruptFileError: two files overlap. Reading such a run would return a key twice, and
             compacting it would lose the newer version, so nothing may go on from it.
     """
-    ordered = tuple(sorted(files, key=lambda file: key_of(file.min_key)))
-    for left, right in pairwise(ordered):
-        if key_of(left.max_key) >= key_of(right.min_key):
+    keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    keyed.sort(key=lambda item: item[:2])
+    for (_, left_max, left), (right_min, _, right) in pairwise(keyed):
+        if left_max >= right_min:
             raise CorruptFileError(
                 f"files {left.file_name} and {right.file_name} of level {left.level} overlap",
                 fix="another writer broke this bucket; roll the table back to an earlier snapshot",
             )
-    return SortedRun(ordered)
+    return SortedRun(tuple(file for _, _, file in keyed))

@@ -1,8 +1,14 @@
 """Rows of one bucket in memory up to a limit, drained in key order.
 
 Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (an eighth of the
-limit) is sorted at once and kept; beyond the limit sorted chunks go to local disk as Arrow IPC,
-or, when spilling is off, the buffer is full and must be flushed. Draining merges the chunks.
+limit) is sorted at once and kept. When the chunks take six eighths, they are merged into a sorted
+run on local disk, or, when spilling is off, the buffer is full and must be flushed. Draining
+merges chunks and runs piece by piece.
+
+So no more is in memory than the limit and a quarter, as long as one record, and all versions of
+one key (they are merged together), are small beside the limit: six chunks, and either two copies
+of the next one and its order, or one more and a piece (1/128 of the limit) of each run with its
+merged copy.
 
 Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 `write-buffer-spillable`, `write-buffer-spill.max-disk-size`).
@@ -10,32 +16,20 @@ Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import RecordTooLargeError
-from stream_app.mergetree.key_value_batch import (
-    KeyValueLayout,
-    last_of_key,
-    order_by_key,
-    take,
-)
+from stream_app.mergetree.key_value_batch import KeyValueLayout, order_by_key, take
 from stream_app.mergetree.merge_function import MergeFunction
 from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys
 
 CHUNKS_PER_BUFFER = 8
-BATCH_ROWS = 65_536
-
-
-@dataclass(slots=True)
-class _Spilled:
-    path: Path
-    size: int
+CHUNKS_HELD_MAX = 6
+PIECES_PER_BUFFER = 128
 
 
 @dataclass(slots=True)
@@ -60,137 +54,125 @@ class SortBufferWriteBuffer:
     _gathered_bytes: int = 0
     _chunks: list[pa.RecordBatch] = field(default_factory=list)
     _chunk_bytes: int = 0
-    _spilled: list[_Spilled] = field(default_factory=list)
-    _folder: tempfile.TemporaryDirectory[str] | None = None
+    _spilled: SpilledRuns = field(init=False)
 
-    def put(self, batch: pa.RecordBatch) -> None:
-        """Take in a key-value batch.
+    def __post_init__(self) -> None:
+        self._spilled = SpilledRuns(
+            layout=self.layout,
+            piece_bytes=self._piece_bytes,
+            merge=self._merge,
+            limit=self.spill_limit,
+            parent=self.spill_parent,
+        )
+
+    def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Pieces of a batch that are small enough to be put in, in order."""
+        if batch.nbytes <= self._chunk_limit or batch.num_rows == 1:
+            yield batch
+            return
+        half = batch.num_rows // 2
+        for part in (batch.slice(0, half), batch.slice(half)):
+            for piece in self.cut(part):
+                # A slice would keep the whole batch in memory while it waits.
+                yield pa.concat_batches([piece]) if piece is part else piece
+
+    def put(self, piece: pa.RecordBatch) -> None:
+        """Take in a piece that `cut` made of a key-value batch.
 
         Raises:
             RecordTooLargeError: one row alone is larger than the buffer.
         """
-        chunk_limit = max(1, self.memory_limit // CHUNKS_PER_BUFFER)
-        if batch.nbytes > chunk_limit and batch.num_rows > 1:
-            half = batch.num_rows // 2
-            self.put(batch.slice(0, half))
-            self.put(batch.slice(half))
-            return
-        if batch.nbytes > self.memory_limit:
+        size = piece.nbytes
+        assert size <= self._chunk_limit or piece.num_rows == 1, size
+        if size > self.memory_limit:
             raise RecordTooLargeError(
-                f"one record takes {batch.nbytes} bytes, the write buffer has {self.memory_limit}",
+                f"one record takes {size} bytes, the write buffer has {self.memory_limit}",
                 fix="raise the table option 'write-buffer-size'",
             )
-        self._gathering.append(batch)
-        self._gathered_bytes += batch.nbytes
-        if self._gathered_bytes >= chunk_limit:
-            self._sort_chunk()
+        if self._gathering and self._gathered_bytes + size > self._chunk_limit:
+            self._end_chunk()
+        self._gathering.append(piece)
+        self._gathered_bytes += size
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to drain."""
-        return not (self._gathering or self._chunks or self._spilled)
+        return not (self._gathering or self._chunks or self._spilled.count)
 
     @property
     def is_full(self) -> bool:
         """Whether it must be flushed before more is put in."""
-        return self._memory_bytes() >= self.memory_limit and not self._may_spill()
+        held = self._gathered_bytes + self._chunk_bytes
+        return held >= CHUNKS_HELD_MAX * self._chunk_limit and not self._may_spill()
 
     @property
     def spilled_bytes(self) -> int:
         """Bytes on local disk."""
-        return sum(spilled.size for spilled in self._spilled)
+        return self._spilled.size
 
     def drain(self) -> Iterator[MergeWindow]:
         """Everything in windows of key order; the buffer is empty afterwards."""
-        if not self._chunks and not self._spilled:
+        if not self._chunks and not self._spilled.count:
             if self._gathering:
-                batch = pa.concat_batches(self._gathering)
-                self._forget()
+                batch = self._take_gathered()
                 yield MergeWindow(batch, order_by_key(batch, self.layout))
             return
-        self._sort_chunk()
-        runs = [self._read_spilled(spilled.path) for spilled in self._spilled]
-        runs += [_whole_keys(chunk, self.layout) for chunk in self._chunks]
-        self._chunks = []
+        if self._gathering:
+            self._keep(self._sorted(self._take_gathered()))
+        runs = [*self._spilled.read(), *self._chunk_runs()]
         try:
             yield from merge_windows(runs, self.layout)
         finally:
-            self._forget()
+            self.close()
 
     def close(self) -> None:
         """Drop everything, spill files included."""
-        self._forget()
+        self._gathering, self._gathered_bytes = [], 0
+        self._chunks, self._chunk_bytes = [], 0
+        self._spilled.close()
 
-    def _memory_bytes(self) -> int:
-        return self._gathered_bytes + self._chunk_bytes
+    @property
+    def _chunk_limit(self) -> int:
+        return max(1, self.memory_limit // CHUNKS_PER_BUFFER)
+
+    @property
+    def _piece_bytes(self) -> int:
+        return max(1, self.memory_limit // PIECES_PER_BUFFER)
 
     def _may_spill(self) -> bool:
-        return self.spillable and (
-            self.spill_limit is None or self.spilled_bytes + self._chunk_bytes <= self.spill_limit
-        )
+        return self.spillable and self._spilled.has_room(self._chunk_bytes)
 
-    def _sort_chunk(self) -> None:
-        if not self._gathering:
+    def _end_chunk(self) -> None:
+        chunk = self._sorted(self._take_gathered())
+        if chunk.nbytes < self._chunk_limit // 2 and self.merge_early is not None:
+            # Few keys changed often: chunks of them would be many and small.
+            self._gathering, self._gathered_bytes = [chunk], chunk.nbytes
             return
-        batch = pa.concat_batches(self._gathering)
+        self._keep(chunk)
+        if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and self._may_spill():
+            self._spilled.add(self._chunk_runs())
+
+    def _take_gathered(self) -> pa.RecordBatch:
+        batches = self._gathering
         self._gathering, self._gathered_bytes = [], 0
-        order = order_by_key(batch, self.layout)
-        chunk = (
-            take(batch, order)
-            if self.merge_early is None
-            else self.merge_early.merge(batch, order, self.layout)
-        )
-        self._chunks.append(chunk)
-        self._chunk_bytes += chunk.nbytes
-        # Sorting the next chunk needs room for itself twice, and draining for a window.
-        if self._chunk_bytes >= self.memory_limit * 5 // CHUNKS_PER_BUFFER and self._may_spill():
-            self._spill()
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
-    def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(
-                prefix="stream_app-spill-", dir=self.spill_parent
-            )
-        path = Path(self._folder.name) / f"run-{len(self._spilled)}.arrow"
-        runs = [_whole_keys(chunk, self.layout) for chunk in self._chunks]
-        self._chunks, self._chunk_bytes = [], 0
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.OSFile(str(path), "wb") as sink:
-            with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
-                for window in merge_windows(runs, self.layout):
-                    merged = (
-                        take(window.batch, window.order)
-                        if self.merge_early is None
-                        else self.merge_early.merge(window.batch, window.order, self.layout)
-                    )
-                    # A window of few runs is small enough, but it may repeat keys: cut at keys.
-                    for part in _whole_keys(merged, self.layout):
-                        writer.write_batch(part)
-            size = sink.tell()
-        self._spilled.append(_Spilled(path, size))
+    def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_rows == 1:
+            return batch
+        return self._merge(MergeWindow(batch, order_by_key(batch, self.layout)))
 
-    def _read_spilled(self, path: Path) -> Iterator[pa.RecordBatch]:
-        with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
-            yield from reader
+    def _merge(self, window: MergeWindow) -> pa.RecordBatch:
+        if self.merge_early is None:
+            return take(window.batch, window.order)
+        return self.merge_early.merge(window.batch, window.order, self.layout)
 
-    def _forget(self) -> None:
-        self._gathering, self._gathered_bytes = [], 0
-        self._chunks, self._chunk_bytes = [], 0
-        self._spilled = []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+    def _keep(self, chunk: pa.RecordBatch) -> None:
+        if chunk.num_rows:
+            self._chunks.append(chunk)
+            self._chunk_bytes += chunk.nbytes
 
-
-def _whole_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> Iterator[pa.RecordBatch]:
-    """Cut a sorted batch into pieces of about BATCH_ROWS, never between two rows of one key."""
-    if batch.num_rows <= BATCH_ROWS:
-        yield batch
-        return
-    ends = np.flatnonzero(last_of_key(batch, None, layout)) + 1
-    start = 0
-    while start < batch.num_rows:
-        at = np.searchsorted(ends, min(start + BATCH_ROWS, batch.num_rows))
-        end = int(ends[at])
-        yield batch.slice(start, end - start)
-        start = end
+    def _chunk_runs(self) -> list[Iterator[pa.RecordBatch]]:
+        """The chunks as sorted runs; from here on only their readers keep them."""
+        chunks, self._chunks, self._chunk_bytes = self._chunks, [], 0
+        return [whole_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]

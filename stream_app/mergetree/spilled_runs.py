@@ -1,0 +1,131 @@
+"""Sorted runs of a write buffer on local disk, as Arrow IPC.
+
+Used by write_buffer. A run is read back in small pieces, so that many of them can be merged in
+little memory; and when there are too many, they are merged into one first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
+from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+
+RUNS_MAX = 8
+PIECE_ROWS_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    path: Path
+    size: int
+    is_merged: bool
+
+
+@dataclass(slots=True)
+class SpilledRuns:
+    """Files that live as long as the buffer.
+
+    Attributes:
+        piece_bytes: Arrow memory in which a run is read at a time.
+        merge: makes rows in order of what a window holds.
+        limit: bytes on disk, None for no limit.
+        parent: folder for the files' folder; None for the system's.
+    """
+
+    layout: KeyValueLayout
+    piece_bytes: int
+    merge: Callable[[MergeWindow], pa.RecordBatch]
+    limit: int | None
+    parent: str | None
+    _runs: list[_Run] = field(default_factory=list)
+    _written: int = 0
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return len(self._runs)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(run.size for run in self._runs)
+
+    def has_room(self, more_bytes: int) -> bool:
+        """Whether so many bytes of rows may be added."""
+        if self.limit is None:
+            return True
+        needed = self.size + more_bytes
+        if self.count == RUNS_MAX - 1:
+            needed += sum(run.size for run in self._due()) + more_bytes
+        return needed <= self.limit
+
+    def add(self, runs: Sequence[Iterator[pa.RecordBatch]]) -> None:
+        """Merge sorted runs into one on disk."""
+        self._runs.append(self._write(runs, is_merged=False))
+        if self.count == RUNS_MAX:
+            due = self._due()
+            merged = self._write([self._read(run) for run in due], is_merged=True)
+            self._runs = [run for run in self._runs if run not in due] + [merged]
+            for run in due:
+                run.path.unlink()
+
+    def read(self) -> list[Iterator[pa.RecordBatch]]:
+        """The runs, to be merged."""
+        return [self._read(run) for run in self._runs]
+
+    def close(self) -> None:
+        """Delete everything."""
+        self._runs = []
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _due(self) -> list[_Run]:
+        """What is merged when there are too many: what was not yet, so a row moves rarely."""
+        fresh = [run for run in self._runs if not run.is_merged]
+        return fresh if len(fresh) > 1 else self._runs
+
+    def _write(self, runs: Sequence[Iterator[pa.RecordBatch]], *, is_merged: bool) -> _Run:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="stream_app-spill-", dir=self.parent)
+        path = Path(self._folder.name) / f"run-{self._written}.arrow"
+        self._written += 1
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.OSFile(str(path), "wb") as sink:
+            with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
+                for window in merge_windows(runs, self.layout):
+                    # A reader takes no key from two pieces, and a window may be large.
+                    for piece in whole_keys(self.merge(window), self.layout, self.piece_bytes):
+                        writer.write_batch(piece)
+            size = sink.tell()
+        return _Run(path, size, is_merged)
+
+    def _read(self, run: _Run) -> Iterator[pa.RecordBatch]:
+        with pa.OSFile(str(run.path), "rb") as source, pa.ipc.open_stream(source) as reader:
+            yield from reader
+
+
+def whole_keys(
+    batch: pa.RecordBatch, layout: KeyValueLayout, piece_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut a sorted batch into pieces of about `piece_bytes`, never between two rows of one key."""
+    count = batch.num_rows
+    pieces = max(-(-batch.nbytes // piece_bytes), -(-count // PIECE_ROWS_MAX))
+    if pieces <= 1:
+        yield batch
+        return
+    rows = -(-count // pieces)
+    ends = np.flatnonzero(last_of_key(batch, None, layout)) + 1
+    start = 0
+    while start < count:
+        end = int(ends[np.searchsorted(ends, min(start + rows, count))])
+        yield batch.slice(start, end - start)
+        start = end
