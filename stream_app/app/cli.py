@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -74,6 +75,8 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
     try:
         return _run(argv)
     except KeyboardInterrupt:
@@ -115,7 +118,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
     """Keeps each verb and its meaning on one line."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=16)
+        super().__init__(prog, max_help_position=18)
 
 
 def _parser(wanted: Verb | None, module: VerbModule | None) -> argparse.ArgumentParser:

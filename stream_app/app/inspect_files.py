@@ -1,0 +1,79 @@
+"""The live files of a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.app.inspect_listing import time_text
+from stream_app.app.text_table import NULL
+from stream_app.app.value_text import row_values_texts
+from stream_app.format.binary_row import deserialize_row
+from stream_app.model.data_type import RowType
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One data file.
+
+    Attributes:
+        deletes: rows of kind -U and -D; None when its writer did not say.
+        created: local time of the writer, as Paimon keeps it.
+    """
+
+    partition: str
+    bucket: int
+    level: int
+    file: str
+    rows: int
+    deletes: int | None
+    bytes: int
+    min_key: str
+    max_key: str
+    min_sequence: int
+    max_sequence: int
+    schema: int
+    source: str | None
+    created: str | None
+
+
+def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[FileRow]:
+    """Live files by partition and bucket; in a bucket from level 0 up, newest first."""
+    rows = [_row(table, entry) for entry in FileStoreScan(table).live(snapshot)]
+    return sorted(rows, key=lambda row: (*place(row), -row.max_sequence, row.file))
+
+
+def place(row: FileRow) -> tuple[str, int, int]:
+    """Partition, bucket and level."""
+    return row.partition, row.bucket, row.level
+
+
+def key_text(data: bytes, key_type: RowType) -> str:
+    """A serialized key: ``7``, or ``(a, 7)`` when it has more than one column."""
+    types = [data_type.as_nullable() for data_type in key_type.types]
+    values = row_values_texts(deserialize_row(data, types), types)
+    texts = [NULL if value is None else value for value in values]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _row(table: FileStoreTable, entry: ManifestEntry) -> FileRow:
+    file, key_type = entry.file, table.schema.key_type
+    return FileRow(
+        partition=table.paths.partition(entry.partition),
+        bucket=entry.bucket,
+        level=file.level,
+        file=file.file_name,
+        rows=file.row_count,
+        deletes=file.delete_row_count,
+        bytes=file.file_size,
+        min_key=key_text(file.min_key, key_type),
+        max_key=key_text(file.max_key, key_type),
+        min_sequence=file.min_sequence_number,
+        max_sequence=file.max_sequence_number,
+        schema=file.schema_id,
+        source=None if file.file_source is None else file.file_source.name,
+        created=time_text(file.creation_time_ms, zone=""),
+    )

@@ -1,0 +1,95 @@
+"""Rows of texts in aligned columns: as plain lines that can be streamed, and for rich's screens.
+
+Widths come from the first rows; what comes later and is wider is cut. Null is NULL, characters
+that would move the cursor are written as escapes, and East Asian characters count as two columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from rich import box
+from rich.cells import cell_len, set_cell_size
+from rich.markup import escape
+from rich.table import Table
+
+NULL = "NULL"
+_SAMPLE_ROWS = 1000
+_GAP = "  "
+_CUT = "…"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+Row = Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a text table; `width_max` in characters of a terminal, None for no limit."""
+
+    name: str
+    right: bool = False
+    width_max: int | None = 40
+
+
+def text_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    """Header and rows as lines; nothing at all when there are no rows."""
+    rows = iter(rows)
+    first = list(islice(rows, _SAMPLE_ROWS))
+    if not first:
+        return
+    cells = [[visible(value) for value in row] for row in first]
+    widths = [_width(column, (row[index] for row in cells)) for index, column in enumerate(columns)]
+    yield _line([column.name for column in columns], columns, widths)
+    yield _GAP.join("─" * width for width in widths)
+    for row in chain(cells, ([visible(value) for value in row] for row in rows)):
+        yield _line(row, columns, widths)
+
+
+def rich_table(
+    columns: Sequence[Column], rows: Iterable[Row], *, title: str | None = None
+) -> Table:
+    """The same for rich, which finds the widths that fit the screen."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    for column in columns:
+        table.add_column(
+            column.name,
+            justify="right" if column.right else "left",
+            max_width=column.width_max,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        table.add_row(*(escape(visible(value)) for value in row))
+    return table
+
+
+def visible(value: str | None) -> str:
+    """A value that stays in its place on a line."""
+    if value is None:
+        return NULL
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+
+
+def _width(column: Column, cells: Iterable[str]) -> int:
+    longest = max(cell_len(cell) for cell in cells)
+    if column.width_max is not None:
+        longest = min(longest, column.width_max)
+    return max(longest, cell_len(column.name))
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    fitted = (
+        _fit(cell, width, right=column.right)
+        for cell, column, width in zip(cells, columns, widths, strict=True)
+    )
+    return _GAP.join(fitted).rstrip()
+
+
+def _fit(cell: str, width: int, *, right: bool) -> str:
+    free = width - cell_len(cell)
+    if free < 0:
+        return set_cell_size(cell, width - 1) + _CUT
+    return " " * free + cell if right else cell + " " * free

@@ -1,0 +1,125 @@
+"""Values of a table as text, column by column and without losing a digit.
+
+==================  ======================================  ===================================
+type                plain                                   JSON
+==================  ======================================  ===================================
+BOOLEAN             true, false                             the same
+integers, DECIMAL   all digits: 12.50                       a number with all digits: 12.50
+FLOAT, DOUBLE       the shortest text that reads back       a number; "NaN", "Infinity",
+                                                            "-Infinity" as texts
+CHAR, VARCHAR       as it is                                a text
+BINARY, VARBINARY   base64                                  a text of base64
+DATE                2024-02-29                              the same, as a text
+TIME                12:34:56.789                            the same, as a text
+TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
+                    digits as the column stores
+TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
+null                null                                    null
+==================  ======================================  ===================================
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from decimal import Decimal
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.data_type import DataType
+from stream_app.table.predicate import arrow_scalar
+
+_JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
+
+
+def plain_texts(column: pa.Array) -> pa.Array:
+    """The column as strings; null stays null."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_binary(kind):
+        return base64_texts(column)
+    if pa.types.is_decimal(kind):
+        return _decimal_texts(column)
+    if pa.types.is_floating(kind):
+        return _float_texts(column)
+    if pa.types.is_timestamp(kind):
+        # Without its zone: then Arrow needs no time zone database.
+        texts = pc.replace_substring(
+            column.cast(pa.timestamp(kind.unit)).cast(pa.string()), " ", "T"
+        )
+        return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+    return column.cast(pa.string())
+
+
+def json_texts(column: pa.Array) -> pa.Array:
+    """The column as pieces of JSON, one a row; no nulls."""
+    kind = column.type
+    texts = plain_texts(column)
+    if pa.types.is_string(kind):
+        texts = _quoted_strings(texts)
+    elif pa.types.is_floating(kind):
+        special = pc.match_substring_regex(texts, "[NI]")
+        texts = pc.if_else(special, _in_quotes(texts), texts)
+    elif pa.types.is_binary(kind) or pa.types.is_temporal(kind):
+        texts = _in_quotes(texts)
+    return texts.fill_null("null")
+
+
+def json_lines(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
+    """Rows as JSON objects, one a string."""
+    parts: list[object] = []
+    for index, (name, column) in enumerate(zip(names, columns, strict=True)):
+        parts.append(("," if index else "{") + orjson.dumps(name).decode() + ":")
+        parts.append(json_texts(column))
+    return pc.binary_join_element_wise(*parts, "}", "")
+
+
+def base64_texts(column: pa.Array) -> pa.Array:
+    """Bytes as base64."""
+    values = (None if v is None else base64.b64encode(v).decode() for v in column.to_pylist())
+    return pa.array(values, pa.string())
+
+
+def row_values_texts(values: Sequence[object], types: Sequence[DataType]) -> list[str | None]:
+    """Values in the convention of `format.binary_row` as plain texts."""
+    return [
+        None
+        if value is None
+        else plain_texts(pa.array([arrow_scalar(value, kind)], arrow_type(kind)))[0].as_py()
+        for value, kind in zip(values, types, strict=True)
+    ]
+
+
+def _decimal_texts(column: pa.Array) -> pa.Array:
+    texts = column.cast(pa.string())
+    # Arrow writes small ones as 1.2E-9: just as exact, but unusual.
+    if pc.any(pc.match_substring(texts, "E")).as_py():
+        plain = (None if v is None else f"{Decimal(v):f}" for v in texts.to_pylist())
+        return pa.array(plain, pa.string())
+    return texts
+
+
+def _float_texts(column: pa.Array) -> pa.Array:
+    texts = column.cast(pa.string())
+    special = pc.match_substring_regex(texts, "n")  # nan, inf
+    if not pc.any(special).as_py():
+        return texts
+    for old, new in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+        texts = pc.if_else(pc.equal(texts, old), new, texts)
+    return texts
+
+
+def _quoted_strings(texts: pa.Array) -> pa.Array:
+    unsafe = pc.match_substring_regex(texts, _JSON_UNSAFE)
+    if not pc.any(unsafe).as_py():
+        return _in_quotes(texts)
+    escaped = [orjson.dumps(text).decode() for text in texts.filter(unsafe).to_pylist()]
+    return pc.replace_with_mask(_in_quotes(texts), unsafe, pa.array(escaped, pa.string()))
+
+
+def _in_quotes(texts: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise('"', texts, '"', "")
