@@ -119,6 +119,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
+        self._action_max_length = 13  # argparse forgets that verbs are indented
 
 
 def _parser(wanted: Verb | None, module: VerbModule | None) -> argparse.ArgumentParser:

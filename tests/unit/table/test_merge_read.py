@@ -1,0 +1,211 @@
+"""Reading while merging: what our writer wrote, what Java wrote, and what must be refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.filestore.key_value_file_reader import KeyValueFileReader
+from stream_app.table.bucket_pruning import bucket_pruning
+from stream_app.table.changelog_read import ChangelogRead
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.merge_read import MergeRead
+from stream_app.table.predicate import column_names, to_expression
+from stream_app.table.where import parse_predicate
+from tests.support.make_java_tables import TABLES
+from tests.support.normal_rows import json_value, normal_rows, sorted_rows
+from tests.support.small_table import small_table
+
+JAVA_TABLES = ("scalars", "composite_key", "changelog_input")
+ORDERS = "dt STRING, id BIGINT, amount DECIMAL(12,2), at TIMESTAMP(6)"
+
+
+def rows_of(read: MergeRead) -> list[dict[str, Any]]:
+    latest = read.table.snapshots.latest()
+    return normal_rows(pa.Table.from_batches(read.read(latest), read.schema))
+
+
+def where(table: FileStoreTable, text: str, columns: tuple[str, ...] | None = None) -> MergeRead:
+    predicate = parse_predicate(text, table.schema.fields)
+    return MergeRead(
+        table, columns, to_expression(predicate), column_names(predicate),
+        bucket_pruning(predicate, table.schema),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JAVA_TABLES)
+def test_rows_of_a_java_table(name: str) -> None:
+    """Levels, deletes, all scalar types, partitions with odd names, composite keys."""
+    expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
+    found = rows_of(MergeRead(open_table(str(TABLES / "java.db" / name))))
+    assert sorted_rows(_json(row) for row in found) == sorted_rows(expected)
+
+
+def _json(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: json_value(value) for name, value in row.items()}
+
+
+@pytest.mark.parametrize("name", JAVA_TABLES)
+def test_some_columns_of_a_java_table(name: str) -> None:
+    """Without the key among them: it is read for the merge and left out."""
+    table = open_table(str(TABLES / "java.db" / name))
+    last = table.schema.fields.names[-1]
+    expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
+    found = [_json(row) for row in rows_of(MergeRead(table, (last,)))]
+    assert sorted_rows(found) == sorted_rows({last: row[last]} for row in expected)
+
+
+def test_the_changelog_of_a_java_table() -> None:
+    read = ChangelogRead(open_table(str(TABLES / "java.db" / "changelog_input")))
+    expected = json.loads((TABLES / "changelog_input.json").read_text())["changelog"]
+    found = []
+    for snapshot in read.snapshots(None, None, follow=False):
+        for row in normal_rows(pa.Table.from_batches(read.changes(snapshot), read.schema)):
+            kind = ("+I", "-U", "+U", "-D")[row.pop("_VALUE_KIND")]
+            found.append([snapshot.snapshot_id, kind, _json(row)])
+    assert found == expected
+
+
+@pytest.mark.java
+def test_sequence_fields_of_a_java_table(paimon_java: Any, tmp_path: Path) -> None:
+    """Level 0 and upper levels in every arrangement; a late row with an old sequence loses."""
+    path = tmp_path / "java.db" / "seq"
+    paimon_java.create(
+        path, [("k", "INT NOT NULL"), ("s", "INT"), ("v", "STRING")], primary_keys=["k"],
+        options={"bucket": 1, "sequence.field": "s"},
+    )  # fmt: skip
+    commits = [
+        [("+I", {"k": k, "s": 10, "v": "first"}) for k in range(5)],
+        [("+U", {"k": 0, "s": 5, "v": "late"}), ("+U", {"k": 1, "s": 11, "v": "new"})],
+        [("+U", {"k": 2, "s": None, "v": "null is oldest"}), ("-D", {"k": 3, "s": 9, "v": "x"})],
+        [("-D", {"k": 4, "s": 12, "v": "x"}), ("+U", {"k": 1, "s": 11, "v": "newer"})],
+    ]
+    for number, commit in enumerate(commits, 1):
+        paimon_java.write(path, commit, identifier=number, options={"write-only": True})
+        assert rows_of(MergeRead(open_table(str(path)))) == paimon_java.read(path)
+        if number == 2:
+            paimon_java.compact(path)
+            assert rows_of(MergeRead(open_table(str(path)))) == paimon_java.read(path)
+    assert [row["v"] for row in rows_of(MergeRead(open_table(str(path)), ("v",)))] == [
+        "first", "newer", "first", "first",
+    ]  # fmt: skip
+
+
+def test_our_own_table_with_deletes_and_compactions(tmp_path: Path) -> None:
+    at = dt.datetime(2026, 1, 1)  # noqa: DTZ001
+    small = small_table(
+        tmp_path / "t", ORDERS, ("dt", "id"), ("dt",), bucket=2,
+        num_sorted_run__compaction_trigger=3,
+    )  # fmt: skip
+    model = {}
+    for epoch in range(10):
+        changes = []
+        for number in range(6):
+            key = {"dt": "ab"[number % 2], "id": (epoch * 3 + number) % 11}
+            row = {**key, "amount": epoch + number, "at": at}
+            delete = (epoch + number) % 5 == 0
+            changes.append(("-D" if delete else "+I", row))
+            model[tuple(key.values())] = None if delete else row["amount"]
+        small.commit(*changes)
+        if epoch % 4 == 3:
+            small.compact()
+        found = {
+            (row["dt"], row["id"]): int(row["amount"]) for row in rows_of(MergeRead(small.table))
+        }
+        assert found == {key: amount for key, amount in model.items() if amount is not None}
+
+
+def test_conditions_see_only_the_newest_row(tmp_path: Path) -> None:
+    """A filter before the merge would bring old versions back."""
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
+    small.commit(("+I", {"k": 1, "v": "old"}), ("+I", {"k": 2, "v": "old"}))
+    small.commit(("+U", {"k": 1, "v": "new"}), ("-D", {"k": 2, "v": "old"}))
+    assert rows_of(where(small.table, "v = 'old'")) == []
+    assert rows_of(where(small.table, "v <> 'old'", ("k",))) == [{"k": 1}]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of data files that were read."""
+    paths: list[str] = []
+    read = KeyValueFileReader.read
+
+    def noting(self: Any, path: str, file: Any) -> Any:
+        paths.append(path)
+        return read(self, path, file)
+
+    monkeypatch.setattr(KeyValueFileReader, "read", noting)
+    return paths
+
+
+def test_conditions_leave_buckets_unread(tmp_path: Path, opened: list[str]) -> None:
+    small = small_table(tmp_path / "t", ORDERS, ("dt", "id"), ("dt",), bucket=4)
+    rows = [{"dt": day, "id": i, "amount": i, "at": None} for day in "abc" for i in range(40)]
+    small.commit(*(("+I", row) for row in rows))
+    assert len(FileStoreScan(small.table).live(small.table.snapshots.latest())) == 12
+    for text, count, files in (
+        ("dt = 'b'", 40, 4),
+        ("dt IN ('a', 'c') AND amount < 5", 10, 8),
+        ("dt = 'b' AND id = 7", 1, 1),
+        ("id = 7", 3, 3),
+        ("id = 7 OR id = 8", 6, 6),
+        ("dt = 'z'", 0, 0),
+        ("dt = 'b' OR id = 7", 42, 12),
+        ("dt <> 'b'", 80, 12),
+        ("id = 7.5", 0, 0),
+    ):
+        opened.clear()
+        assert len(rows_of(where(small.table, text))) == count, text
+        assert len(opened) <= files, text
+        if text == "id = 7 OR id = 8":
+            assert len(opened) in (3, 6)
+
+
+def test_pruning_of_every_type_of_key(opened: list[str]) -> None:
+    """Of a table that Java wrote: the row is found, and in one bucket."""
+    table = open_table(str(TABLES / "java.db" / "composite_key"))
+    for row in rows_of(MergeRead(table)):
+        text = " AND ".join(f"{key} = '{row[key]}'" for key in ("country", "code"))
+        opened.clear()
+        assert rows_of(where(table, text)) == [row]
+        assert len({Path(path).parent for path in opened}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"merge-engine": "aggregation"}, "merge-engine = aggregation"),
+        ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
+        ({"record-level.expire-time": "1 d"}, "record-level.expire-time"),
+        ({"bucket": "-2"}, "bucket = -2"),
+    ],
+)
+def test_what_would_be_read_wrongly_is_refused(
+    tmp_path: Path, options: dict[str, str], named: str
+) -> None:
+    table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table
+    changed = replace(table, schema=replace(table.schema, options={"bucket": "1", **options}))
+    with pytest.raises(UnsupportedTableError, match=named):
+        MergeRead(changed)
+
+
+def test_an_append_table_is_refused(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table
+    changed = replace(table, schema=replace(table.schema, primary_keys=()))
+    with pytest.raises(UnsupportedTableError, match="no primary key"):
+        ChangelogRead(changed)
+
+
+def test_unknown_columns_are_named(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "t", "k INT, amount STRING", ("k",)).table
+    with pytest.raises(UsageError, match="unknown column 'amont'; did you mean 'amount'"):
+        MergeRead(table, ("k", "amont"))
