@@ -30,7 +30,8 @@ formats:
   jsonl    a JSON object a line. Numbers have all their digits (parse decimals as such), bytes are
            base64, dates and times ISO 8601 (TIMESTAMP_LTZ in UTC with Z); NaN and the infinities
            are the texts "NaN", "Infinity" and "-Infinity"
-  csv      with a header; null is nothing, an empty text is ""; bytes are base64
+  csv      with a header; null is nothing, an empty text is ""; bytes are base64; decimals have all
+           their digits (tiny ones as 1E-9)
   parquet  with all types as they are; needs --out
 
 examples:
@@ -129,15 +130,13 @@ def chosen_snapshot(table: FileStoreTable, number: int | None) -> Snapshot | Non
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         raise UsageError(
-            f"there is no snapshot {number}: the table has none yet",
+            f"snapshot {number} does not exist: the table has none yet",
             where=table.location,
             fix="leave --snapshot out",
         )
-    gone = (
-        f"snapshot {number} has expired" if number < earliest else f"there is no snapshot {number}"
-    )
+    gone = "has expired" if 0 < number < earliest else "does not exist"
     raise UsageError(
-        f"{gone}: the table has {earliest} to {latest}",
+        f"snapshot {number} {gone}: the table has {earliest} to {latest}",
         where=table.location,
         fix=f"give one from {earliest} to {latest}, or leave --snapshot out for the latest",
     )

@@ -105,6 +105,9 @@ def _decimal_texts(column: pa.Array) -> pa.Array:
 
 def _float_texts(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
+    # A number without point is a whole number to most readers of JSON, and -0 then loses its sign.
+    whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
+    texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
     special = pc.match_substring_regex(texts, "n")  # nan, inf
     if not pc.any(special).as_py():
         return texts

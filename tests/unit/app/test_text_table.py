@@ -1,0 +1,46 @@
+"""Aligned columns."""
+
+from __future__ import annotations
+
+import io
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from stream_app.app.text_table import Column, rich_table, text_lines, visible
+
+COLUMNS = [Column("n", right=True), Column("text", width_max=10)]
+
+
+def test_nothing_without_rows() -> None:
+    assert list(text_lines(COLUMNS, [])) == []
+
+
+def test_wide_characters_are_aligned_and_wide_values_cut() -> None:
+    rows = [("1", "東京"), ("20", "a" * 11), ("3", None), ("4", "東京東京東京")]
+    assert list(text_lines(COLUMNS, rows)) == [
+        " n  text", "──  ──────────", " 1  東京", "20  aaaaaaaaa…", " 3  NULL", " 4  東京東京 …",
+    ]  # fmt: skip
+
+
+def test_memory_is_bounded_later_rows_are_cut_to_what_came_first() -> None:
+    rows = ((str(n), "x" * (1 if n < 1000 else 9)) for n in range(100_000))
+    lines = text_lines(COLUMNS, rows)
+    widest = 0
+    for number, line in enumerate(lines):
+        widest = max(widest, cell_len(line))
+        if number == 1500:
+            assert line.endswith("xxx…")
+    assert widest == len("999  text")
+
+
+def test_what_moves_the_cursor_is_written_out() -> None:
+    assert visible("a\x1b[31m\r\n\t\x7f\u202eb") == "a\\x1b[31m\\r\\n\\t\\x7f\\u202eb"
+
+
+def test_rich_shows_brackets_as_they_are() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    console.print(rich_table(COLUMNS, [("1", "[red]x"), ("2", None)], title="t"))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[red]x" in text
+    assert "NULL" in text
