@@ -94,7 +94,10 @@ class CompactManager:
         if self._running is not None:
             return False
         levels = self.levels
-        unit = pick_full(levels.num_levels, levels.level_sorted_runs()) if full else self.pick()
+        unit = self.pick()
+        if full:
+            runs = levels.level_sorted_runs()
+            unit = pick_full(levels.num_levels, runs, rewrite_all=self.rewrite_all)
         if unit is None:
             return False
         request = CompactRequest(

@@ -67,7 +67,7 @@ class UniversalCompaction:
     def _extend_by_ratio(self, runs: Runs, count: int) -> int:
         size = sum(run.run.total_size for run in runs[:count])
         for run in runs[count:]:
-            # Integers, not Paimon's doubles: the same up to 2^53 bytes, exact beyond.
+            # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
             if size * (100 + self.size_ratio) < run.run.total_size * 100:
                 break
             size += run.run.total_size
@@ -93,12 +93,15 @@ def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactU
     return unit_from_runs(output_level, runs[:count], reason)
 
 
-def pick_full(num_levels: int, runs: Runs) -> CompactUnit | None:
+def pick_full(num_levels: int, runs: Runs, *, rewrite_all: bool = False) -> CompactUnit | None:
     """Everything into the highest level; None when it is there already.
+
+    With `rewrite_all`, what is there already is picked too, to be written anew.
 
     Source: Paimon `mergetree/compact/CompactStrategy.java#pickFullCompaction`.
     """
     max_level = num_levels - 1
-    if not runs or (len(runs) == 1 and runs[0].level == max_level):
+    is_there = len(runs) == 1 and runs[0].level == max_level
+    if not runs or (is_there and not rewrite_all):
         return None
     return unit_from_runs(max_level, runs, "full compaction")

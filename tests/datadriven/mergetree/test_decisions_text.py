@@ -1,0 +1,279 @@
+"""Shapes of a bucket's tree in; what is picked, or what the tree is afterwards, out.
+
+A file is written ``f1 1-9 L0 size=100 seq=7``: name, least and greatest key, and, where they
+matter, level, bytes and sequence number (of all its rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import StreamAppError
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.universal_compaction import (
+    Runs,
+    UniversalCompaction,
+    create_unit,
+    pick_full,
+)
+from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.mergetree.levels import Levels
+from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
+from stream_app.model.data_file_meta import DataFileMeta
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file, int_key_of
+
+HERE = Path(__file__).parent
+
+
+def file_of(line: str, number: int = 0) -> DataFileMeta:
+    name, keys, *rest = line.split()
+    first, last = keys.split("-")
+    given: dict[str, int] = {"sequence": number}
+    for word in rest:
+        key, _, value = word.partition("=")
+        if key.startswith("L"):
+            given["level"] = int(key[1:])
+        else:
+            given[{"size": "file_size", "seq": "sequence"}[key]] = int(value)
+    return a_file(name, keys=(int(first), int(last)), **given)
+
+
+def keys_of(file: DataFileMeta) -> str:
+    return "-".join(str(int_key_of(key)[0]) for key in (file.min_key, file.max_key))
+
+
+def show_levels(levels: Levels) -> str:
+    """A line for each level that has files: level 0 by age, newest first; the others by key."""
+    lines: dict[int, list[str]] = {}
+    for run in levels.level_sorted_runs():
+        lines.setdefault(run.level, []).extend(
+            f"{file.file_name}[{keys_of(file)}]" for file in run.run.files
+        )
+    drawn = [f"L{level}  {' '.join(files)}" for level, files in lines.items()]
+    return "\n".join([*drawn, f"{levels.number_of_sorted_runs()} sorted runs"])
+
+
+# universal_compaction.txt
+
+
+def policy_of(case: Case) -> UniversalCompaction:
+    return UniversalCompaction(
+        max_size_amplification_percent=int(case.args.get("amplification", 200)),
+        size_ratio=int(case.args.get("ratio", 1)),
+        run_count_trigger=int(case.args.get("trigger", 5)),
+    )
+
+
+def runs_of(text: str) -> Runs:
+    """``0:10 0:10 5:100``: level and size of each run, newest first."""
+    pairs = [tuple(int(number) for number in part.split(":")) for part in text.split()]
+    return tuple(
+        LevelSortedRun(level, SortedRun((a_file(f"f{i}", level=level, file_size=size),)))
+        for i, (level, size) in enumerate(pairs)
+    )
+
+
+def show_unit(unit: CompactUnit | None) -> str:
+    if unit is None:
+        return "nothing"
+    sizes = " ".join(f"{file.level}:{file.file_size}" for file in unit.files)
+    return f"{sizes} → level {unit.output_level} ({unit.reason})"
+
+
+def pick(case: Case) -> str:
+    """Each line a tree."""
+    levels = int(case.args.get("levels", 6))
+    return "\n".join(
+        show_unit(policy_of(case).pick(levels, runs_of(li))) for li in case.input_lines
+    )
+
+
+def full(case: Case) -> str:
+    levels = int(case.args.get("levels", 6))
+    rewrite_all = "rewrite-all" in case.args
+    units = [pick_full(levels, runs_of(line), rewrite_all=rewrite_all) for line in case.input_lines]
+    return "\n".join(show_unit(unit) for unit in units)
+
+
+def output_level(case: Case) -> str:
+    """Take 1, 2, … of the newest runs: how many it becomes, into which level."""
+    runs = runs_of(case.input)
+    units = [
+        create_unit(runs, int(case.args["levels"]) - 1, count, "")
+        for count in range(1, len(runs) + 1)
+    ]
+    return "\n".join(
+        f"{count} → {len(unit.files)} into level {unit.output_level}"
+        for count, unit in enumerate(units, 1)
+    )
+
+
+def grow(case: Case) -> str:
+    """Flush a file of size 1 again and again, do what is picked: the tree after each flush."""
+    policy, levels = policy_of(case), int(case.args["levels"])
+    tree: list[tuple[int, int]] = []
+    lines = []
+    for _ in range(int(case.args["flushes"])):
+        tree.insert(0, (0, 1))
+        reasons = []
+        while True:
+            unit = policy.pick(levels, runs_of(" ".join(f"{lev}:{size}" for lev, size in tree)))
+            if unit is None or (len(unit.files) == 1 and tree[0][0] == unit.output_level):
+                break
+            count = len(unit.files)
+            assert all(level > unit.output_level for level, _ in tree[count:])
+            tree[:count] = [(unit.output_level, sum(size for _, size in tree[:count]))]
+            reasons.append(unit.reason)
+        drawn = " ".join(f"{level}:{size}" for level, size in tree)
+        lines.append(f"{drawn}  {', '.join(reasons)}".rstrip())
+    return "\n".join(lines)
+
+
+# interval_partition.txt
+
+
+def sections(case: Case) -> str:
+    """A line for each section; its runs between bars."""
+    return "\n".join(
+        " | ".join(" ".join(file.file_name for file in run.files) for run in section)
+        for section in partition_into_sections([file_of(li) for li in case.input_lines], int_key_of)
+    )
+
+
+# levels.txt and compact_manager.txt
+
+
+@dataclass
+class ByHand:
+    """An executor whose compactions end when the test says so."""
+
+    requests: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        self.requests.append((request, Future()))
+        return self.requests[-1][1]
+
+
+class Bucket:
+    """Commands on one bucket; each shows what it changed."""
+
+    def __init__(self) -> None:
+        self.executor = ByHand()
+        self.made = 0
+
+    def __call__(self, case: Case) -> str:
+        command = getattr(self, case.command.replace("-", "_"))
+        shown: str | None = command(case)
+        return self.show() if shown is None else shown
+
+    def levels(self, case: Case) -> None:
+        """Begin with these files."""
+        policy = None if "write-only" in case.args else policy_of(case)
+        self.manager = CompactManager(
+            partition=b"",
+            bucket=0,
+            levels=Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of),
+            policy=policy,
+            stop_trigger=int(case.args.get("stop", 10)),
+            rewrite_all="rewrite-all" in case.args,
+        )
+
+    def files(self, case: Case) -> list[DataFileMeta]:
+        return [file_of(line, number) for number, line in enumerate(case.input_lines)]
+
+    def show(self) -> str:
+        return show_levels(self.manager.levels)
+
+    def flush(self, case: Case) -> None:
+        for file in self.files(case):
+            self.manager.add_new_file(file)
+
+    def update(self, case: Case) -> None:
+        """Lines of ``-`` go, lines of ``+`` come."""
+        sides: dict[str, list[DataFileMeta]] = {"-": [], "+": []}
+        for line in case.input_lines:
+            sides[line[0]].append(file_of(line[1:]))
+        self.manager.levels.update(sides["-"], sides["+"])
+
+    def facts(self, _: Case) -> str:
+        levels = self.manager.levels
+        return (
+            f"levels {levels.num_levels}, highest allowed {levels.max_level}, highest with files "
+            f"{levels.non_empty_highest_level()}, level-0 files {levels.level0_file_count}"
+        )
+
+    def waits(self, _: Case) -> str:
+        manager = self.manager
+        return (
+            f"{manager.levels.number_of_sorted_runs()} runs: "
+            f"writes {'wait' if manager.should_wait_for_latest_compaction() else 'go on'}, "
+            f"commits {'wait' if manager.should_wait_for_preparing_checkpoint() else 'go on'}"
+        )
+
+    def trigger(self, case: Case) -> str:
+        begun = self.manager.trigger_compaction(self.executor, full="full" in case.args)
+        if not begun:
+            busy = "one is running" if self.manager.is_compacting else "nothing is due"
+            return f"none begun: {busy}"
+        request = self.executor.requests[-1][0]
+        names = " ".join(file.file_name for file in request.unit.files)
+        drops = "without deletes" if request.drop_deletes else "with deletes"
+        return f"{names} → level {request.unit.output_level}, {drops} ({request.unit.reason})"
+
+    def ends(self, case: Case) -> str:
+        """The running compaction makes one file of all its own, or fails."""
+        request, future = self.executor.requests[-1]
+        if "badly" in case.args:
+            future.set_exception(OSError("disk"))
+        else:
+            future.set_result(CompactResult(request.unit.files, tuple(self.merged(request.unit))))
+        return f"finished: {self.manager.finished() is future}"
+
+    def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
+        self.made += 1
+        least = min(int_key_of(file.min_key)[0] for file in unit.files)
+        greatest = max(int_key_of(file.max_key)[0] for file in unit.files)
+        yield file_of(f"c{self.made} {least}-{greatest} L{unit.output_level}")
+
+    def apply(self, _: Case) -> None:
+        finished = self.manager.finished()
+        assert finished is not None
+        self.manager.apply(finished.result())
+
+    def forget(self, _: Case) -> None:
+        self.manager.forget_running()
+
+    def restore(self, case: Case) -> None:
+        self.manager.restore(self.files(case), num_levels=int(case.args["count"]))
+
+
+STATELESS: dict[str, Callable[[Case], str]] = {
+    "pick": pick,
+    "full": full,
+    "output-level": output_level,
+    "grow": grow,
+    "sections": sections,
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["universal_compaction", "interval_partition", "levels", "compact_manager"]
+)
+def test_decisions(name: str) -> None:
+    bucket = Bucket()
+
+    def handle(case: Case) -> str:
+        try:
+            return STATELESS.get(case.command, bucket)(case)
+        except StreamAppError as error:
+            return str(error)
+
+    run_file(HERE / f"{name}.txt", handle)

@@ -1,0 +1,136 @@
+"""Rows in, merged rows and files out.
+
+A row is written ``+U k=1 v=a #7``: its kind, its columns, and its sequence number (else the rows
+are numbered as they come).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.key_value_batch import KeyValueLayout, order_by_key
+from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.row_kind import RowKind
+from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
+
+HERE = Path(__file__).parent
+KINDS = {kind.short: kind for kind in RowKind}
+COLUMNS = "k INT NOT NULL, v STRING, ts INT, n INT"
+
+
+def row_of(line: str, number: int) -> dict[str, Any]:
+    kind, *words = line.split()
+    row: dict[str, Any] = {SEQUENCE_NUMBER: number, VALUE_KIND: int(KINDS[kind])}
+    for word in words:
+        if word.startswith("#"):
+            row[SEQUENCE_NUMBER] = int(word[1:])
+            continue
+        name, _, value = word.partition("=")
+        row[name] = None if value == "null" else value if name == "v" else int(value)
+    return row
+
+
+def batch_of(lines: list[str], layout: KeyValueLayout) -> pa.RecordBatch:
+    rows = [row_of(line, number) for number, line in enumerate(lines, 1)]
+    return pa.RecordBatch.from_pylist(rows, schema=layout.schema)
+
+
+def show_row(row: dict[str, Any]) -> str:
+    columns = [
+        f"{name}={'null' if value is None else value}"
+        for name, value in row.items()
+        if name not in (SEQUENCE_NUMBER, VALUE_KIND, "ts", "n") or (name in ("ts", "n") and value)
+    ]
+    kind = RowKind(row[VALUE_KIND]).short
+    return f"{kind} {' '.join(columns)} #{row[SEQUENCE_NUMBER]}"
+
+
+def merge(case: Case) -> str:
+    fields = tuple(name for name in case.args.get("sequence-field", "").split(",") if name)
+    layout = a_layout(
+        COLUMNS, "k", sequence_fields=fields, sequence_descending="descending" in case.args
+    )
+    batch = batch_of(list(case.input_lines), layout)
+    engine = Deduplicate(ignore_delete="ignore-delete" in case.args)
+    merged = engine.merge(batch, order_by_key(batch, layout), layout)
+    # The same rows in order already must come out the same.
+    in_order = batch.take(pa.array(order_by_key(batch, layout)))
+    assert engine.merge(in_order, None, layout).equals(merged)
+    assert np.array_equal(order_by_key(in_order, layout), np.arange(batch.num_rows))
+    return "\n".join(show_row(row) for row in merged.to_pylist())
+
+
+def compact(case: Case) -> str:
+    """Files, each ``f1 L0 size=10`` and its rows indented; what becomes of them."""
+    layout = a_layout(COLUMNS, "k")
+    files = MemoryFiles(layout, INT_KEY, rows_per_file=int(case.args.get("rows-per-file", 1000)))
+    metas = store_files(case, layout, files)
+    given = set(files.stored)
+    request = CompactRequest(
+        partition=b"",
+        bucket=0,
+        unit=CompactUnit(int(case.args["output"]), tuple(metas), ""),
+        drop_deletes="drop-deletes" in case.args,
+        max_level=int(case.args.get("max-level", 5)),
+        rewrite_all="rewrite-all" in case.args,
+    )
+    task = CompactTask(
+        request=request,
+        rewriter=CompactRewriter(layout, Deduplicate(), files),
+        key_of=files.key_of,
+        min_file_size=int(case.args["min-size"]),
+    )
+    result = task.run()
+    assert given <= set(files.stored), "input files are the committer's to forget"
+    return show_result(result, files)
+
+
+def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[DataFileMeta]:
+    blocks: list[list[str]] = []
+    for line in case.input_lines:
+        if line.startswith(" "):
+            blocks[-1].append(line.strip())
+        else:
+            blocks.append([line])
+    metas = []
+    for header, *rows in blocks:
+        name, level, size = header.split()
+        meta = files.store(name, batch_of(rows, layout), int(level[1:]), FileSource.APPEND)
+        changed = {"file_size": int(size.removeprefix("size="))}
+        metas.append(
+            DataFileMeta(**{field: getattr(meta, field) for field in meta.__slots__} | changed)
+        )
+    return metas
+
+
+def show_result(result: CompactResult, files: MemoryFiles) -> str:
+    after = {file.file_name: file for file in result.after}
+    upgraded = [file for file in result.before if file.file_name in after]
+    replaced = [file.file_name for file in result.before if file.file_name not in after]
+    lines = [
+        f"{file.file_name}: level {file.level} → {after[file.file_name].level}, not rewritten"
+        for file in upgraded
+    ]
+    lines += [f"replaced: {' '.join(replaced)}"] if replaced else []
+    for file in result.rewritten:
+        lines.append(f"{file.file_name} L{file.level}, {file.delete_row_count} deletes")
+        lines += [f"  {show_row(row)}" for row in files.rows_of([file])]
+    return "\n".join(lines) or "nothing"
+
+
+@pytest.mark.parametrize("name", ["merge", "compact_task"])
+def test_rows(name: str) -> None:
+    commands = {"merge": merge, "compact": compact}
+    run_file(HERE / f"{name}.txt", lambda case: commands[case.command](case))

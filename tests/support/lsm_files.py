@@ -1,0 +1,172 @@
+"""Files of one bucket in memory, with the metadata that real ones have; and metadata alone.
+
+`MemoryFiles` implements `mergetree.file_access`: it refuses what a reader of real files would be
+hurt by (keys out of order, a key twice in a data file), and forgets deleted files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import comparable_key, serialize_arrow_row, serialize_row
+from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.data_type import DataType, parse_columns
+from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+
+INT_KEY = (parse_columns("k INT NOT NULL").fields[0].data_type,)
+
+
+def a_layout(columns: str, *keys: str, **settings: Any) -> KeyValueLayout:
+    """The layout of a table with such columns: `a_layout("k INT NOT NULL, v STRING", "k")`."""
+    return KeyValueLayout(
+        schema=pa.schema(
+            [
+                pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False),
+                pa.field(VALUE_KIND, pa.int8(), nullable=False),
+                *arrow_schema(parse_columns(columns)),
+            ]
+        ),
+        key_names=keys,
+        **settings,
+    )
+
+
+def int_key_of(data: bytes) -> tuple[object, ...]:
+    """The order of keys of one INT column."""
+    return comparable_key(data, INT_KEY)
+
+
+def a_file(name: str = "f", **given: Any) -> DataFileMeta:
+    """Metadata of a file of a table whose key is one INT; `keys=(1, 9)` are its ends."""
+    first, last = given.pop("keys", (1, 9))
+    number = given.pop("sequence", 0)
+    defaults: dict[str, Any] = {
+        "file_size": 100,
+        "row_count": 1,
+        "min_sequence_number": number,
+        "max_sequence_number": number,
+        "schema_id": 0,
+        "level": 0,
+        "delete_row_count": 0,
+    }
+    return DataFileMeta(
+        file_name=name,
+        min_key=serialize_row([first], INT_KEY),
+        max_key=serialize_row([last], INT_KEY),
+        key_stats=EMPTY_STATS,
+        value_stats=EMPTY_STATS,
+        **{**defaults, **given},
+    )
+
+
+@dataclass
+class MemoryFiles:
+    """The files of one bucket.
+
+    Attributes:
+        rows_per_file: a writer begins a new file at this many rows.
+        read_rows: rows of a batch when a file is read.
+        changelog: all rows of the changelog files, in order.
+    """
+
+    layout: KeyValueLayout
+    key_types: tuple[DataType, ...]
+    rows_per_file: int = 1000
+    read_rows: int = 1000
+    stored: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    made: int = 0
+
+    def data_writer(self, *, level: int, source: FileSource) -> MemoryFileWriter:
+        return MemoryFileWriter(self, level, source, unique_keys=True)
+
+    def changelog_writer(self) -> MemoryFileWriter:
+        return MemoryFileWriter(self, 0, FileSource.APPEND, unique_keys=False)
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        rows = self.stored.get(file.file_name)
+        if rows is None:
+            raise CorruptFileError(f"no file {file.file_name}")
+        for start in range(0, rows.num_rows, self.read_rows):
+            yield rows.slice(start, self.read_rows)
+
+    def delete(self, file: DataFileMeta) -> None:
+        del self.stored[file.file_name]
+
+    def key_of(self, data: bytes) -> tuple[object, ...]:
+        return comparable_key(data, self.key_types)
+
+    def store(
+        self, name: str, rows: pa.RecordBatch, level: int, source: FileSource
+    ) -> DataFileMeta:
+        """Keep rows (in key order) as a file."""
+        assert name not in self.stored, name
+        self.stored[name] = rows
+        numbers = rows.column(SEQUENCE_NUMBER).to_pylist()
+        return DataFileMeta(
+            file_name=name,
+            file_size=rows.nbytes,
+            row_count=rows.num_rows,
+            min_key=self.key_at(rows, 0),
+            max_key=self.key_at(rows, rows.num_rows - 1),
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence_number=min(numbers),
+            max_sequence_number=max(numbers),
+            schema_id=0,
+            level=level,
+            delete_row_count=sum(kind & 1 for kind in rows.column(VALUE_KIND).to_pylist()),
+            file_source=source,
+        )
+
+    def key_at(self, rows: pa.RecordBatch, index: int) -> bytes:
+        columns = [rows.column(name) for name in self.layout.key_names]
+        return serialize_arrow_row(columns, self.key_types, index)
+
+    def rows_of(self, files: Sequence[DataFileMeta]) -> list[dict[str, Any]]:
+        """All rows of files, one file after the other."""
+        return [row for file in files for row in self.stored[file.file_name].to_pylist()]
+
+
+@dataclass
+class MemoryFileWriter:
+    """Rows become files when the writer is closed."""
+
+    files: MemoryFiles
+    level: int
+    source: FileSource
+    unique_keys: bool
+    gathered: list[pa.RecordBatch] = field(default_factory=list)
+    done: list[DataFileMeta] = field(default_factory=list)
+    last_key: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        assert batch.schema.equals(self.files.layout.schema), batch.schema
+        for row in range(batch.num_rows):
+            key = self.files.key_of(self.files.key_at(batch, row))
+            if self.last_key is not None:
+                assert key >= self.last_key, f"{key} after {self.last_key}"
+                assert key > self.last_key or not self.unique_keys, f"{key} twice"
+            self.last_key = key
+        self.gathered.append(batch)
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        rows = pa.Table.from_batches(self.gathered, self.files.layout.schema)
+        limit = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
+        for start in range(0, rows.num_rows, limit):
+            part = rows.slice(start, limit).combine_chunks().to_batches()[0]
+            self.files.made += 1
+            name = f"{'data' if self.unique_keys else 'changelog'}-{self.files.made}"
+            self.done.append(self.files.store(name, part, self.level, self.source))
+        return tuple(self.done)
+
+    def abort(self) -> None:
+        for file in self.done:
+            self.files.delete(file)
+        self.gathered, self.done = [], []

@@ -1,0 +1,250 @@
+"""A bucket through many epochs with compactions at random times: no row is lost, none comes back.
+
+Flushes, picks, ends, failures and commits of compactions come in any order. After every step the
+merged view of the committed files is what a dict holds, and every file that the tree forgot is
+deleted at once, so that whatever still needed it would fail.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.mergetree.levels import Levels
+from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.table_schema import VALUE_KIND
+from tests.support.change_streams import (
+    SHAPES,
+    Row,
+    Shape,
+    batches_of,
+    changes,
+    key_in,
+    merged_view,
+    newest,
+    numbered,
+)
+from tests.support.lsm_files import MemoryFiles
+
+ENGINE = Deduplicate()
+BY_LABEL = {shape.label: shape for shape in SHAPES}
+LABELS = ["int", "string", "int, bigint", "int, newest by ts"]
+
+
+@dataclass
+class AtOnce:
+    """Runs a request when it is submitted; the result waits in the future."""
+
+    files: MemoryFiles
+    min_file_size: int
+    breaks_next: bool = False
+    requests: list[CompactRequest] = field(default_factory=list)
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        self.requests.append(request)
+        future: Future[CompactResult] = Future()
+        if self.breaks_next:
+            self.breaks_next = False
+            future.set_exception(OSError("lost executor"))
+            return future
+        rewriter = CompactRewriter(self.files.layout, ENGINE, self.files)
+        task = CompactTask(request, rewriter, self.files.key_of, self.min_file_size)
+        future.set_result(task.run())
+        return future
+
+
+class BucketModel:
+    """One bucket as driver, tasks and readers see it, and the dict that they must agree with."""
+
+    def __init__(self, shape: Shape, data: st.DataObject) -> None:
+        self.shape = shape
+        self.files = shape.files(
+            rows_per_file=data.draw(st.integers(1, 8)), read_rows=data.draw(st.integers(1, 5))
+        )
+        self.num_levels = data.draw(st.integers(2, 5))
+        trigger = data.draw(st.integers(1, 4))
+        self.manager = CompactManager(
+            partition=b"",
+            bucket=0,
+            levels=Levels((), num_levels=self.num_levels, key_of=self.files.key_of),
+            policy=UniversalCompaction(
+                max_size_amplification_percent=data.draw(st.sampled_from([0, 25, 200, 10_000])),
+                size_ratio=data.draw(st.sampled_from([0, 1, 100])),
+                run_count_trigger=trigger,
+            ),
+            stop_trigger=trigger + 2,
+            rewrite_all=data.draw(st.booleans()),
+        )
+        self.executor = AtOnce(self.files, data.draw(st.sampled_from([0, 150, 10**6])))
+        self.arrived: list[Row] = []
+
+    def flush(self, rows: list[Row]) -> None:
+        writer = MergeTreeWriter(
+            layout=self.shape.layout,
+            buffer=SortBufferWriteBuffer(
+                layout=self.shape.layout, memory_limit=10**6, merge_early=ENGINE
+            ),
+            merge_function=ENGINE,
+            files=self.files,
+            next_sequence_number=len(self.arrived),
+            writes_changelog=False,
+        )
+        for batch in batches_of(rows, self.shape, 10):
+            writer.write(batch)
+        self.arrived += numbered(rows, len(self.arrived))
+        for file in writer.prepare_commit().new_files:
+            self.manager.add_new_file(file)
+
+    def trigger(self, *, full: bool) -> None:
+        levels = self.manager.levels
+        before = levels.level_sorted_runs()
+        if not self.manager.trigger_compaction(self.executor, full=full):
+            return
+        unit = self.executor.requests[-1].unit
+        taken = [run for run in before if set(run.run.files) <= set(unit.files)]
+        assert before[: len(taken)] == tuple(taken), "only the newest runs, none left out"
+        assert sum(len(run.run.files) for run in taken) == len(unit.files), "whole runs"
+        left = before[len(taken) :]
+        assert 1 <= unit.output_level <= levels.max_level
+        assert all(run.level > unit.output_level for run in left)
+        if not left:
+            assert unit.output_level == levels.max_level
+        assert self.executor.requests[-1].drop_deletes == (not left)
+
+    def settle(self, *, lost: bool) -> None:
+        """The finished compaction is committed, or dropped because of a conflict."""
+        future = self.manager.finished()
+        if future is None:
+            return
+        if future.exception() is not None:
+            self.manager.forget_running()
+        elif lost:
+            for file in future.result().rewritten:
+                self.files.delete(file)
+            self.manager.forget_running()
+            self.restore()
+        else:
+            result = future.result()
+            self.manager.apply(result)
+            stays = {file.file_name for file in self.live()}
+            for file in result.before:
+                if file.file_name not in stays:
+                    self.files.delete(file)
+
+    def restore(self) -> None:
+        self.manager.restore(self.live(), num_levels=self.num_levels)
+
+    def live(self) -> tuple[DataFileMeta, ...]:
+        return self.manager.levels.all_files()
+
+    def check(self) -> None:
+        merged = merged_view(self.live(), self.files, ENGINE)
+        key = key_in(self.shape)
+        assert len({key(row) for row in merged}) == len(merged)
+        expected = {
+            k: row for k, row in newest(self.arrived, self.shape).items() if not row[VALUE_KIND] & 1
+        }
+        if self.shape.layout.sequence_fields:
+            # A dropped delete cannot hold against a late row with a smaller value (Paimon's too).
+            expected = {k: row for k, row in expected.items() if k not in self.deleted_keys()}
+            merged = [row for row in merged if key(row) not in self.deleted_keys()]
+        assert {key(row): row for row in merged if not row[VALUE_KIND] & 1} == expected
+        self.check_levels()
+
+    def deleted_keys(self) -> set[Any]:
+        key = key_in(self.shape)
+        return {key(row) for row in self.arrived if row[VALUE_KIND] & 1}
+
+    def check_levels(self) -> None:
+        levels = self.manager.levels
+        for run in levels.level_sorted_runs():
+            ends = [
+                (self.files.key_of(f.min_key), self.files.key_of(f.max_key)) for f in run.run.files
+            ]
+            assert all(left[1] < right[0] for left, right in pairwise(ends))
+            assert all(file.level == run.level for file in run.run.files)
+            if run.level == levels.max_level:
+                assert not any(file.may_have_deletes for file in run.run.files)
+        names = [file.file_name for file in self.live()]
+        assert len(set(names)) == len(names)
+        newest_first = [
+            run.run.files[0].max_sequence_number
+            for run in levels.level_sorted_runs()[: levels.level0_file_count]
+        ]
+        assert newest_first == sorted(newest_first, reverse=True)
+
+
+STEPS = [
+    "flush",
+    "flush",
+    "flush",
+    "trigger",
+    "trigger",
+    "settle",
+    "settle",
+    "full",
+    "lose",
+    "break",
+    "restore",
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_no_row_is_lost_and_none_comes_back(label: str, data: st.DataObject) -> None:
+    shape = BY_LABEL[label]
+    bucket = BucketModel(shape, data)
+    for step in data.draw(st.lists(st.sampled_from(STEPS), max_size=30)):
+        match step:
+            case "flush":
+                bucket.flush(data.draw(changes(shape, max_size=8)))
+            case "trigger" | "full":
+                bucket.trigger(full=step == "full")
+            case "settle" | "lose":
+                bucket.settle(lost=step == "lose")
+            case "break":
+                bucket.executor.breaks_next = True
+            case "restore":
+                bucket.restore()
+        bucket.check()
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
+    bucket = BucketModel(SHAPES[0], data)
+    for rows in data.draw(st.lists(changes(SHAPES[0], max_size=8), max_size=8)):
+        bucket.flush(rows)
+    policy = bucket.manager.policy
+    assert policy is not None
+    for _ in range(50):
+        bucket.trigger(full=False)
+        if not bucket.manager.is_compacting:
+            break
+        bucket.settle(lost=False)
+    assert not bucket.manager.is_compacting, "it must end"
+    assert bucket.manager.levels.number_of_sorted_runs() <= policy.run_count_trigger
+    bucket.check()
+    bucket.manager.rewrite_all = False
+    bucket.trigger(full=True)
+    bucket.settle(lost=False)
+    assert all(file.level == bucket.num_levels - 1 for file in bucket.live())
+    rows = bucket.files.rows_of(bucket.live())
+    kept = [row for row in newest(bucket.arrived, SHAPES[0]).values() if not row[VALUE_KIND] & 1]
+    assert sorted(map(repr, rows)) == sorted(map(repr, kept))
