@@ -49,7 +49,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
     """Check the configuration and become ``spark-submit``.
 
     Raises:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     sys.stdout.flush()
-    os.execv(command[0], command)  # noqa: RET503 - does not come back
+    os.execv(command[0], command)
 
 
 def submit_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

@@ -77,11 +77,12 @@ class MergeTreeWriter:
             writers.append(changelog)
         try:
             for window in self.buffer.drain():
-                merged = self.merge_function.merge(window.batch, window.order, self.layout)
+                rows, order = window.batch, window.order
                 if changelog is not None:
-                    same = merged.num_rows == window.batch.num_rows
-                    changelog.write(merged if same else take(window.batch, window.order))
-                data.write(merged)
+                    # Merged from sorted rows, the copy for the data file reads memory in order.
+                    rows, order = take(rows, order), None
+                    changelog.write(rows)
+                data.write(self.merge_function.merge(rows, order, self.layout))
             new_files = data.close()
             changelog_files = () if changelog is None else changelog.close()
         except BaseException:

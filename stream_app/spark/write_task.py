@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -21,7 +21,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.commit_message import CommitMessage
 from stream_app.spark.route_blocks import BlockKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write_bucket import BucketId, BucketWriter, bucket_writer, finish
+from stream_app.table.table_write import TableWrite
 
 RESULT_COLUMNS = "kind INT, payload BINARY"
 _RESULT_SCHEMA = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
@@ -53,68 +53,21 @@ def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
 
 def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
     """The body of a task; see `write_blocks`. What it wrote is deleted when it fails."""
-    task = _WriteTask(plan)
-    try:
+    schema = change_schema(arrow_schema(plan.table.schema.fields))
+    with TableWrite(plan.table, next_sequence_number=plan.next_sequence_number) as write:
         for batch in batches:
-            for kind, payload in task.take(batch):
-                yield _result(kind, payload)
-        last = task.finish()
-        if last is not None:
-            yield _result(BlockKind.CHANGES, last)
-    except BaseException:
-        task.abort()
-        raise
-
-
-@dataclass(slots=True)
-class _WriteTask:
-    plan: WritePlan
-    _writer: BucketWriter | None = None
-    _bucket: BucketId | None = None
-    _schema: pa.Schema = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._schema = change_schema(arrow_schema(self.plan.table.schema.fields))
-
-    def take(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-        """Write a batch of blocks; what is finished or only passes through."""
-        kinds = batch.column("kind").to_pylist()
-        partitions = batch.column("partition").to_pylist()
-        buckets = batch.column("bucket").to_pylist()
-        blocks = batch.column("block")
-        for index, kind in enumerate(kinds):
-            if kind != BlockKind.CHANGES:
-                yield kind, blocks[index].as_py()
-                continue
-            bucket = (partitions[index], buckets[index])
-            if bucket != self._bucket:
-                finished = self.finish()
-                if finished is not None:
-                    yield BlockKind.CHANGES, finished
-                self._open(bucket)
-            assert self._writer is not None
-            rows = pa.ipc.read_record_batch(blocks[index].as_buffer(), self._schema)
-            self._writer.write(rows)
-
-    def finish(self) -> bytes | None:
-        """Close the open writer; its commit message."""
-        if self._writer is None or self._bucket is None:
-            return None
-        message = finish(self._writer, *self._bucket)
-        self._writer = self._bucket = None
-        return pickle.dumps(message)
-
-    def abort(self) -> None:
-        """Delete the open writer's files."""
-        if self._writer is not None:
-            self._writer.abort()
-            self._writer = None
-
-    def _open(self, bucket: BucketId) -> None:
-        self._bucket = bucket
-        self._writer = bucket_writer(
-            self.plan.table, *bucket, next_sequence_number=self.plan.next_sequence_number
-        )
+            kinds, partitions, buckets = (
+                batch.column(name).to_pylist() for name in ("kind", "partition", "bucket")
+            )
+            blocks = batch.column("block")
+            for index, kind in enumerate(kinds):
+                if kind == BlockKind.CHANGES:
+                    rows = pa.ipc.read_record_batch(blocks[index].as_buffer(), schema)
+                    write.write((partitions[index], buckets[index]), rows)
+                else:
+                    yield _result(kind, blocks[index].as_py())
+        for message in write.prepare_commit():
+            yield _result(BlockKind.CHANGES, pickle.dumps(message))
 
 
 def commit_message(payload: bytes) -> CommitMessage:

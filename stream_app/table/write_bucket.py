@@ -9,13 +9,7 @@ from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.row_kind import RowKind
-from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
-
-__all__ = ["BucketId", "BucketWriter", "bucket_writer", "finish"]
-
-BucketWriter = MergeTreeWriter
-"""The writer of one bucket, as tasks see it: `write`, and `abort`."""
 
 
 def bucket_writer(
@@ -25,7 +19,7 @@ def bucket_writer(
     *,
     next_sequence_number: int,
     spill_folder: str | None = None,
-) -> BucketWriter:
+) -> MergeTreeWriter:
     """The writer of a bucket for one epoch.
 
     Args:
@@ -59,7 +53,7 @@ def bucket_writer(
     )
 
 
-def finish(writer: BucketWriter, partition: bytes, bucket: int) -> CommitMessage:
+def finish(writer: MergeTreeWriter, partition: bytes, bucket: int) -> CommitMessage:
     """Flush a writer and tell the committer of its files."""
     result = writer.prepare_commit()
     return CommitMessage(

@@ -1,0 +1,220 @@
+"""Whole ingest, Kafka → table, beside Spark alone reading and parsing the same topic.
+
+    python -m bench.ingest [--messages N] [--epoch N] [--runs N]
+
+Both run in processes of their own, one after the other, `--runs` times in turns, with the same
+cores, poll sizes and epochs; Spark's start is left out of both times, its warm-up is in both.
+Spark alone: Kafka → from_json → noop sink. Ingest: changelog input, compaction on.
+Goal: ingest ≥ 1.3 × the rate of Spark alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
+from stream_app.app.embedded_broker import EmbeddedBroker
+from stream_app.app.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.shop import COLUMNS
+from stream_app.spark.kafka_source import KafkaSource
+from stream_app.spark.session import launch_settings, start_session
+
+GOAL = 1.3
+CORES = 2
+_PARSED = (
+    "before struct<id:bigint,customer:string,amount:string,status:string,updated_at:bigint,"
+    "dt:string>, after struct<id:bigint,customer:string,amount:string,status:string,"
+    "updated_at:bigint,dt:string>, op string, ts_ms bigint"
+)
+
+
+@dataclass(frozen=True)
+class IngestNumbers:
+    """Rates in messages a second, one for each run."""
+
+    messages: int
+    message_bytes: float
+    ours: list[float]
+    spark_alone: list[float]
+    last_run: dict[str, Any]
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.ours) / statistics.median(self.spark_alone)
+
+
+def measure(messages: int, epoch: int, runs: int, folder: Path) -> IngestNumbers:
+    """Fill a topic and let both read it."""
+    file = folder / "messages.parquet"
+    size = write_messages(file, messages)
+    ours, alone = [], []
+    last: dict[str, Any] = {}
+    with EmbeddedBroker(folder / "kafka") as broker:
+        _worker("fill", broker, folder, "fill", epoch, {"messages": str(file)})
+        for run in range(runs):
+            alone.append(messages / _worker("alone", broker, folder, f"alone{run}", epoch)["s"])
+            last = _worker("ours", broker, folder, f"ours{run}", epoch)
+            ours.append(messages / last["s"])
+    return IngestNumbers(messages, size / messages, ours, alone, last)
+
+
+def _worker(
+    what: str,
+    broker: EmbeddedBroker,
+    folder: Path,
+    name: str,
+    epoch: int,
+    extra: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    job = {"what": what, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
+    job["bootstrap"] = broker.bootstrap
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.ingest", "--worker", json.dumps(job)],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {}
+
+
+def _session() -> Any:
+    settings = {"spark.master": f"local[{CORES}]", "spark.driver.memory": "2g"}
+    jars = spark_kafka_jars(installed_spark_version())
+    launch = launch_settings(settings, jars=jars)
+    launch["spark.driver.extraJavaOptions"] += " -Dlog4j2.level=ERROR"
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        " ".join(f'--conf "{key}={value}"' for key, value in launch.items()) + " pyspark-shell"
+    )
+    return start_session("bench", settings)
+
+
+def _source(job: dict[str, Any]) -> KafkaSource:
+    return KafkaSource(
+        bootstrap_servers=job["bootstrap"],
+        topics=(TOPIC,),
+        max_offsets_per_trigger=job["epoch"],
+        min_partitions=PARTITIONS,
+    )
+
+
+def run_worker(job: dict[str, Any]) -> dict[str, Any]:
+    """One run, in a process of its own."""
+    if job["what"] == "ours":
+        return _ingest(job)
+    spark = _session()
+    if job["what"] == "fill":
+        broker = type("Broker", (), {"bootstrap": job["bootstrap"]})()
+        fill_topic(spark, broker, Path(job["messages"]))
+        return {}
+    return _parse_alone(spark, job)
+
+
+def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    def parse(batch: Any, _: int) -> None:
+        text = F.col("value").cast("string")
+        parsed = batch.select("partition", "offset", F.from_json(text, _PARSED).alias("v"))
+        parsed.select("partition", "offset", "v.*").write.format("noop").mode("overwrite").save()
+
+    messages = _source(job).read_stream(spark)
+    began = time.perf_counter()
+    query = (
+        messages.writeStream.foreachBatch(parse)
+        .option("checkpointLocation", job["folder"])
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return {"s": time.perf_counter() - began}
+
+
+def _ingest(job: dict[str, Any]) -> dict[str, Any]:
+    """The job itself, with the time from the query's start to the last epoch's commit."""
+    from stream_app.app import ingest_job
+    from stream_app.app.config import load_config
+
+    folder = Path(job["folder"])
+    folder.mkdir(parents=True)
+    conf = folder / "job.toml"
+    conf.write_text(
+        f"""\
+[source]
+bootstrap-servers = "{job["bootstrap"]}"
+topics = ["{TOPIC}"]
+max-offsets-per-trigger = {job["epoch"]}
+min-partitions = {PARTITIONS}
+[table]
+warehouse = "{folder}/warehouse"
+database = "shop"
+name = "orders"
+columns = "{COLUMNS}"
+primary-keys = ["dt", "id"]
+partition-keys = ["dt"]
+[table.options]
+bucket = 2
+changelog-producer = "input"
+[stream]
+checkpoint = "{folder}/checkpoint"
+trigger = "availableNow"
+[spark]
+"spark.master" = "local[{CORES}]"
+"spark.driver.memory" = "2g"
+"""
+    )
+    _session()
+    events = folder / "events.jsonl"
+    from stream_app.clock import SystemClock
+
+    ingest_job.run(load_config(conf, [], {}), SystemClock(), events)
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    start = next(event["time_ms"] for event in told if event["event"] == "started")
+    epochs = [event for event in told if event["event"] == "epoch"]
+    compactions = [
+        snapshot
+        for event in told
+        for snapshot in event.get("snapshots", ())
+        if snapshot["kind"] == "COMPACT"
+    ]
+    return {
+        "s": (epochs[-1]["time_ms"] - start) / 1000,
+        "drained_s": (told[-1]["time_ms"] - start) / 1000,
+        "epochs": [round(event["write_s"] + event["wait_s"], 2) for event in epochs],
+        "commit_s": [event["commit_s"] for event in epochs],
+        "changes": sum(event["changes"] for event in epochs),
+        "bytes": sum(event["bytes"] for event in epochs),
+        "compact_snapshots": len(compactions),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.ingest")
+    parser.add_argument("--messages", type=int, default=1_500_000)
+    parser.add_argument("--epoch", type=int, default=250_000)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        print(json.dumps(run_worker(json.loads(args.worker))))
+        return
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        numbers = measure(args.messages, args.epoch, args.runs, Path(folder))
+    print(f"messages of {numbers.message_bytes:.0f} bytes, {CORES} cores")
+    for name, rates in (("Spark alone", numbers.spark_alone), ("ingest", numbers.ours)):
+        print(f"  {name:12} {', '.join(f'{rate:,.0f}/s' for rate in rates)}")
+    print(f"  ingest ÷ Spark alone: {numbers.ratio:.2f} (goal ≥ {GOAL})")
+    print(f"  last run: {numbers.last_run}")
+
+
+if __name__ == "__main__":
+    main()

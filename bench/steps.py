@@ -1,0 +1,216 @@
+"""Each step of ingest beside its limit, on one core.
+
+    python -m bench.steps [--messages N] [--runs N]
+
+decode      Debezium JSON → columns           limit: pyarrow.json over the same bytes, nothing else
+route       columns → a block for each bucket  limit: decode of the same messages (share of it)
+write       blocks → data and changelog files  limit: pyarrow encodes the same files, nothing else
+compaction  5 sorted runs → 1                  limit: pyarrow decodes and encodes the same, no merge
+
+All limits are measured in the same process, in turns with the step; the ratio is of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+
+from bench.shop_changes import fresh_folder, message_batches, shop_format, shop_schema
+from stream_app.format.arrow_schema import key_value_file_schema
+from stream_app.format.key_value_parquet import parquet_writer, read_batches
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.spark.route_blocks import split_by_bucket
+from stream_app.table.compact_bucket import CompactRequest, compact_bucket
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.table_write import TableWrite
+from stream_app.table.write_bucket import bucket_writer, finish
+
+RUNS_MERGED = 5
+ROW_GROUP_ROWS = 250_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the table; times in seconds, medians."""
+
+    name: str
+    rows: int
+    size: int
+    seconds: float
+    limit: str
+    limit_seconds: float
+    goal: float
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds / self.limit_seconds
+
+    def line(self) -> str:
+        return (
+            f"{self.name:11} {self.rows / self.seconds / 1e3:9,.0f} k rows/s "
+            f"{self.size / self.seconds / 1e6:7,.0f} MB/s   {self.ratio:5.2f} × {self.limit} "
+            f"(goal ≤ {self.goal})"
+        )
+
+
+def in_turns(runs: int, *works: Callable[[], object]) -> list[float]:
+    """Median seconds of each, after one run that does not count."""
+    times: list[list[float]] = [[] for _ in works]
+    for run in range(runs + 1):
+        for at, work in enumerate(works):
+            began = time.perf_counter()
+            work()
+            if run:
+                times[at].append(time.perf_counter() - began)
+    return [statistics.median(each) for each in times]
+
+
+def measure(messages: int, runs: int, folder: Path) -> list[Step]:
+    pa.set_cpu_count(1)
+    schema = shop_schema()
+    batches = list(message_batches(messages))
+    message_bytes = sum(pc.sum(pc.binary_length(b.column("value"))).as_py() for b in batches)
+    decode_format = shop_format(schema)
+    parse = [_lines(batch) for batch in batches]
+    read = pj.ReadOptions(use_threads=False, block_size=1 << 30)
+    decoded = [decode_format.decode(batch).changes.rows for batch in batches]
+    explicit = pj.ParseOptions(_message_schema(), unexpected_field_behavior="ignore")
+    decode_s, parse_s, route_s = in_turns(
+        runs,
+        lambda: [decode_format.decode(batch) for batch in batches],
+        lambda: [pj.read_json(pa.BufferReader(data), read, explicit) for data in parse],
+        lambda: [
+            part.serialize() for rows in decoded for _, _, part in split_by_bucket(rows, schema)
+        ],
+    )
+    changes = sum(rows.num_rows for rows in decoded)
+    change_bytes = sum(rows.nbytes for rows in decoded)
+    steps = [
+        Step("decode", messages, message_bytes, decode_s, "parse only", parse_s, 1.35),
+        Step("route", changes, change_bytes, route_s, "decode", decode_s, 0.15),
+    ]
+    return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, decoded, runs)]
+
+
+def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
+    table = create_or_open(fresh_folder(folder, "write"), shop_schema())
+    parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
+    for rows in decoded:
+        for partition, bucket, part in split_by_bucket(rows, table.schema):
+            parts.setdefault((partition, bucket), []).append(part)
+
+    def write() -> list[CommitMessage]:
+        with TableWrite(table, next_sequence_number=0) as task:
+            for bucket, blocks in parts.items():
+                for block in blocks:
+                    task.write(bucket, block)
+            return task.prepare_commit()
+
+    written = [
+        _file_rows(table, message, file)
+        for message in write()
+        for file in (*message.new_files, *message.changelog_files)
+    ]
+    write_s, encode_s = in_turns(
+        runs, write, lambda: [_encode(table, rows, folder) for rows in written]
+    )
+    changes = sum(rows.num_rows for rows in decoded)
+    size = sum(rows.nbytes for rows in decoded)
+    return Step("write", changes, size, write_s, "encode only", encode_s, 1.3)
+
+
+def _compact_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
+    table = create_or_open(fresh_folder(folder, "compact"), shop_schema())
+    files: list[DataFileMeta] = []
+    share = max(1, len(decoded) // RUNS_MERGED)
+    [(partition, bucket, _), *_] = split_by_bucket(decoded[0], table.schema)
+    where = (partition, bucket)
+    for run in range(RUNS_MERGED):
+        writer = bucket_writer(table, *where, next_sequence_number=run * 10_000_000)
+        for rows in decoded[run * share : (run + 1) * share]:
+            for at_partition, at_bucket, part in split_by_bucket(rows, table.schema):
+                if (at_partition, at_bucket) == where:
+                    writer.write(part)
+        files += finish(writer, *where).new_files
+    request = CompactRequest(
+        partition=where[0],
+        bucket=where[1],
+        unit=CompactUnit(5, tuple(files), "bench"),
+        drop_deletes=True,
+        max_level=5,
+    )
+    message = CommitMessage(partition=where[0], bucket=where[1])
+    result = compact_bucket(table, request)
+    outputs = [_file_rows(table, message, file) for file in result.after]
+
+    def limit() -> None:
+        for file in files:
+            _file_rows(table, message, file)
+        for rows in outputs:
+            _encode(table, rows, folder)
+
+    compact_s, limit_s = in_turns(runs, lambda: compact_bucket(table, request), limit)
+    rows = sum(file.row_count for file in files)
+    size = sum(file.file_size for file in files)
+    return Step("compaction", rows, size, compact_s, "decode + encode", limit_s, 1.25)
+
+
+def _file_rows(table: FileStoreTable, message: CommitMessage, file: DataFileMeta) -> pa.Table:
+    path = table.paths.data_file(message.partition, message.bucket, file)
+    names = key_value_file_schema(table.schema, thin=False).names
+    with pa.OSFile(path) as source:
+        return pa.Table.from_batches(list(read_batches(source, names, 65_536)))
+
+
+def _encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
+    schema = key_value_file_schema(table.schema, thin=False)
+    rows = pa.Table.from_arrays(rows.columns, schema=schema)
+    with pa.OSFile(str(folder / "encoded.parquet"), "wb") as sink:
+        writer: pq.ParquetWriter = parquet_writer(sink, schema, table.options)
+        for start in range(0, rows.num_rows, ROW_GROUP_ROWS):
+            writer.write_table(rows.slice(start, ROW_GROUP_ROWS))
+        writer.close()
+
+
+def _lines(batch: pa.RecordBatch) -> bytes:
+    return b"\n".join(batch.column("value").to_pylist()) + b"\n"
+
+
+def _message_schema() -> pa.Schema:
+    image = pa.struct(
+        [
+            ("id", pa.int64()),
+            ("customer", pa.string()),
+            ("amount", pa.string()),
+            ("status", pa.string()),
+            ("updated_at", pa.int64()),
+            ("dt", pa.string()),
+        ]
+    )
+    return pa.schema([("before", image), ("after", image), ("op", pa.string())])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.steps")
+    parser.add_argument("--messages", type=int, default=500_000)
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        for step in measure(args.messages, args.runs, Path(folder)):
+            print(step.line())
+
+
+if __name__ == "__main__":
+    main()

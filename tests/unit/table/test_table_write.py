@@ -1,0 +1,97 @@
+"""A task's share of an epoch: one message a bucket, all files synced, nothing left of a failure."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.table_write import TableWrite
+
+PARTITION = serialize_row((), ())
+
+
+@dataclass(frozen=True)
+class WatchedFileIO(LocalFileIO):
+    synced: list[str] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    broken: bool = False
+
+    def sync(self, path: str) -> None:
+        self.gate.wait(10)
+        if self.broken:
+            raise OSError(28, "No space left on device")
+        LocalFileIO.sync(self, path)
+        self.synced.append(path)
+
+
+def table(folder: Path, file_io: LocalFileIO) -> FileStoreTable:
+    schema = new_table_schema(
+        columns=parse_columns("id BIGINT NOT NULL, name STRING"),
+        primary_keys=("id",),
+        partition_keys=(),
+        options={"bucket": "3", "changelog-producer": "input"},
+        time_millis=1,
+    )
+    return replace(create_or_open(str(folder / "db.db" / "t"), schema), file_io=file_io)
+
+
+def rows(*ids: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "_VALUE_KIND": pa.array([0] * len(ids), pa.int8()),
+            "id": pa.array(ids, pa.int64()),
+            "name": pa.array([f"n{number}" for number in ids]),
+        }
+    )
+
+
+def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) -> None:
+    disk = WatchedFileIO()
+    with TableWrite(table(tmp_path, disk), next_sequence_number=7) as write:
+        write.write((PARTITION, 0), rows(1, 2))
+        write.write((PARTITION, 0), rows(2, 3))
+        write.write((PARTITION, 2), rows(4))
+        assert not disk.synced, "writing does not wait for the disk"
+        disk.gate.set()
+        messages = write.prepare_commit()
+    assert [(m.bucket, len(m.new_files), len(m.changelog_files)) for m in messages] == [
+        (0, 1, 1),
+        (2, 1, 1),
+    ]
+    [file] = messages[0].new_files
+    assert (file.row_count, file.min_sequence_number, file.max_sequence_number) == (3, 7, 10)
+    written = {str(path) for path in tmp_path.rglob("*.parquet")}
+    assert set(disk.synced) == written
+
+
+def test_a_disk_that_fails_is_noticed_before_the_commit(tmp_path: Path) -> None:
+    disk = WatchedFileIO(broken=True)
+    disk.gate.set()
+    write = TableWrite(table(tmp_path, disk), next_sequence_number=0)
+    write.write((PARTITION, 0), rows(1))
+    with pytest.raises(OSError, match="No space left"):
+        write.prepare_commit()
+
+
+def test_a_failed_task_leaves_no_file(tmp_path: Path) -> None:
+    disk = WatchedFileIO()
+    disk.gate.set()
+    with pytest.raises(ZeroDivisionError):
+        _write_and_fail(table(tmp_path, disk))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def _write_and_fail(target: FileStoreTable) -> None:
+    with TableWrite(target, next_sequence_number=0) as write:
+        write.write((PARTITION, 0), rows(1))
+        write.write((PARTITION, 1), rows(2))
+        raise ZeroDivisionError
