@@ -219,7 +219,7 @@ class _Demo:
         there = table_side(table)
         seconds = self._clock.steady_seconds() - self._began
         self._console.print(proof_table(source, there, seconds=seconds))
-        self._console.print(next_steps(self._folder.table))
+        self._console.print(next_steps(self._folder.table), soft_wrap=True)
         return 0 if source == there else 1
 
     def _third_is_read(self) -> bool:

@@ -25,6 +25,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _LOG_HEAD, _LOG_TAIL = 6, 8
 _CHANGES = 8
+_CHANGE_COLUMNS = ("dt", "id", "customer", "amount", "status")
 _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 
 
@@ -147,9 +148,8 @@ def _files_text(count: int) -> str:
 def _changelog(table: FileStoreTable, snapshots: list[Snapshot]) -> Table:
     """Some changes of the last snapshot that has them, of different kinds."""
     view = Table(title="from the changelog", title_justify="left")
-    names = table.schema.fields.names
-    for name in ("kind", "snapshot", *names):
-        view.add_column(name)
+    for name in ("kind", "snapshot", *_CHANGE_COLUMNS):
+        view.add_column(name, no_wrap=True)
     found = ((s, b) for s in reversed(snapshots) for b in ChangelogRead(table).changes(s))
     snapshot, batch = next(found, (None, None))
     if snapshot is None or batch is None:
@@ -159,7 +159,7 @@ def _changelog(table: FileStoreTable, snapshots: list[Snapshot]) -> Table:
     start = next((at for at, kind in enumerate(kinds) if kind == RowKind.UPDATE_BEFORE), 0)
     for row in batch.slice(start, _CHANGES).to_pylist():
         kind = RowKind(row[VALUE_KIND]).short
-        values = (str(row[name]) for name in names)
+        values = (str(row[name]) for name in _CHANGE_COLUMNS)
         view.add_row(kind, str(snapshot.snapshot_id), *values, style=_KIND_STYLES[kind])
     return view
 
@@ -186,7 +186,9 @@ def proof_table(source: Side, there: Side, *, seconds: float) -> Panel:
 
 
 def next_steps(table: Path) -> Text:
-    """Three lines to go on with."""
+    """Three lines to go on with; print it without wrapping, so that they can be copied."""
+    if table.is_relative_to(Path.cwd()):
+        table = table.relative_to(Path.cwd())
     return Text(
         "try next:\n"
         f"  ./run.sh read {table} --where \"status = 'returned'\" --limit 5\n"
