@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.spilled_runs import RUNS_MAX, SpilledRuns
+from tests.support.lsm_files import a_layout
+
+LAYOUT = a_layout("k INT NOT NULL", "k")
+
+
+def runs_in(folder: Path, limit: int | None = None) -> SpilledRuns:
+    return SpilledRuns(
+        layout=LAYOUT,
+        piece_bytes=100,
+        merge=lambda window: take(window.batch, window.order),
+        limit=limit,
+        parent=str(folder),
+    )
+
+
+def a_run(number: int) -> pa.RecordBatch:
+    rows = [{"_SEQUENCE_NUMBER": number, "_VALUE_KIND": 0, "k": k} for k in range(number, 60, 7)]
+    return pa.RecordBatch.from_pylist(rows, schema=LAYOUT.schema)
+
+
+def test_what_was_merged_once_is_left_alone_while_there_is_other(tmp_path: Path) -> None:
+    spilled = runs_in(tmp_path)
+    counts = []
+    for number in range(2 * RUNS_MAX):
+        spilled.add([iter([a_run(number)])])
+        counts.append(spilled.count)
+    # Eight become one; the next seven become one beside it, and so on.
+    first = [*range(1, RUNS_MAX), 1]
+    second = [*range(2, RUNS_MAX), 2]
+    third = [*range(3, RUNS_MAX), 3]
+    assert counts == [*first, *second, *third][: 2 * RUNS_MAX]
+    assert spilled.count == len(list(tmp_path.glob("*/*")))
+    spilled.close()
+
+
+def test_the_rows_are_all_there_however_often_they_were_merged(tmp_path: Path) -> None:
+    spilled = runs_in(tmp_path)
+    expected = []
+    for number in range(5 * RUNS_MAX):
+        run = a_run(number % 7)
+        expected += run.column("k").to_pylist()
+        spilled.add([iter([run])])
+        assert spilled.count < RUNS_MAX
+    found: list[int] = []
+    for window in merge_windows(spilled.read(), LAYOUT):
+        found += take(window.batch, window.order).column("k").to_pylist()
+    assert found == sorted(expected)
+    spilled.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_room_counts_what_a_merge_writes_anew(tmp_path: Path) -> None:
+    spilled = runs_in(tmp_path)
+    for number in range(RUNS_MAX - 2):
+        spilled.add([iter([a_run(number)])])
+    size = spilled.size
+    spilled.limit = size + 1_000
+    assert spilled.has_room(1_000)
+    assert not spilled.has_room(1_001)
+    spilled.add([iter([a_run(0)])])
+    # The next run makes one of all: for a while both are on disk.
+    spilled.limit = 2 * spilled.size + 2_000
+    assert spilled.has_room(1_000)
+    assert not spilled.has_room(1_001)
+    spilled.limit = None
+    assert spilled.has_room(10**15)
+    spilled.close()
