@@ -73,7 +73,7 @@ class MemoryFiles:
     Attributes:
         rows_per_file: a writer begins a new file at this many rows.
         read_rows: rows of a batch when a file is read.
-        changelog: all rows of the changelog files, in order.
+        open_writers: writers that were neither closed nor aborted.
     """
 
     layout: KeyValueLayout
@@ -82,11 +82,14 @@ class MemoryFiles:
     read_rows: int = 1000
     stored: dict[str, pa.RecordBatch] = field(default_factory=dict)
     made: int = 0
+    open_writers: int = 0
 
     def data_writer(self, *, level: int, source: FileSource) -> MemoryFileWriter:
+        self.open_writers += 1
         return MemoryFileWriter(self, level, source, unique_keys=True)
 
     def changelog_writer(self) -> MemoryFileWriter:
+        self.open_writers += 1
         return MemoryFileWriter(self, 0, FileSource.APPEND, unique_keys=False)
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
@@ -145,6 +148,7 @@ class MemoryFileWriter:
     gathered: list[pa.RecordBatch] = field(default_factory=list)
     done: list[DataFileMeta] = field(default_factory=list)
     last_key: Any = None
+    ended: bool = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         assert batch.schema.equals(self.files.layout.schema), batch.schema
@@ -157,6 +161,7 @@ class MemoryFileWriter:
         self.gathered.append(batch)
 
     def close(self) -> tuple[DataFileMeta, ...]:
+        self._end()
         rows = pa.Table.from_batches(self.gathered, self.files.layout.schema)
         limit = self.files.rows_per_file if self.unique_keys else max(1, rows.num_rows)
         for start in range(0, rows.num_rows, limit):
@@ -167,6 +172,11 @@ class MemoryFileWriter:
         return tuple(self.done)
 
     def abort(self) -> None:
+        self._end()
         for file in self.done:
             self.files.delete(file)
         self.gathered, self.done = [], []
+
+    def _end(self) -> None:
+        self.files.open_writers -= not self.ended
+        self.ended = True

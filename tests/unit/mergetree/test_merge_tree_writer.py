@@ -224,6 +224,7 @@ def test_a_flush_that_fails_leaves_no_file() -> None:
     with pytest.raises(OSError, match="disk full"):
         writer.flush()
     assert files.stored == {}
+    assert files.open_writers == 0
     writer.abort()  # would fail if it deleted the same files again
 
 
