@@ -65,15 +65,16 @@ def order_by_key(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
     """Row indices that sort a batch by (key, sequence fields, sequence number)."""
     if layout.sequence_fields:
         return _order_by_all(batch, layout)
+    sequence = batch.column(SEQUENCE_NUMBER).to_numpy()
+    # The sorts are stable, so rows that lie by age keep it; joined sorted runs do not lie so.
+    by_age = not (sequence[1:] < sequence[:-1]).any()
     keys = integer_keys(batch, layout)
     if keys is None:
-        columns = [(name, "ascending") for name in layout.key_names]
-        order = _indices(pc.sort_indices(batch, sort_keys=columns))
-    else:
-        order = _order_of_integers(keys)
-    # Both are stable, so a key's rows lie as they came: by age, unless sorted runs were joined.
-    sequence = batch.column(SEQUENCE_NUMBER).to_numpy()
-    if (sequence[1:] < sequence[:-1]).any():
+        names = layout.key_names if by_age else (*layout.key_names, SEQUENCE_NUMBER)
+        columns = [(name, "ascending") for name in names]
+        return _indices(pc.sort_indices(batch, sort_keys=columns))
+    order = _order_of_integers(keys)
+    if not by_age:
         _sort_within_keys(order, sequence[order], _same_as_next(batch, order, layout))
     return order
 
