@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.ingest_server import ingest_server
+from tests.support.job_bench import bench
 from tests.support.kafka_broker import kafka_broker
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 
-__all__ = ["kafka_broker"]  # imported here, it is one for the whole session
+__all__ = ["bench", "ingest_server", "kafka_broker"]
+# Imported here, servers are started once for the whole session.
 SEED_VARIABLE = "STREAM_APP_TEST_SEED"
 SEED = pytest.StashKey[int]()
 

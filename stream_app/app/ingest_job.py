@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
+from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
@@ -72,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        print("interrupted before the stream had begun", file=sys.stderr)
+        return 130
     except Exception:
         traceback.print_exc()
         return 1
@@ -165,8 +168,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             on_progress=log.progress,
             on_idle_commit=log.idle_commit,
         )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: running.stop_requested.set())
+        stop_on_signals(spark, running.stop_requested)
         log.started(table.location, str(checkpoint))
         running.run(_source(config).read_stream(spark), name)
         log.ended()

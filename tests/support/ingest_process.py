@@ -32,6 +32,18 @@ def write_conf(path: Path, **sections: Mapping[str, Any]) -> Path:
     return path
 
 
+def read_events(file: Path) -> list[dict[str, Any]]:
+    """What ``--events`` wrote so far."""
+    if not file.exists():
+        return []
+    found = []
+    for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
+        # A killed process may have left half a line.
+        if line.endswith("}\n"):
+            found.append(json.loads(line[line.rindex('{"event"') :]))
+    return found
+
+
 @dataclass
 class IngestProcess:
     """`stream-app ingest --conf …` in a process group of its own."""
@@ -67,18 +79,13 @@ class IngestProcess:
             )
 
     def events(self) -> list[dict[str, Any]]:
-        if not self.events_file.exists():
-            return []
-        lines = self.events_file.read_text(encoding="utf-8").splitlines(keepends=True)
-        found = []
-        for line in lines:
-            # A killed process may have left half a line.
-            if line.endswith("}\n"):
-                found.append(json.loads(line[line.rindex('{"event"') :]))
-        return found
+        return read_events(self.events_file)
 
     def wait_for(
-        self, condition: Callable[[list[dict[str, Any]]], Any], seconds: float = START_SECONDS
+        self,
+        condition: Callable[[list[dict[str, Any]]], Any],
+        seconds: float = START_SECONDS,
+        every: float = 0.02,
     ) -> None:
         deadline = time.monotonic() + seconds
         while not condition(self.events()):
@@ -87,7 +94,7 @@ class IngestProcess:
                 raise AssertionError(f"the job ended:\n{self.log()}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {seconds} s:\n{self.log()}")
-            time.sleep(0.05)
+            time.sleep(every)
 
     def kill(self) -> None:
         """SIGKILL the driver, and all that it started."""
@@ -112,3 +119,27 @@ class IngestProcess:
 
     def log(self, characters: int = 6000) -> str:
         return self.log_file.read_text(encoding="utf-8", errors="replace")[-characters:]
+
+
+def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
+    """A configuration for two cores that drains its source and ends, unless `sections` say more.
+
+    Table, checkpoint and quarantine lie in the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    defaults: dict[str, dict[str, Any]] = {
+        "source": {},
+        "table": {
+            "warehouse": str(folder / "warehouse"),
+            "database": "db",
+            "name": "t",
+            "columns": "id BIGINT NOT NULL, v STRING",
+            "primary-keys": ["id"],
+            "options.bucket": "2",
+            "options.changelog-producer": "input",
+        },
+        "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
+        "spark": {"spark.master": "local[2]"},
+    }
+    merged = {name: {**values, **sections.get(name, {})} for name, values in defaults.items()}
+    return write_conf(folder / "job.toml", **merged)

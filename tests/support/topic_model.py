@@ -57,6 +57,11 @@ class TopicModel:
         return sum(len(changes) for changes in self.changes.values())
 
 
+def read_row(row: Row) -> Row:
+    """A row as Paimon's Java library gave it, with its time as a datetime."""
+    return {**row, "updated_at": datetime.datetime.fromisoformat(row["updated_at"])}
+
+
 def changes_by_key(changes: Iterable[tuple[str, Row]]) -> dict[Key, list[tuple[str, Row]]]:
     """A changelog, grouped by key in its order."""
     grouped: dict[Key, list[tuple[str, Row]]] = {}

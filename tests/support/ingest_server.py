@@ -1,0 +1,114 @@
+"""Runs the job many times in one process, so that many small cases share one start of the JVM.
+
+Each run is `ingest_job.main`, as `spark-submit` calls it, on one Spark session with warm workers.
+What a run writes, from Python and from the JVM, goes to one file; the answer is its exit code and
+its part of it. Signals, kills and the command line are tested with `IngestProcess` instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.fast_jvm import fast_jvm
+from tests.support.ingest_process import ROOT
+from tests.support.line_server import LineServer
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One run of the job."""
+
+    code: int
+    output: str
+    seconds: float
+
+    @property
+    def error(self) -> str:
+        """What it says of its failure, without its log."""
+        before, _, error = self.output.partition("error: ")
+        assert "Traceback" not in self.output, self.output
+        assert "\tat " not in self.output, self.output
+        assert error, before
+        return error.rstrip()
+
+
+class IngestServer:
+    """The process that runs the jobs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "ingest-server.txt"
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "STREAM_APP_SERVER_LOG": str(self._log)}
+        self._server = LineServer(
+            [sys.executable, "-P", "-m", "tests.support.ingest_server"], cwd=folder, env=environ
+        )
+
+    def run(self, conf: Path, *settings: str, events: Path | None = None) -> Finished:
+        """Run the job to its end; `settings` are KEY=VALUE of ``--set``."""
+        words = ["--conf", str(conf)]
+        for setting in settings:
+            words += ["--set", setting]
+        if events is not None:
+            words += ["--events", str(events)]
+        before, began = self._log.stat().st_size, time.monotonic()
+        code = self._server.call({"argv": words})["code"]
+        seconds = time.monotonic() - began
+        with self._log.open("rb") as log:
+            log.seek(before)
+            return Finished(code, log.read().decode(errors="replace"), seconds)
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@pytest.fixture(scope="session")
+def ingest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IngestServer]:
+    """One for the session; its JVM starts with the first run."""
+    server = IngestServer(tmp_path_factory.mktemp("ingest-server"))
+    yield server
+    server.close()
+
+
+def _serve() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    log = os.open(os.environ["STREAM_APP_SERVER_LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+
+    from stream_app.app.ingest_command import _conf_file
+    from stream_app.app.ingest_job import main
+    from stream_app.app.jars import installed_spark_version, spark_kafka_jars
+    from stream_app.spark.session import launch_settings, start_session
+
+    print('{"ready": true}', file=answers, flush=True)
+    started = False
+    for line in sys.stdin:
+        if not started:
+            # The JVM is started as `spark-submit` would; the runs find it and make sessions.
+            settings = {
+                "spark.master": "local[2]",
+                "spark.driver.extraJavaOptions": fast_jvm(),
+            }
+            launch = launch_settings(
+                settings,
+                jars=spark_kafka_jars(installed_spark_version()),
+                log4j=_conf_file("log4j2.properties"),
+                scheduler=_conf_file("fairscheduler.xml"),
+            )
+            spark = start_session("server", settings, launch)
+            type(spark).stop = lambda _: None  # the next run goes on with it
+            started = True
+        code = main(json.loads(line)["argv"])
+        print(json.dumps({"code": code}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
