@@ -8,6 +8,7 @@ An error says what is wrong, where, and how to mend it. The tree::
     ├── UnsupportedTableError   the table uses a Paimon feature that we must not touch
     ├── TableNotFoundError      no table at this path
     ├── CorruptFileError        bytes on disk are not what the metadata promised
+    ├── StorageError            the file system refused: disk full, no right, gone
     ├── SourceError             Kafka cannot be reached, a topic is missing or was made anew
     ├── CheckpointError         the checkpoint does not belong to this table, or the table went back
     ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
@@ -70,6 +71,10 @@ class TableNotFoundError(StreamAppError):
 
 class CorruptFileError(StreamAppError):
     """A file of the table is not what the metadata that names it promised."""
+
+
+class StorageError(StreamAppError):
+    """The file system refused to read or write."""
 
 
 class SourceError(StreamAppError):

@@ -34,6 +34,7 @@ from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
+from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
 
@@ -66,11 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("stream_app").setLevel(logging.INFO)
+    # It logs the trace of an epoch that fails, which is told below in its own words.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         config = load_config(args.conf, args.set, os.environ)
         run(config, SystemClock(), args.events)
-    except StreamAppError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (StreamAppError, OSError) as error:
+        print(f"error: {readable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("interrupted before the stream had begun", file=sys.stderr)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from stream_app.spark.task_errors import readable, storage_errors
 from stream_app.table.compact_bucket import CompactRequest, CompactResult, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -54,8 +55,12 @@ class SparkCompactExecutor:
         )
 
         def compact(one: CompactRequest) -> Any:
-            return compact_bucket(table, one)
+            with storage_errors(table.location):
+                return compact_bucket(table, one)
 
-        [result] = self._context.parallelize([request], 1).map(compact).collect()
+        try:
+            [result] = self._context.parallelize([request], 1).map(compact).collect()
+        except Exception as error:
+            raise readable(error) from None
         assert isinstance(result, CompactResult)
         return result

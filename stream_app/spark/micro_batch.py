@@ -31,6 +31,7 @@ from stream_app.spark.route_blocks import (
     counts_of,
     route_blocks,
 )
+from stream_app.spark.task_errors import first_line, readable
 from stream_app.spark.write_task import WritePlan, commit_message, write_blocks
 from stream_app.table.stream_commit import StreamTableCommit
 
@@ -98,10 +99,10 @@ class MicroBatch:
             try:
                 self.listener(self._run(messages, epoch))
             except BaseException as error:
-                self.failure = error
+                self.failure = readable(error)
                 # Spark turns the trace into text and searches it with regular expressions, whose
                 # stack grows with the text: what it gets is short.
-                raise RuntimeError(str(error).partition("\n")[0][:500]) from None
+                raise RuntimeError(first_line(self.failure)) from None
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions, unless an epoch is being worked on: it will do so."""

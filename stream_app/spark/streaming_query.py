@@ -16,9 +16,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_app.errors import SourceError, StreamAppError
+from stream_app.errors import SourceError
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import MicroBatch
+from stream_app.spark.task_errors import readable
 
 _LOG = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
@@ -136,17 +137,12 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
     """The error as who reads it needs it: ours in its own words, Spark's in short."""
-    if isinstance(failure, StreamAppError):
-        return failure
-    text = str(failure if failure is not None else error)
-    for line in text.splitlines():
-        # Errors of ours in a task come as text inside Spark's.
-        name, colon, what = line.strip().partition(": ")
-        if colon and name.startswith("stream_app.errors."):
-            return StreamAppError(what)
     if failure is not None:
-        return failure
+        return readable(failure)
+    found = readable(error)
+    if found is not error:
+        return found
     return SourceError(
-        "the stream ended with an error: " + text.split("\n\n", maxsplit=1)[0][:2000],
-        fix="if records were deleted before they were read, see source.fail-on-data-loss",
+        "the stream ended with an error: " + str(error).split("\n\n", maxsplit=1)[0][:2000],
+        fix="see Spark's log above",
     )

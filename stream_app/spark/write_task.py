@@ -20,6 +20,7 @@ from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.commit_message import CommitMessage
 from stream_app.spark.route_blocks import BlockKind
+from stream_app.spark.task_errors import storage_errors
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_write import TableWrite
 
@@ -54,7 +55,10 @@ def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
 def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
     """The body of a task; see `write_blocks`. What it wrote is deleted when it fails."""
     schema = change_schema(arrow_schema(plan.table.schema.fields))
-    with TableWrite(plan.table, next_sequence_number=plan.next_sequence_number) as write:
+    with (
+        storage_errors(plan.table.location),
+        TableWrite(plan.table, next_sequence_number=plan.next_sequence_number) as write,
+    ):
         for batch in batches:
             kinds, partitions, buckets = (
                 batch.column(name).to_pylist() for name in ("kind", "partition", "bucket")

@@ -157,7 +157,7 @@ def _check_drained(bench: JobBench, trigger: int) -> None:
 
 
 def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -> None:
-    """changelog-producer none, prepare-commit.wait-compaction; then write-only on the same table."""
+    """changelog-producer none, prepare-commit.wait-compaction, then write-only in it."""
     topic = bench.topic(change(k, "a") for k in range(20))
     bench.configure(
         topic,

@@ -1,0 +1,94 @@
+"""Errors as their reader needs them: ours in their own words, wherever they were raised.
+
+An error of a task reaches the driver as text inside an error of Spark's, and one of the source
+inside an error of the query. Here what they say is taken out of it again. What is not understood
+stays as it is, trace and all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from stream_app import errors
+from stream_app.errors import SourceError, StorageError, StreamAppError
+
+_OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
+_WHERE, _FIX = "  where: ", "  to fix: "
+_DATA_LOSS = re.compile(r"may have been lost|missed due to data loss|KAFKA_DATA_LOSS")
+_REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
+
+
+def readable(error: BaseException) -> BaseException:
+    """The error that is behind `error`, or `error` itself when it is none that explains itself."""
+    if isinstance(error, StreamAppError):
+        return error
+    if isinstance(error, OSError):
+        return storage_error(error)
+    text = str(error)
+    ours = _ours(text)
+    if ours is not None:
+        return ours
+    if _DATA_LOSS.search(text):
+        found = _REASON.search(text)
+        return SourceError(
+            "records were deleted from the topic before they were read",
+            where=found[1].strip().rstrip(".") if found else "",
+            fix="the topic keeps records for a shorter time than the job was away. Their changes "
+            "are lost: begin with a new table and checkpoint, or set source.fail-on-data-loss = "
+            "false to go on with what is left",
+        )
+    return error
+
+
+def storage_error(error: OSError, where: str = "") -> StorageError:
+    """An error of the file system, in our form; `where` stands in for a path that it lacks."""
+    place = str(error.filename or where)
+    return StorageError(
+        f"the file system refused: {error.strerror or error}",
+        where=place,
+        fix="see that the disk has room and that this user may write there; then start the job "
+        "again, it goes on where it was",
+    )
+
+
+@contextmanager
+def storage_errors(where: str) -> Iterator[None]:
+    """Give errors of the file system our form, around the work of a task on a table."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, where) from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one short line."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:500] if lines else type(error).__name__
+
+
+def _ours(text: str) -> StreamAppError | None:
+    """The last error of ours in a Python trace: those before it are its causes."""
+    lines = text.splitlines()
+    for number in reversed(range(len(lines))):
+        found = _OURS.match(lines[number])
+        kind = getattr(errors, found[1], None) if found else None
+        if found and isinstance(kind, type) and issubclass(kind, StreamAppError):
+            return _parsed(kind, found[2], lines[number + 1 :])
+    return None
+
+
+def _parsed(kind: type[StreamAppError], what: str, following: list[str]) -> StreamAppError:
+    """Undo `StreamAppError.__str__`."""
+    where = fix = ""
+    for line in following:
+        if line.startswith(_WHERE):
+            where = line.removeprefix(_WHERE)
+        elif line.startswith(_FIX):
+            return kind(what, where=where, fix=line.removeprefix(_FIX))
+        elif where or not line.strip() or line.startswith("\tat "):
+            break
+        else:
+            what += "\n" + line
+    return kind(what, where=where, fix=fix)

@@ -1,0 +1,235 @@
+"""What stops the job, in which words: what is wrong, where, how to mend it; never a trace.
+
+`JobBench.fails` sees to it that the output has no trace of Python or Java.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from tests.support.ingest_process import ROOT
+from tests.support.job_bench import JobBench, Message, change
+from tests.support.kafka_broker import delete_topic, new_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+NO_JSON: Message = (b"k", b"no json")
+TRUNCATE: Message = (None, json.dumps({"before": None, "after": None, "op": "t"}).encode())
+
+
+def test_a_topic_that_is_missing_or_made_anew(bench: JobBench) -> None:
+    bench.configure("shop.no.such.topic")
+    error = bench.fails()
+    assert error.startswith("topic 'shop.no.such.topic' does not exist at 127.0.0.1:")
+    assert "  where: source.topics\n  to fix: " in error
+
+    topic = bench.topic([change(1, "a"), change(2, "b")])
+    bench.configure(topic)
+    bench.run()
+    delete_topic(bench.broker, topic)
+    new_topic(bench.broker, name=topic)
+    bench.send(topic, [change(3, "c"), change(4, "d"), change(5, "e")])
+    error = bench.fails()
+    assert error.startswith(f"the topic {topic} was deleted and made anew since this checkpoint")
+    assert f"  where: {bench.folder}/checkpoint\n  to fix: give the job a new checkpoint" in error
+    assert bench.rows() == {1: "a", 2: "b"}
+
+
+def test_an_unreachable_broker_is_told_within_15_seconds(bench: JobBench) -> None:
+    bench.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
+    done = bench.run(code=1)
+    assert done.error.startswith("no Kafka broker can be reached: 127.0.0.1:1: connection refused")
+    assert done.seconds < 15
+    assert not (bench.folder / "checkpoint").exists()
+
+
+@pytest.mark.parametrize("command", [["ingest"], ["ingest", "--print"]])
+def test_a_wrong_configuration_shows_all_its_problems_before_spark_starts(
+    tmp_path: Path, command: list[str]
+) -> None:
+    conf = tmp_path / "job.toml"
+    conf.write_text(
+        '[source]\nbootstrap-server = "x:1"\n[table]\ncolumns = "id BIGINTT"\n'
+        'name = "t"\n[table.options]\nbucket = "many"\n[stream]\ntrigger = "soon"\n'
+    )
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "stream_app", *command, "--conf", str(conf), "--set", "nonsense"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for part in (
+        "did you mean 'bootstrap-servers'?",
+        "table.columns: ",
+        "BIGINTT",
+        "table.options.bucket: ",
+        "stream.trigger: ",
+        "stream.checkpoint: is missing",
+        "--set nonsense: must be KEY=VALUE",
+        str(conf),
+    ):
+        assert part in done.stderr, done.stderr
+    assert time.monotonic() - began < 10
+
+
+def test_a_checkpoint_belongs_to_one_table(bench: JobBench) -> None:
+    """Another table; the table dropped and made anew; the table rolled back by hand."""
+    topic = bench.topic([change(1, "a")])
+    bench.configure(topic)
+    bench.run()
+    checkpoint = f"  where: {bench.folder}/checkpoint\n  to fix: give the job a new checkpoint"
+    error = bench.fails("table.name=other")
+    assert error.startswith(
+        f"the checkpoint belongs to the table {bench.table}, not {bench.table.parent}/other\n"
+    )
+    assert checkpoint in error
+
+    bench.send(topic, [change(2, "b")])
+    bench.run()
+    (bench.table / "snapshot" / "snapshot-2").unlink()
+    (bench.table / "snapshot" / "LATEST").write_text("1")
+    bench.send(topic, [change(3, "c")])
+    error = bench.fails()
+    assert error.startswith("the checkpoint has finished epoch 1, the table has only 0 of it\n")
+    assert f"  where: {bench.table}\n  to fix: the table was rolled back" in error
+    assert bench.rows() == {1: "a"}
+
+    shutil.rmtree(bench.table)
+    error = bench.fails()
+    assert error.startswith("the table was dropped and made anew since this checkpoint was begun\n")
+    assert checkpoint in error
+
+
+def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
+    columns = [("id", "BIGINT NOT NULL"), ("v", "INT"), ("must", "INT NOT NULL")]
+    options = {"bucket": "2", "deletion-vectors.enabled": "true"}
+    bench.java.create(bench.table, columns, primary_keys=["id"], options={"bucket": "2"})
+    bench.configure(bench.topic([change(1, "a")]))
+    assert bench.fails() == (
+        "the configured table does not fit the one that is there: column 'v' is INT in the table, "
+        "STRING is configured; the table's column 'must' is NOT NULL and is not configured\n"
+        f"  where: {bench.table}\n"
+        "  to fix: mend the [table] section, or give another table name"
+    )
+    vectors = bench.table.with_name("vectors")
+    bench.java.create(vectors, columns[:1], primary_keys=["id"], options=options)
+    error = bench.fails("table.name=vectors", "table.columns=id BIGINT NOT NULL")
+    assert error.startswith("stream_app cannot write this table: ")
+    assert "deletion-vectors.enabled" in error
+    assert "  to fix: " in error
+
+
+def test_a_truncate_and_too_many_bad_records(bench: JobBench) -> None:
+    """Errors of tasks come in their own words, and what came before them is in the table."""
+    topic = bench.topic([change(1, "a"), change(2, "b")])
+    bench.configure(topic)
+    bench.run()
+    bench.send(topic, [change(3, "c"), TRUNCATE])
+    error = bench.fails()
+    assert error.startswith("the source table was truncated")
+    assert f"  where: topic {topic}, partition 0, offset 3\n  to fix: " in error
+    assert bench.rows() == {1: "a", 2: "b"}
+
+    bench.send(topic, [NO_JSON, (b"\xff", b"\xfe"), change(4, "d")])
+    ignore = "source.debezium.truncate=ignore"
+    error = bench.fails(ignore)
+    assert error.startswith("2 records could not be decoded, 0 are allowed\n")
+    assert f"  where: topic {topic}, partition 0, offset 4: " in error
+    assert f"; topic {topic}, partition 0, offset 5: " in error
+    assert "\n  to fix: raise stream.max-bad-records" in error
+    # The epoch that failed at first had its offsets already; the bad ones came in the next.
+    assert bench.rows() == {1: "a", 2: "b", 3: "c"}
+
+    quarantine = f"stream.quarantine={bench.folder}/quarantine"
+    error = bench.fails(ignore, quarantine, "stream.max-bad-records=1")
+    assert error.startswith("2 records could not be decoded, 1 are allowed\n")
+    assert f"all of this epoch are in {bench.folder}/quarantine/epoch-2.jsonl" in error
+
+    bench.run(ignore, quarantine, "stream.max-bad-records=2")
+    assert bench.rows() == {1: "a", 2: "b", 3: "c", 4: "d"}
+    bad = bench.quarantine()
+    assert all(line.pop("timestamp") > 0 and line.pop("reason") for line in bad)
+    where = {"topic": topic, "partition": 0}
+    assert bad == [
+        {**where, "offset": 4, "key": "k", "value": "no json"},
+        {**where, "offset": 5, "key_base64": "/w==", "value_base64": "/g=="},
+    ]
+
+
+def test_records_that_were_deleted_before_they_were_read(bench: JobBench) -> None:
+    topic = bench.topic([change(1, "a")])
+    bench.configure(topic)
+    bench.run()
+    bench.send(topic, [change(2, "b"), change(3, "c"), change(4, "d")])
+    admin = KafkaAdminClient(bootstrap_servers=bench.broker.bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): 3})
+    admin.close()
+    error = bench.fails()
+    assert "records" in error
+    assert "source.fail-on-data-loss" in error
+    assert topic in error
+    assert bench.rows() == {1: "a"}
+    bench.run("source.fail-on-data-loss=false")
+    assert bench.rows() == {1: "a", 4: "d"}
+
+
+def test_compaction_that_cannot_succeed_stops_the_job_only_at_the_stop_trigger(
+    bench: JobBench,
+) -> None:
+    topic = bench.topic(change(k, "a") for k in range(8))
+    bench.configure(
+        topic,
+        source={"max-offsets-per-trigger": 1},
+        table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "3"},
+    )
+    bench.run("source.max-offsets-per-trigger=8")
+    (data,) = bench.table.glob("bucket-0/data-*")
+    data.unlink()
+    bench.send(topic, (change(k, "b") for k in range(20)))
+    error = bench.fails("table.options.num-sorted-run.stop-trigger=5")
+    assert error.startswith("bucket 0 has 6 sorted runs and its compaction failed 3 times in a row")
+    assert f"  where: {bench.table}/bucket-0\n  to fix: " in error
+    assert [s for s in bench.snapshots() if "APPEND" in s] == [f"APPEND {n}" for n in range(6)]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    """A file system of 2 MB; only root can make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def test_a_full_disk_and_a_read_only_one(bench: JobBench, small_disk: Path) -> None:
+    topic = bench.topic([change(1, "a")])
+    bench.configure(topic, table={"warehouse": str(small_disk)})
+    bench.run()
+    table = small_disk / "db.db" / "t"
+    filler = small_disk / "filler"
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], capture_output=True, check=False)
+    bench.send(topic, [change(2, "b")])
+    error = bench.fails()
+    assert "No space left on device" in error
+    assert str(table) in error
+    filler.unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    error = bench.fails()
+    assert "Read-only file system" in error
+    assert str(table) in error
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    bench.run()
+    assert {row["id"]: row["v"] for row in bench.java.read(table)} == {1: "a", 2: "b"}
