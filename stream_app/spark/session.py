@@ -1,6 +1,9 @@
 """The Spark session of the job, and what must be said when its JVM starts.
 
 Defaults give way to the user's settings, always.
+
+Source: Spark's configuration reference; `org.apache.spark.sql.execution.streaming.StreamExecution`
+for the stack.
 """
 
 from __future__ import annotations
@@ -10,25 +13,37 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
 STACK = "-Xss16m"
-"""Stack of the JVM's threads. Spark searches the text of a failure with regular expressions, whose
-depth grows with the text; with the default of 1 MB a failed epoch can end in StackOverflowError."""
+"""Stack of the JVM's threads; only what is used of it is taken.
+
+When a query ends in the middle of an epoch, Spark searches the error's text for an interrupt, by a
+regular expression that goes a few frames deeper with each character. The text of an ordinary
+`Py4JJavaError`, 6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one
+bears more than 18,000. (What `micro_batch` hands to Spark is shorter still.)"""
 
 SESSION_DEFAULTS: Mapping[str, str] = {
+    # Compactions run beside the stream, in a pool of their own.
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Few large Arrow batches: decoding has a cost for each. The bytes bound large records.
+    # Few large Arrow batches: decoding has a cost for each. The bytes bound large records, and
+    # blocks of rows, which are large each.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # The plan of an epoch is known: nothing is to be found out by running parts of it.
     "spark.sql.adaptive.enabled": "false",
     # What the log tells of an epoch is what `lastProgress` shows: more is not looked at.
     "spark.sql.streaming.numRecentProgressUpdates": "8",
+}
+_LOCAL_DEFAULTS: Mapping[str, str] = {
+    # The driver binds the host name's address otherwise, which laptops often cannot reach.
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
 }
 _LAUNCH_PREFIXES = (
     "spark.driver.",
@@ -43,16 +58,30 @@ _LAUNCH_PREFIXES = (
 )
 """Settings that are too late once the JVM runs."""
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG_CONFIGURATION = "log4j2.configurationFile"
 
-def start_session(app_name: str, settings: Mapping[str, str]) -> SparkSession:
-    """The session, with the defaults of the job below the user's settings."""
+
+def start_session(
+    app_name: str, settings: Mapping[str, str], launch: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session, with the defaults of the job below the user's settings.
+
+    Args:
+        launch: of `launch_settings`, made from `settings` when absent; for a driver that starts its
+            JVM itself. Under ``spark-submit`` the JVM runs already and they are left out.
+    """
     # Without it the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = {**SESSION_DEFAULTS, **settings}
+    if not _jvm_runs():
+        chosen |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
-    for key, value in {**SESSION_DEFAULTS, **settings}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    if _LOG_CONFIGURATION not in spark.sparkContext.getConf().get(_JAVA_OPTIONS, ""):
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
@@ -66,6 +95,7 @@ def launch_settings(
     """Settings for ``spark-submit``: the user's that a running JVM cannot take, and ours.
 
     Args:
+        settings: the user's; they win, and their Java options stand behind ours.
         jars: Spark's Kafka source.
         log4j: configuration of the log.
         scheduler: allocation file of the FAIR pools.
@@ -73,16 +103,20 @@ def launch_settings(
     master = settings.get("spark.master", "local[*]")
     launch = {"spark.master": master}
     if master.startswith("local"):
-        # The driver binds the host name's address otherwise, which laptops often cannot reach.
-        launch |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        launch |= _LOCAL_DEFAULTS
     if jars:
         launch["spark.jars"] = ",".join(str(jar) for jar in jars)
     if scheduler is not None:
-        launch["spark.scheduler.allocation.file"] = scheduler.as_uri()
+        launch["spark.scheduler.allocation.file"] = scheduler.absolute().as_uri()
     launch |= {key: value for key, value in settings.items() if key.startswith(_LAUNCH_PREFIXES)}
     options = [STACK]
     if log4j is not None:
-        options.append(f"-Dlog4j2.configurationFile={log4j.as_uri()}")
-    options.append(settings.get("spark.driver.extraJavaOptions", ""))
-    launch["spark.driver.extraJavaOptions"] = " ".join(options).strip()
+        options.append(f"-D{_LOG_CONFIGURATION}={log4j.absolute().as_uri()}")
+    options.append(settings.get(_JAVA_OPTIONS, ""))
+    launch[_JAVA_OPTIONS] = " ".join(options).strip()
     return launch
+
+
+def _jvm_runs() -> bool:
+    # spark-submit hands the port of its JVM to the driver that it starts.
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
