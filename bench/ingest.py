@@ -52,6 +52,17 @@ class IngestNumbers:
     def ratio(self) -> float:
         return statistics.median(self.ours) / statistics.median(self.spark_alone)
 
+    def lines(self) -> list[str]:
+        told = [f"messages of {self.message_bytes:.0f} bytes, {CORES} cores"]
+        for name, rates in (("Spark alone", self.spark_alone), ("ingest", self.ours)):
+            each = ", ".join(
+                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in rates
+            )
+            told.append(f"  {name:12} {each}")
+        told.append(f"  ingest ÷ Spark alone: {self.ratio:.2f} (goal ≥ {GOAL})")
+        told.append(f"  last run: {self.last_run}")
+        return told
+
 
 def measure(messages: int, epoch: int, runs: int, folder: Path) -> IngestNumbers:
     """Fill a topic and let both read it."""
@@ -209,11 +220,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         numbers = measure(args.messages, args.epoch, args.runs, Path(folder))
-    print(f"messages of {numbers.message_bytes:.0f} bytes, {CORES} cores")
-    for name, rates in (("Spark alone", numbers.spark_alone), ("ingest", numbers.ours)):
-        print(f"  {name:12} {', '.join(f'{rate:,.0f}/s' for rate in rates)}")
-    print(f"  ingest ÷ Spark alone: {numbers.ratio:.2f} (goal ≥ {GOAL})")
-    print(f"  last run: {numbers.last_run}")
+    for line in numbers.lines():
+        print(line)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,13 @@ class Step:
     def ratio(self) -> float:
         return self.seconds / self.limit_seconds
 
+    def markdown(self) -> str:
+        return (
+            f"| {self.name} | {self.rows / self.seconds / 1e3:,.0f} "
+            f"| {self.size / self.seconds / 1e6:,.0f} | {self.ratio:.2f} | {self.limit} "
+            f"| ≤ {self.goal} |"
+        )
+
     def line(self) -> str:
         return (
             f"{self.name:11} {self.rows / self.seconds / 1e3:9,.0f} k rows/s "

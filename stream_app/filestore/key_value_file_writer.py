@@ -83,9 +83,12 @@ class RollingKeyValueFileWriter:
 
     @property
     def _row_group_bytes(self) -> int:
-        # Arrow takes two to five times the room of Parquet: half the target ends near it.
-        target = self.schema.core_options.integer("target-file-size")
-        return max(1, min(ROW_GROUP_BYTES_MAX, target // 2))
+        options = self.schema.core_options
+        # Arrow takes two to five times the room of Parquet: half the target ends near it. An
+        # eighth of the buffer, for each of two writers, keeps a task near its budget.
+        near_target = options.integer("target-file-size") // 2
+        of_buffer = options.integer("write-buffer-size") // 8
+        return max(1, min(ROW_GROUP_BYTES_MAX, near_target, of_buffer))
 
     def _flush(self) -> None:
         if not self._gathered:
