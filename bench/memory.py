@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench.shop_changes import fresh_folder, shop_schema
-from stream_app.format.arrow_schema import arrow_schema
+from bench.shop_changes import fresh_folder, random_orders, shop_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.table.file_store_table import create_or_open
 from stream_app.table.table_write import TableWrite
@@ -30,6 +29,7 @@ from stream_app.table.table_write import TableWrite
 BUDGET = 256 << 20
 TIMES = (1, 2, 8)
 BLOCK_ROWS = 20_000
+IDS = 50_000_000
 
 
 def lines(folder: Path) -> Iterator[str]:
@@ -60,14 +60,14 @@ def run_worker(folder: Path, times: int) -> int:
     partition = serialize_row(("2026-01-01",), table.schema.partition_type.types)
     rng = np.random.default_rng(3)
     # One small file first, so that libraries, pools and code are loaded before the count begins.
-    _write(table, partition, iter([_block(rng, 1000, table.schema)]))
+    _write(table, partition, iter([random_orders(rng, 1000, table.schema, ids=IDS)]))
     before = _peak()
     written = 0
 
     def blocks() -> Iterator[pa.RecordBatch]:
         nonlocal written
         while written < times * BUDGET:
-            block = _block(rng, BLOCK_ROWS, table.schema)
+            block = random_orders(rng, BLOCK_ROWS, table.schema, ids=IDS)
             written += block.nbytes
             yield block
 
@@ -80,23 +80,6 @@ def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) ->
         for block in blocks:
             task.write((partition, 0), block)
         task.prepare_commit()
-
-
-def _block(rng: np.random.Generator, rows: int, schema: object) -> pa.RecordBatch:
-    fields = arrow_schema(schema.fields)  # type: ignore[attr-defined]
-    ids = rng.integers(0, 50_000_000, rows)
-    columns = [
-        pa.array(np.zeros(rows, np.int8)),
-        pa.array(ids),
-        pa.array([f"customer {number % 99_991:05}" for number in ids.tolist()]),
-        pa.array(rng.integers(100, 99_999, rows))
-        .cast(pa.decimal128(21, 2))
-        .cast(fields.field("amount").type),
-        pa.array(["shipped"] * rows),
-        pa.array(rng.integers(0, 10**15, rows)).cast(pa.timestamp("us")),
-        pa.array(["2026-01-01"] * rows),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=["_VALUE_KIND", *fields.names])
 
 
 def _peak() -> int:

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 
 from stream_app.app.shop import COLUMNS, Shop
@@ -17,6 +18,7 @@ from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import TableSchema, new_table_schema
 
 BATCH_MESSAGES = 50_000
+_STATUSES = ["new", "paid", "packed", "shipped"]
 
 
 def shop_schema(**options: str) -> TableSchema:
@@ -65,3 +67,22 @@ def message_batches(count: int, seed: int = 5) -> Iterator[pa.RecordBatch]:
 def fresh_folder(folder: Path, name: str) -> str:
     """A place for a table that does not exist yet."""
     return str(folder / "bench.db" / name)
+
+
+def random_orders(
+    rng: np.random.Generator, rows: int, schema: TableSchema, *, ids: int
+) -> pa.RecordBatch:
+    """Inserts of orders with ids below `ids`, in no order, all of one day."""
+    fields = arrow_schema(schema.fields)
+    numbers = rng.integers(0, ids, rows)
+    amounts = pa.array(rng.integers(100, 99_999, rows)).cast(pa.decimal128(21, 2))
+    columns = [
+        pa.array(np.zeros(rows, np.int8)),
+        pa.array(numbers),
+        pa.array([f"customer {number % 99_991:05}" for number in numbers.tolist()]),
+        amounts.cast(fields.field("amount").type),
+        pa.array(_STATUSES).take(pa.array(rng.integers(0, len(_STATUSES), rows))),
+        pa.array(rng.integers(0, 10**12, rows) + 1_767_225_600_000_000).cast(pa.timestamp("us")),
+        pa.array(["2026-01-01"] * rows),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["_VALUE_KIND", *fields.names])

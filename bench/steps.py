@@ -20,13 +20,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from bench.shop_changes import fresh_folder, message_batches, shop_format, shop_schema
+from bench.shop_changes import (
+    fresh_folder,
+    message_batches,
+    random_orders,
+    shop_format,
+    shop_schema,
+)
 from stream_app.format.arrow_schema import key_value_file_schema
+from stream_app.format.binary_row import serialize_row
 from stream_app.format.key_value_parquet import parquet_writer, read_batches
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.commit_message import CommitMessage
@@ -108,7 +116,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         Step("decode", messages, message_bytes, decode_s, "parse only", parse_s, 1.35),
         Step("route", changes, change_bytes, route_s, "decode", decode_s, 0.15),
     ]
-    return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, decoded, runs)]
+    return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, messages // 2, runs)]
 
 
 def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
@@ -138,18 +146,15 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     return Step("write", changes, size, write_s, "encode only", encode_s, 1.3)
 
 
-def _compact_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
+def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
+    """Runs that overlap everywhere, and of whose keys a part is in several of them."""
     table = create_or_open(fresh_folder(folder, "compact"), shop_schema())
+    rng = np.random.default_rng(11)
+    where = (serialize_row(("2026-01-01",), table.schema.partition_type.types), 0)
     files: list[DataFileMeta] = []
-    share = max(1, len(decoded) // RUNS_MERGED)
-    [(partition, bucket, _), *_] = split_by_bucket(decoded[0], table.schema)
-    where = (partition, bucket)
     for run in range(RUNS_MERGED):
         writer = bucket_writer(table, *where, next_sequence_number=run * 10_000_000)
-        for rows in decoded[run * share : (run + 1) * share]:
-            for at_partition, at_bucket, part in split_by_bucket(rows, table.schema):
-                if (at_partition, at_bucket) == where:
-                    writer.write(part)
+        writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
         files += finish(writer, *where).new_files
     request = CompactRequest(
         partition=where[0],
