@@ -2,25 +2,34 @@
 
 A block is the record-batch message of a bucket's rows, without its schema, which both sides know.
 It travels as one binary cell: a few large rows in the shuffle instead of millions of small ones.
-A task gathers its input up to a bound before it cuts blocks, so that thousands of buckets do not
-give blocks of ten rows.
+A task gathers its input, up to a bound, until blocks are worth cutting, so that thousands of
+buckets do not give blocks of ten rows.
 
-Order: within a bucket, blocks reach the writer by (topic, Kafka partition, first offset), and rows
-of a block stand as they came. So changes of one key stay in the order of their Kafka partition.
+Order: a block holds changes of one Kafka partition, in the order of its offsets; no other block of
+that partition has offsets between them. Within a bucket, blocks reach the writer by (topic, Kafka
+partition, first offset). So changes of one key stay in the order of their Kafka partition, however
+Spark cuts it into tasks, and a task that is done again gives the same blocks.
+
+Balance: a bucket goes to the task (hash of its partition + bucket) modulo tasks. Buckets of one
+partition are dealt out in turn; partitions begin at different tasks.
 
 Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are our own way.
 """
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from stream_app.cdc.change_batch import (
@@ -32,18 +41,32 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.binary_row import serialize_arrow_row, serialize_row
+from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
 from stream_app.model.table_schema import TableSchema
 
 BLOCK_BYTES = 32 << 20
-"""Arrow bytes of rows that a task gathers before it cuts blocks."""
+"""Arrow bytes of rows that a task gathers at most before it cuts blocks."""
+_WORTHWHILE_BLOCK_BYTES = 256 << 10
+"""A task gathers no further when its blocks have this size on average."""
+_OUTPUT_BYTES = 4 << 20
+"""Blocks handed to Spark at once."""
 
 BLOCK_COLUMNS = (
     "task INT, kind INT, partition BINARY, bucket INT, topic STRING, source_partition INT, "
     "first_offset LONG, rows INT, block BINARY"
 )
-"""`task` addresses the block; `partition` is the serialized row of the partition columns."""
+"""A row for each block.
+
+``task``: an integer that Spark's hash partitioning sends to the wanted task. ``partition``: the
+serialized row of the partition columns. ``topic``, ``source_partition``, ``first_offset``: where
+the first message that the block may hold changes of stands. ``rows``: changes or bad records.
+Blocks that are not of kind ``CHANGES`` have an empty ``partition``, so they come before the others.
+"""
+
+Where = tuple[str, int]
+"""Topic and Kafka partition."""
+Codes = npt.NDArray[np.int64]
 
 _ADDRESS_TRIES_MAX = 1_000_000
 
@@ -72,7 +95,7 @@ class DecodeCounts:
     changes: int = 0
     skipped: int = 0
     bad: int = 0
-    ends: Mapping[tuple[str, int], PartitionEnd] = field(default_factory=dict)
+    ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Both together."""
@@ -102,6 +125,8 @@ class RoutePlan:
 
     Attributes:
         tasks: number of tasks that write.
+        block_bytes: Arrow bytes of rows that a task gathers at most; a single batch of Spark's
+            may be larger.
     """
 
     message_format: MessageFormat
@@ -132,8 +157,8 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: RoutePlan) -> Itera
     """The body of a task; see `route_blocks`."""
     router = _Router(plan)
     for batch in batches:
-        for messages in _by_source_partition(batch):
-            yield from router.take(messages)
+        for where, messages in by_source_partition(batch):
+            yield from router.take(where, messages)
     yield from router.finish()
 
 
@@ -163,141 +188,202 @@ def bad_records_of(block: bytes) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
 
 
+@dataclass(slots=True)
+class _Gathered:
+    """Changes of one Kafka partition, waiting to be cut."""
+
+    first_offset: int
+    last_offset: int
+    changes: list[ChangeBatch] = field(default_factory=list)
+
+
 class _Router:
-    """Gathers the changes of one Kafka partition at a time and cuts them into blocks."""
+    """Gathers changes by Kafka partition and cuts them into blocks."""
 
     def __init__(self, plan: RoutePlan) -> None:
         self._plan = plan
-        schema = plan.schema
-        self._changes = change_schema(arrow_schema(schema.fields))
-        self._addresses = task_addresses(plan.tasks)
-        self._where: tuple[str, int] = ("", 0)
-        self._gathered: list[ChangeBatch] = []
+        self._changes = change_schema(arrow_schema(plan.schema.fields))
+        self._blocks = _BlockRows(plan.tasks)
+        self._gathered: dict[Where, _Gathered] = {}
         self._gathered_bytes = 0
-        self._first_offset = 0
+        self._enough_bytes = plan.schema.core_options.bucket * _WORTHWHILE_BLOCK_BYTES
         self._counts = DecodeCounts()
 
-    def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Decode messages of one Kafka partition."""
-        where = (messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py())
-        if where != self._where or self._gathered_bytes >= self._plan.block_bytes:
-            yield from self._cut()
-            self._where = where
+    def take(self, where: Where, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Decode messages of one Kafka partition, in the order of their offsets."""
+        offsets = messages.column("offset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        gathered = self._gathered.get(where)
+        if gathered is not None and first <= gathered.last_offset:
+            yield from self._cut()  # a file that was read late
         decoded = self._plan.message_format.decode(messages)
-        if not self._gathered:
-            self._first_offset = messages.column("offset")[0].as_py()
-        if decoded.changes.rows.num_rows:
-            self._gathered.append(decoded.changes)
-            self._gathered_bytes += decoded.changes.rows.nbytes
+        rows = decoded.changes.rows
+        if rows.num_rows:
+            gathered = self._gathered.setdefault(where, _Gathered(first, last))
+            gathered.changes.append(decoded.changes)
+            gathered.last_offset = last
+            self._gathered_bytes += rows.nbytes
         if decoded.bad.num_rows:
-            yield self._block(BlockKind.BAD_RECORDS, decoded.bad.serialize(), decoded.bad.num_rows)
-        timestamp = messages.column("timestamp")[messages.num_rows - 1]
-        end = PartitionEnd(
-            messages.column("offset")[messages.num_rows - 1].as_py(),
-            timestamp.value // 1000 if timestamp.is_valid else None,
-        )
+            self._blocks.add(
+                BlockKind.BAD_RECORDS, where, first, decoded.bad.num_rows, decoded.bad.serialize()
+            )
         self._counts = self._counts.plus(
             DecodeCounts(
                 messages=messages.num_rows,
-                changes=decoded.changes.rows.num_rows,
+                changes=rows.num_rows,
                 skipped=decoded.skipped,
                 bad=decoded.bad.num_rows,
-                ends={where: end},
+                ends={where: PartitionEnd(last, _newest_ms(messages.column("timestamp")))},
             )
         )
+        if self._gathered_bytes >= min(self._plan.block_bytes, self._enough_bytes):
+            yield from self._cut()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The last blocks, and the counts."""
         yield from self._cut()
         if self._counts.messages:
-            yield self._block(BlockKind.COUNTS, pa.py_buffer(pickle.dumps(self._counts)), 0)
+            counts = pa.py_buffer(pickle.dumps(self._counts))
+            self._blocks.add(BlockKind.COUNTS, ("", 0), 0, 0, counts)
+        yield from self._blocks.drain()
 
     def _cut(self) -> Iterator[pa.RecordBatch]:
-        if not self._gathered:
-            return
-        rows = concat_changes(self._changes, self._gathered).rows
-        self._gathered, self._gathered_bytes = [], 0
-        for partition, bucket, part in split_by_bucket(rows, self._plan.schema):
-            yield self._block(BlockKind.CHANGES, part.serialize(), part.num_rows, partition, bucket)
+        blocks = 0
+        for where, gathered in self._gathered.items():
+            rows = concat_changes(self._changes, gathered.changes).rows
+            first = gathered.first_offset
+            gathered.changes.clear()
+            for partition, bucket, part in split_by_bucket(rows, self._plan.schema):
+                blocks += 1
+                self._blocks.add(
+                    BlockKind.CHANGES,
+                    where,
+                    first,
+                    part.num_rows,
+                    part.serialize(),
+                    partition,
+                    bucket,
+                )
+                if self._blocks.size >= _OUTPUT_BYTES:
+                    yield from self._blocks.drain()
+        yield from self._blocks.drain()
+        self._gathered.clear()
+        self._gathered_bytes = 0
+        self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
-    def _block(
+
+class _BlockRows:
+    """Blocks that wait to be handed to Spark together, as columns."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._addresses = task_addresses(tasks)
+        self._first_tasks: dict[bytes, int] = {}
+        self._columns: list[list[Any]] = [[] for _ in _BLOCK_TYPES]
+        self._buffers: list[pa.Buffer] = []
+        self.size = 0
+
+    def add(
         self,
         kind: BlockKind,
-        block: pa.Buffer,
+        where: Where,
+        first_offset: int,
         rows: int,
+        block: pa.Buffer,
         partition: bytes = b"",
         bucket: int = 0,
-    ) -> pa.RecordBatch:
-        # Neighbouring buckets go to different tasks, and partitions do not all begin at task 0.
-        task = (murmur_hash(partition + bytes(-len(partition) % 4)) + bucket) % self._plan.tasks
-        values = [
-            (self._addresses[task], pa.int32()),
-            (int(kind), pa.int32()),
-            (partition, pa.binary()),
-            (bucket, pa.int32()),
-            (self._where[0], pa.string()),
-            (self._where[1], pa.int32()),
-            (self._first_offset, pa.int64()),
-            (rows, pa.int32()),
+    ) -> None:
+        """Append a block."""
+        task = self._addresses[(self._first_task(partition) + bucket) % self._tasks]
+        row = (task, int(kind), partition, bucket, *where, first_offset, rows)
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        self._buffers.append(block)
+        self.size += block.size
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """All blocks, if there are any, in a batch of `BLOCK_COLUMNS`."""
+        if not self._buffers:
+            return
+        arrays = [
+            pa.array(column, kind) for column, kind in zip(self._columns, _BLOCK_TYPES, strict=True)
         ]
-        arrays = [pa.array([value], kind_of_column) for value, kind_of_column in values]
-        arrays.append(
-            pa.Array.from_buffers(
-                pa.binary(), 1, [None, pa.py_buffer(struct.pack("<ii", 0, block.size)), block]
-            )
-        )
-        return pa.RecordBatch.from_arrays(arrays, names=_BLOCK_NAMES)
+        arrays.append(_binary_array(self._buffers))
+        self._columns = [[] for _ in _BLOCK_TYPES]
+        self._buffers, self.size = [], 0
+        yield pa.RecordBatch.from_arrays(arrays, names=_BLOCK_NAMES)
+
+    def _first_task(self, partition: bytes) -> int:
+        if partition not in self._first_tasks:
+            padded = partition + bytes(-len(partition) % 4)
+            self._first_tasks[partition] = murmur_hash(padded) % self._tasks
+        return self._first_tasks[partition]
 
 
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
+_BLOCK_TYPES = (
+    *(pa.int32(), pa.int32(), pa.binary(), pa.int32()),
+    *(pa.string(), pa.int32(), pa.int64(), pa.int32()),
+)
+
+
+def _binary_array(values: list[pa.Buffer]) -> pa.Array:
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([value.size for value in values], out=offsets[1:])
+    assert offsets[-1] < 1 << 31, "a batch of blocks has less than 2 GiB"
+    data = values[0] if len(values) == 1 else pa.py_buffer(b"".join(values))
+    bounds = pa.py_buffer(offsets.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, bounds, data])
+
+
+def _newest_ms(timestamps: pa.Array) -> int | None:
+    newest = pc.max(timestamps)
+    return newest.value // 1000 if newest.is_valid else None
 
 
 def split_by_bucket(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     """Rows by (serialized partition, bucket); inside a bucket in the order in which they came."""
+    buckets_count = schema.core_options.bucket
     keys = schema.fields.project(schema.bucket_keys)
-    buckets = bucket_of(
-        [rows.column(key.name) for key in keys], keys.types, schema.core_options.bucket
-    )
-    partitions, codes = _partition_codes(rows, schema)
-    groups = codes * schema.core_options.bucket + buckets
-    present, counts = np.unique(groups, return_counts=True)
-    if len(present) > 1:
-        order = np.argsort(_narrow(groups, int(present[-1])), kind="stable")
+    groups: Codes = bucket_of(
+        [rows.column(key.name) for key in keys], keys.types, buckets_count
+    ).astype(np.int64)
+    partition_columns = [rows.column(name) for name in schema.partition_keys]
+    groups += _partition_codes(partition_columns, rows.num_rows) * buckets_count
+    order = np.argsort(_narrow(groups), kind="stable")
+    groups = groups[order]
+    starts = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
+    if len(starts) > 2:
         rows = rows.take(pa.array(order))
-    start = 0
-    for group, count in zip(present.tolist(), counts.tolist(), strict=True):
-        code, bucket = divmod(group, schema.core_options.bucket)
-        yield partitions[code], bucket, rows.slice(start, count)
-        start += count
-
-
-def _partition_codes(
-    rows: pa.RecordBatch, schema: TableSchema
-) -> tuple[list[bytes], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The distinct partitions, and for each row which of them it is in."""
+        partition_columns = [rows.column(name) for name in schema.partition_keys]
     types = schema.partition_type.types
-    if not types:
-        return [serialize_row((), ())], np.zeros(rows.num_rows, np.int64)
-    codes = np.zeros(rows.num_rows, np.int64)
-    columns = [rows.column(name) for name in schema.partition_keys]
+    known: dict[int, bytes] = {}
+    for start, stop in itertools.pairwise(starts):
+        code, bucket = divmod(int(groups[start]), buckets_count)
+        if code not in known:
+            known[code] = serialize_arrow_row(partition_columns, types, start)
+        yield known[code], bucket, rows.slice(start, stop - start)
+
+
+def _partition_codes(columns: list[pa.Array], rows: int) -> Codes:
+    """A small number for each row: the same for the same partition."""
+    codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
-    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-    partitions = [serialize_arrow_row(columns, types, int(row)) for row in first]
-    return partitions, codes.astype(np.int64)
+        if codes.max(initial=0) > rows:
+            codes = np.unique(codes, return_inverse=True)[1]
+    return codes
 
 
-def _narrow(
-    groups: np.ndarray[tuple[int], np.dtype[np.int64]], largest: int
-) -> np.ndarray[tuple[int], np.dtype[np.integer]]:
+def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
     """Small numbers in two bytes, which NumPy sorts by radix."""
-    return groups.astype(np.uint16) if largest < 1 << 16 else groups
+    return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups
 
 
-def _by_source_partition(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.RecordBatch]]:
     """The batch in parts of one Kafka partition each, each in the order of its offsets."""
     if not batch.num_rows:
         return
@@ -306,13 +392,18 @@ def _by_source_partition(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         schema=MESSAGE_SCHEMA,
     )
     topics = batch.column("topic").dictionary_encode()
-    partitions = batch.column("partition").to_numpy()
-    codes = topics.indices.to_numpy().astype(np.int64) << 32 | partitions
-    if (codes == codes[0]).all():
-        yield batch
-        return
-    for code in np.unique(codes):
-        yield batch.take(pa.array(np.flatnonzero(codes == code)))
+    codes = topics.indices.to_numpy().astype(np.int64) << 32 | batch.column("partition").to_numpy()
+    offsets = batch.column("offset").to_numpy()
+    same = codes[1:] == codes[:-1]
+    if not (same & (offsets[1:] > offsets[:-1])).all():
+        # Never so with Kafka, whose tasks each read one range of one partition.
+        order = np.lexsort((offsets, codes))
+        batch, codes = batch.take(pa.array(order)), codes[order]
+        same = codes[1:] == codes[:-1]
+    starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
+    for start, stop in itertools.pairwise(starts):
+        topic, partition = batch.column("topic")[start], batch.column("partition")[start]
+        yield (topic.as_py(), partition.as_py()), batch.slice(start, stop - start)
 
 
 def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
