@@ -2,12 +2,15 @@
 
 One file of JSON lines for each epoch, written by the driver before the epoch is committed; an
 epoch that is done again writes the same file again. So no bad record is lost and none is there
-twice.
+twice. A file of that name with other content (of an earlier checkpoint, or of other settings) is
+kept beside it as ``epoch-N.old-K.jsonl``.
 """
 
 from __future__ import annotations
 
 import base64
+import filecmp
+import itertools
 import json
 import os
 import uuid
@@ -70,24 +73,37 @@ class DeadLetters:
                 sink.write(json.dumps(line, ensure_ascii=False) + "\n")
             sink.flush()
             os.fsync(sink.fileno())
+        if file.exists() and not filecmp.cmp(file, temporary, shallow=False):
+            file.rename(_free_name(file))
         temporary.replace(file)
+        _sync_folder(folder)
         return file
+
+
+def _free_name(file: Path) -> Path:
+    names = (file.with_name(f"{file.stem}.old-{number}.jsonl") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _lines(bad: Sequence[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Records as JSON objects; bytes that are no text stand under ``key_base64``, ``value_base64``.
 
-    Called for bad records only, which are few.
+    The timestamp is in milliseconds since 1970. Called for bad records only, which are few.
     """
     for batch in bad:
-        for row in batch.to_pylist():
-            moment = row["timestamp"]
+        at = batch.schema.get_field_index("timestamp")
+        millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        for row in batch.set_column(at, "timestamp", millis).to_pylist():
             line: dict[str, Any] = {
-                "topic": row["topic"],
-                "partition": row["partition"],
-                "offset": row["offset"],
-                "timestamp": None if moment is None else int(moment.timestamp() * 1000),
-                "reason": row["reason"],
+                name: row[name] for name in ("topic", "partition", "offset", "timestamp", "reason")
             }
             for name in ("key", "value"):
                 line |= _text(name, row[name])
