@@ -33,10 +33,11 @@ FAILURES_MAX = 3
 
 @dataclass(slots=True)
 class FinishedCompaction:
-    """A result that waits to be committed."""
+    """A result that waits to be committed; see `CompactManager.is_overtaken`."""
 
     bucket: BucketId
     result: CompactResult
+    is_overtaken: bool
 
     @property
     def message(self) -> CommitMessage:
@@ -140,7 +141,7 @@ class CompactCoordinator:
                 continue
             error = future.exception()
             if error is None:
-                done.append(FinishedCompaction(bucket, future.result()))
+                done.append(FinishedCompaction(bucket, future.result(), manager.is_overtaken))
                 self._failures.pop(bucket, None)
                 continue
             self._failures[bucket] = self._failures.get(bucket, 0) + 1

@@ -39,9 +39,13 @@ class CommitOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """What one snapshot is to say; the manifests of it are written once, whatever is retried."""
+    """What one snapshot is to say; the manifests of it are written once, whatever is retried.
+
+    `check` it against the table also on top of the snapshot that is known.
+    """
 
     kind: CommitKind
+    check: bool
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...]
     committable: ManifestCommittable
@@ -73,8 +77,14 @@ class FileStoreCommit:
         snapshot = self.table.snapshots.latest_of_user(self.commit_user)
         return None if snapshot is None else snapshot.commit_identifier
 
-    def commit(self, committable: ManifestCommittable) -> CommitOutcome:
+    def commit(
+        self, committable: ManifestCommittable, *, compactions_are_overtaken: bool = False
+    ) -> CommitOutcome:
         """Publish an epoch.
+
+        Args:
+            compactions_are_overtaken: others changed their buckets since they began: what they
+                rest on is older than the known snapshot.
 
         Raises:
             CommitConflictError: the appended files cannot go into the table any more; nothing of
@@ -83,18 +93,22 @@ class FileStoreCommit:
         """
         append = compact = None
         if committable.appends is not None:
-            append = self._publish(CommitKind.APPEND, committable)
+            append = self._publish(CommitKind.APPEND, committable, check=False)
         if not any(message.compact_before for message in committable.compactions):
             return CommitOutcome(append)
         try:
-            compact = self._publish(CommitKind.COMPACT, committable)
+            compact = self._publish(
+                CommitKind.COMPACT, committable, check=compactions_are_overtaken
+            )
         except CommitConflictError as error:
             # Whatever is in the files stays in the table uncompacted: nothing is lost.
             return CommitOutcome(append, conflict=error.what)
         return CommitOutcome(append, compact)
 
-    def _publish(self, kind: CommitKind, committable: ManifestCommittable) -> Snapshot:
-        change = self._prepare(kind, committable)
+    def _publish(
+        self, kind: CommitKind, committable: ManifestCommittable, *, check: bool
+    ) -> Snapshot:
+        change = self._prepare(kind, committable, check=check)
         try:
             snapshot = self._race(change)
         except CommitError:
@@ -106,7 +120,9 @@ class FileStoreCommit:
             self.known_snapshot += 1
         return snapshot
 
-    def _prepare(self, kind: CommitKind, committable: ManifestCommittable) -> _Change:
+    def _prepare(
+        self, kind: CommitKind, committable: ManifestCommittable, *, check: bool
+    ) -> _Change:
         total_buckets = self.table.options.bucket
         entries: list[ManifestEntry] = []
         changelog: list[ManifestEntry] = []
@@ -129,6 +145,7 @@ class FileStoreCommit:
         names += [written[0] for written in (delta_list, changelog_list) if written]
         return _Change(
             kind=kind,
+            check=check,
             entries=tuple(entries),
             changelog=tuple(changelog),
             committable=committable,
@@ -186,10 +203,10 @@ class FileStoreCommit:
         return there.delta_manifest_list == change.delta_list[0]
 
     def _check(self, change: _Change, latest: Snapshot | None) -> None:
-        if latest is None or latest.snapshot_id == self.known_snapshot:
+        if latest is None or (latest.snapshot_id == self.known_snapshot and not change.check):
             return
         if change.kind is CommitKind.APPEND:
-            self._check_not_committed(change.committable.identifier)
+            self.check_not_committed(change.committable.identifier)
         buckets = {(entry.partition, entry.bucket) for entry in change.entries}
         live = self._scan.live(latest, buckets)
         problem = conflict(live, change.entries, self.table.key_of)
@@ -201,8 +218,14 @@ class FileStoreCommit:
                 fix="let one job alone change the buckets and compact the table",
             )
 
-    def _check_not_committed(self, identifier: int) -> None:
-        """A killed driver may live on for a moment and commit what its successor has begun."""
+    def check_not_committed(self, identifier: int) -> None:
+        """Look for this epoch, or a later one, above the snapshot that is known.
+
+        A driver that was believed dead may live on and commit what its successor has begun.
+
+        Raises:
+            CommitConflictError: it is there.
+        """
         ours = self.table.snapshots.latest_of_user(
             self.commit_user, down_to=self.known_snapshot + 1
         )

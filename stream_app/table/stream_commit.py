@@ -77,6 +77,7 @@ class StreamTableCommit:
 
         Raises:
             CheckpointError: the table has gone back to an earlier snapshot.
+            CommitConflictError: another process works with the same checkpoint.
             CompactionError: a bucket has too many runs and cannot be compacted.
         """
         self._follow()
@@ -107,7 +108,8 @@ class StreamTableCommit:
                 compactions=tuple(compaction.message for compaction in finished),
                 watermark=watermark,
                 properties=properties,
-            )
+            ),
+            finished,
         )
         self.last_identifier = epoch
         # Another writer may have come between; its changes are seen before ours are applied.
@@ -130,16 +132,18 @@ class StreamTableCommit:
         """Publish finished compactions without an epoch, under the last one's identifier."""
         if self.last_identifier is None:
             return None
-        finished = self._coordinator.finished()
-        if not finished:
+        if not self._coordinator.finished():
             return None
+        # Only now it shows whether others have overtaken them.
         self._follow()
+        finished = self._coordinator.finished()
         outcome = self._publish(
             ManifestCommittable(
                 identifier=self.last_identifier,
                 appends=None,
                 compactions=tuple(compaction.message for compaction in finished),
-            )
+            ),
+            finished,
         )
         self._settle(finished, outcome)
         self._coordinator.trigger()
@@ -179,8 +183,13 @@ class StreamTableCommit:
             self._coordinator.wait_for_any()
             self.commit_idle()
 
-    def _publish(self, committable: ManifestCommittable) -> CommitOutcome:
-        return self._commit.commit(committable)
+    def _publish(
+        self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
+    ) -> CommitOutcome:
+        return self._commit.commit(
+            committable,
+            compactions_are_overtaken=any(compaction.is_overtaken for compaction in finished),
+        )
 
     def _settle(self, finished: list[FinishedCompaction], outcome: CommitOutcome) -> None:
         if outcome.conflict is None:
@@ -204,6 +213,8 @@ class StreamTableCommit:
             )
         if latest_id == known:
             return latest
+        newest_of_ours = -1 if self.last_identifier is None else self.last_identifier
+        self._commit.check_not_committed(newest_of_ours + 1)
         scan = FileStoreScan(self.table)
         try:
             news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]

@@ -29,6 +29,8 @@ class CompactManager:
     Attributes:
         policy: None when the table is write-only: such a bucket is never compacted here.
         stop_trigger: sorted runs beyond which the bucket's writes wait.
+        is_overtaken: another writer has changed the bucket since the running compaction began, so
+            that its result may not fit any more.
     """
 
     partition: bytes
@@ -37,6 +39,7 @@ class CompactManager:
     policy: UniversalCompaction | None
     stop_trigger: int
     rewrite_all: bool = False
+    is_overtaken: bool = field(default=False, init=False)
     _running: Future[CompactResult] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
 
@@ -128,10 +131,12 @@ class CompactManager:
         """The compaction failed or lost a conflict; its files may be picked again."""
         self._running = None
         self._unit = None
+        self.is_overtaken = False
 
     def restore(self, files: Iterable[DataFileMeta], *, num_levels: int) -> None:
         """Believe the table again, after another writer changed this bucket."""
         self.levels = Levels(files, num_levels=num_levels, key_of=self.levels.key_of)
+        self.is_overtaken = self._running is not None
 
 
 def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:

@@ -1,0 +1,101 @@
+"""Two processes on one table: what one has done, the other must notice before it commits."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CommitConflictError
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.small_table import SmallTable, small_table
+
+
+@dataclass
+class CompactLater:
+    """Compacts when it is told to."""
+
+    table: FileStoreTable
+    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        self.waiting.append((request, Future()))
+        return self.waiting[-1][1]
+
+    def run(self) -> None:
+        for request, future in self.waiting:
+            future.set_result(compact_bucket(self.table, request))
+
+
+def row(key: int, value: str) -> tuple[str, dict[str, object]]:
+    return "+I", {"k": key, "v": value}
+
+
+@pytest.mark.parametrize("seen", ["in an epoch", "in an idle commit"])
+def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, seen: str) -> None:
+    """Both merge the same files into the highest level: only the first may."""
+    options = {"num_sorted_run__compaction_trigger": 2}
+    slow = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
+    later = CompactLater(slow.table)
+    slow._commit = StreamTableCommit(slow.table, "slow", later)
+    slow.commit(row(1, "a"), row(5, "a"))
+    slow.commit(row(1, "b"), row(5, "b"))
+    assert len(later.waiting) == 1
+
+    quick = SmallTable(slow.table)
+    quick.commit(row(3, "c"))
+    quick.compact()
+    snapshots = slow.table.snapshots
+    latest = snapshots.latest_id()
+    later.run()
+    if seen == "in an epoch":
+        # It follows the other one when it begins, and commits on top of what it has seen.
+        slow.commit(row(7, "d"))
+        assert snapshots.latest_id() == latest + 1
+    else:
+        assert slow._commit.commit_idle() is None
+        assert snapshots.latest_id() == latest
+    # The levels are the table's again: what is due is found in them.
+    assert slow._commit.sorted_runs() == {
+        bucket: len(runs) for bucket, runs in _runs(slow.table).items()
+    }
+
+
+def _runs(table: FileStoreTable) -> dict[tuple[bytes, int], set[object]]:
+    runs: dict[tuple[bytes, int], set[object]] = {}
+    for entry in FileStoreScan(table).live(table.snapshots.latest()):
+        file = entry.file
+        run = file.file_name if file.level == 0 else file.level
+        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
+    return runs
+
+
+def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path: Path) -> None:
+    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    one.commit(row(1, "a"))
+    twin = SmallTable(one.table)
+    twin._epoch = 1
+    # Both have found that epoch 1 is new; then both write it.
+    first = twin._commit.begin_epoch()
+    messages = twin._messages([row(2, "b")], first)
+    one.commit(row(2, "b"))
+    with pytest.raises(CommitConflictError, match="epoch 1 is in the table already"):
+        twin._commit.commit_epoch(1, messages)
+    assert one.table.snapshots.latest_id() == 2
+    with pytest.raises(CommitConflictError, match="another process with the same checkpoint"):
+        twin._commit.begin_epoch()
+
+
+def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
+    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    twin = SmallTable(one.table)
+    one.commit(row(1, "a"))
+    with pytest.raises(CommitConflictError, match="epoch 0 is in the table already"):
+        twin.commit(row(1, "a"))
