@@ -60,9 +60,6 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    # Without it the workers run the system's python3, which has no pyarrow.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     sys.stdout.flush()
     os.execv(command[0], command)
 
@@ -76,7 +73,7 @@ def submit_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
         log4j=_conf_file("log4j2.properties"),
         scheduler=_conf_file("fairscheduler.xml"),
     )
-    for key, value in launch.items():
+    for key, value in {**_pythons(), **launch}.items():
         command += ["--conf", f"{key}={value}"]
     command += [str(SCRIPT), "--conf", str(args.conf)]
     for setting in args.set:
@@ -84,6 +81,13 @@ def submit_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     if args.events:
         command += ["--events", str(args.events)]
     return command
+
+
+def _pythons() -> dict[str, str]:
+    """Without them driver and workers run the system's python3, which has no pyarrow."""
+    worker = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    driver = os.environ.get("PYSPARK_DRIVER_PYTHON", sys.executable)
+    return {"spark.pyspark.python": worker, "spark.pyspark.driver.python": driver}
 
 
 def _jars(config: AppConfig) -> list[Path]:

@@ -35,6 +35,8 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     # blocks of rows, which are large each.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    # Arrow's usual pool keeps a third more than is in use; a task's memory would leave its budget.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
     # The plan of an epoch is known: nothing is to be found out by running parts of it.
     "spark.sql.adaptive.enabled": "false",
     # What the log tells of an epoch is what `lastProgress` shows: more is not looked at.
@@ -52,6 +54,7 @@ _LAUNCH_PREFIXES = (
     "spark.submit.",
     "spark.files",
     "spark.archives",
+    "spark.pyspark.",
     "spark.app.name",
     "spark.kubernetes.",
     "spark.yarn.",

@@ -79,6 +79,11 @@ class RunningStream:
                 for snapshot in self.batch.drain() if self.trigger is None else ():
                     self.on_idle_commit(snapshot)
         except StreamingQueryException as error:
+            if self.stop_requested.is_set() and self.batch.failure is None:
+                # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
+                # table and the checkpoint are whole: a restart takes up what Spark did not note.
+                _LOG.warning("the stream ended before Spark had noted its last epoch")
+                return
             raise _cause(error, self.batch.failure) from None
         finally:
             self._stop(query)
@@ -96,10 +101,11 @@ class RunningStream:
     def _stop(self, query: StreamingQuery) -> None:
         if not query.isActive:
             return
-        # With the lock held no epoch is half done: Spark may interrupt its thread now.
+        # After this no epoch is half done and none begins: Spark may interrupt its thread. The lock
+        # is not held meanwhile, because an epoch that waits for it would wait for ever.
         with self.batch.lock:
             self.batch.stopping = True
-            query.stop()
+        query.stop()
 
     def _report(self, query: StreamingQuery) -> None:
         progress = query.lastProgress

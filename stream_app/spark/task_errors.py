@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stream_app import errors
-from stream_app.errors import SourceError, StorageError, StreamAppError
+from stream_app.errors import CheckpointError, SourceError, StorageError, StreamAppError
 
 _OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
 _WHERE, _FIX = "  where: ", "  to fix: "
+_CONCURRENT = re.compile("CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (queries|jobs)")
 _DATA_LOSS = re.compile(r"may have been lost|missed due to data loss|KAFKA_DATA_LOSS")
 _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
 
@@ -30,6 +31,12 @@ def readable(error: BaseException) -> BaseException:
     ours = _ours(text)
     if ours is not None:
         return ours
+    if _CONCURRENT.search(text):
+        return CheckpointError(
+            "another process works with the same checkpoint",
+            where="stream.checkpoint",
+            fix="run one job for each checkpoint; if the other one is gone, start this again",
+        )
     if _DATA_LOSS.search(text):
         found = _REASON.search(text)
         return SourceError(
@@ -69,9 +76,11 @@ def first_line(error: BaseException) -> str:
 
 
 def _ours(text: str) -> StreamAppError | None:
-    """The last error of ours in a Python trace: those before it are its causes."""
+    """The error of ours with which the last Python trace ends; those before it are causes."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
+        if lines[number].startswith("Traceback (most recent call last)"):
+            return None
         found = _OURS.match(lines[number])
         kind = getattr(errors, found[1], None) if found else None
         if found and isinstance(kind, type) and issubclass(kind, StreamAppError):

@@ -1,0 +1,191 @@
+"""The job as processes: signals, spark-submit, two at a time, and Paimon's Java beside it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.support.fast_jvm import fast_jvm
+from tests.support.ingest_process import ROOT, IngestProcess
+from tests.support.job_bench import JobBench, change
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture
+def job(bench: JobBench) -> Iterator[IngestProcess]:
+    """The bench's job as a process; nothing is left of it afterwards."""
+    process = IngestProcess(bench.folder / "job.toml", bench.folder)
+    yield process
+    if process.process is not None and process.process.poll() is None:
+        process.kill()
+
+
+def running(bench: JobBench, *topics: str, **sections: Any) -> None:
+    """Configure a job that goes on until it is stopped."""
+    sections["stream"] = {"trigger": "0 seconds", **sections.get("stream", {})}
+    sections["spark"] = {"spark.driver.extraJavaOptions": fast_jvm()}
+    bench.configure(*topics, **sections)
+
+
+def count(name: str, at_least: int = 1) -> Any:
+    return lambda events: sum(event["event"] == name for event in events) >= at_least
+
+
+def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
+    bench: JobBench, job: IngestProcess
+) -> None:
+    """SIGTERM to the JVM alone, as a supervisor does; SIGINT to all, as Ctrl-C does."""
+    topic = bench.topic(change(k, "a") for k in range(40))
+    running(
+        bench,
+        topic,
+        source={"max-offsets-per-trigger": 4},
+        table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
+    )
+    job.start()
+    job.wait_for(count("epoch", 2))
+    assert job.process is not None
+    os.kill(job.process.pid, signal.SIGTERM)
+    assert job.finish(60) == 0, job.log()
+    _check_ended(bench, job)
+
+    job.start()
+    job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 40)
+    bench.send(topic, [change(99, "last")])
+    job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 41)
+    # Nothing comes in any more: what the last epoch began is committed without one.
+    epochs = len(bench.events("epoch"))
+    job.wait_for(
+        lambda events: [e["event"] for e in events if e["event"] != "progress"][-1] == "idle_commit"
+    )
+    assert len(bench.events("epoch")) == epochs
+    assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
+    assert job.stop() == 0, job.log()
+    _check_ended(bench, job)
+    assert bench.rows() == dict.fromkeys(range(40), "a") | {99: "last"}
+    last = -1
+    for snapshot in bench.java.snapshots(bench.table):
+        if snapshot["commitKind"] == "COMPACT":
+            assert snapshot["commitIdentifier"] == last
+        last = snapshot["commitIdentifier"]
+
+
+def _check_ended(bench: JobBench, job: IngestProcess) -> None:
+    """The last epoch is in the table, and no process is left behind."""
+    assert job.events()[-1]["event"] == "ended", job.log()
+    assert "Traceback" not in job.log()
+    assert "\tat " not in job.log()
+    last = max(event["epoch"] for event in bench.events("epoch"))
+    assert f"APPEND {last}" in bench.snapshots()
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(job.conf) not in listed.stdout
+
+
+def test_spark_submit_by_hand_from_another_folder(bench: JobBench) -> None:
+    """What `ingest --print` shows runs as it is, without the environment of run.sh."""
+    bench.configure(bench.topic([change(1, "a")]), spark={})
+    words = ["ingest", "--print", "--conf", str(bench.conf), "--set", "stream.trigger=availableNow"]
+    printed = subprocess.run(
+        [sys.executable, "-P", "-m", "stream_app", *words],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    command = shlex.split(printed.stdout)
+    assert command[0].endswith("/bin/spark-submit")
+    assert command[command.index(str(ROOT / "stream_app/app/submit/ingest.py")) + 1] == "--conf"
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(bench.folder)}
+    bare |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+    done = subprocess.run(
+        command, cwd="/", env=bare, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "epoch 0: 1 messages, 1 changes" in done.stdout + done.stderr
+    assert bench.rows() == {1: "a"}
+
+
+def test_a_second_job_with_the_same_checkpoint(bench: JobBench, job: IngestProcess) -> None:
+    """One of them ends with a clear error; nothing is lost or doubled."""
+    topic = bench.topic([change(0, "a")])
+    running(bench, topic, source={"max-offsets-per-trigger": 5})
+    second = IngestProcess(bench.conf, bench.folder / "second")
+    second.folder.mkdir()
+    job.start()
+    job.wait_for(count("epoch"))
+    second.start()
+    jobs = [job, second]
+    number = 1
+    try:
+        deadline = time.monotonic() + 60
+        while all(each.process and each.process.poll() is None for each in jobs):
+            assert time.monotonic() < deadline, job.log() + second.log()
+            bench.send(topic, [change(number, "a")])
+            number += 1
+            time.sleep(0.1)
+        (loser,) = [each for each in jobs if each.process and each.process.poll() is not None]
+        (winner,) = [each for each in jobs if each is not loser]
+        assert loser.finish() == 1, loser.log()
+        assert "error: " in loser.log()
+        assert "checkpoint" in loser.log().partition("error: ")[2]
+        assert "Traceback" not in loser.log()
+        bench.send(topic, [change(number, "last")])
+        winner.wait_for(lambda _: bench.rows().get(number) == "last", every=0.3)
+        assert winner.stop() == 0, winner.log()
+    finally:
+        if second.process is not None and second.process.poll() is None:
+            second.kill()
+    expected = dict.fromkeys(range(number), "a") | {number: "last"}
+    assert bench.rows() == expected
+    assert sorted(bench.changes()) == sorted(("+I", key, v) for key, v in expected.items())
+
+
+def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: IngestProcess) -> None:
+    """Its table with data in levels goes on, its commits come between, and it goes on after us."""
+    columns = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
+    options = {
+        "bucket": "2",
+        "changelog-producer": "input",
+        "num-sorted-run.compaction-trigger": "3",
+    }
+    bench.java.create(bench.table, columns, primary_keys=["id"], options=options)
+    for identifier in range(5):
+        _write(bench, range(100), f"java {identifier}", identifier)
+    assert {file["level"] for file in bench.java.files(bench.table)} - {0}
+
+    topic = bench.topic(change(k, "job") for k in range(50))
+    running(bench, topic, source={"max-offsets-per-trigger": 25}, table={
+        f"options.{key}": value for key, value in options.items()
+    })  # fmt: skip
+    job.start()
+    job.wait_for(count("epoch"))
+    for identifier in range(5, 15):  # other keys of the same buckets
+        _write(bench, range(200, 220), f"java {identifier}", identifier)
+        bench.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
+    job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
+    assert job.stop() == 0, job.log()
+    expected = (
+        dict.fromkeys(range(50), "job")
+        | dict.fromkeys(range(50, 60), "job 14")
+        | dict.fromkeys(range(60, 100), "java 4")
+        | dict.fromkeys(range(200, 220), "java 14")
+    )
+    assert bench.rows() == expected
+    from_job = [change for change in bench.changes() if change[2].startswith("job")]
+    assert len(from_job) == 150
+
+    bench.java.compact(bench.table)
+    assert bench.rows() == expected
+    _write(bench, range(10), "java again", 15)
+    assert bench.rows() == expected | dict.fromkeys(range(10), "java again")
+
+
+def _write(bench: JobBench, keys: Sequence[int], value: str, identifier: int) -> None:
+    rows = [("+I", {"id": key, "v": value}) for key in keys]
+    bench.java.write(bench.table, rows, identifier=identifier)

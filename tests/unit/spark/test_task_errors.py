@@ -1,0 +1,80 @@
+"""Errors that Spark wraps come out in their own words."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from stream_app.errors import (
+    BadRecordsError,
+    CheckpointError,
+    SourceError,
+    StorageError,
+    StreamAppError,
+)
+from stream_app.spark.task_errors import first_line, readable
+
+JAVA = (
+    "\n\n\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException"
+    "(PythonRunner.scala:645)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
+)
+
+
+def wrapped(error: Exception) -> RuntimeError:
+    """As the driver gets it: the text of the task's trace inside a text of Spark's."""
+    try:
+        try:
+            raise SourceError("an earlier one", where="elsewhere", fix="nothing")
+        except SourceError as cause:
+            raise error from cause
+    except Exception as raised:
+        trace = "".join(traceback.format_exception(raised))
+    head = "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+    return RuntimeError(f"Job aborted due to stage failure:{head}{trace}{JAVA}Driver stacktrace:")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SourceError("truncated", where="topic t, partition 0", fix="set an option"),
+        BadRecordsError("2 records: too many", where="here; there"),
+        CheckpointError("in\ntwo lines", fix="do this"),
+        StreamAppError("alone"),
+        StorageError("", where="/x"),
+    ],
+    ids=lambda error: error.what or "empty",
+)
+def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
+    found = readable(wrapped(error))
+    assert type(found) is type(error)
+    assert str(found) == str(error)
+
+
+def test_what_is_not_ours_stays_as_it_is() -> None:
+    error = wrapped(AssertionError("a mistake"))
+    # The cause that was handled on the way is not the failure.
+    assert readable(error) is error
+    assert str(readable(RuntimeError("stream_app is mentioned"))) == "stream_app is mentioned"
+    assert first_line(error) == "Job aborted due to stage failure:"
+    assert first_line(RuntimeError("\n two\nthree")) == "two"
+    assert first_line(RuntimeError()) == "RuntimeError"
+
+
+def test_the_file_system_and_lost_records() -> None:
+    full = readable(OSError(28, "No space left on device", "/w/data"))
+    assert isinstance(full, StorageError)
+    assert (full.what, full.where) == (
+        "the file system refused: No space left on device",
+        "/w/data",
+    )
+    lost = readable(
+        RuntimeError(
+            "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been "
+            "lost because they are not available in Kafka any more;\n"
+            "Reason: Could not read records in offset [1, 2) for topic partition t-0\n with "
+        )
+    )
+    assert isinstance(lost, SourceError)
+    assert lost.where == "Could not read records in offset [1, 2) for topic partition t-0"
+    assert "source.fail-on-data-loss" in lost.fix
