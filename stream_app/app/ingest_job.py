@@ -158,6 +158,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
                 message_format=decode,
                 schema=schema,
                 tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+                sort_messages=config.source.kind == "files",
             ),
             open_commit=lambda: StreamTableCommit(table, query_id(checkpoint), compactions),
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),

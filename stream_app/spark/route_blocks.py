@@ -5,10 +5,11 @@ It travels as one binary cell: a few large rows in the shuffle instead of millio
 A task gathers its input, up to a bound, until blocks are worth cutting, so that thousands of
 buckets do not give blocks of ten rows.
 
-Order: a block holds changes of one Kafka partition, in the order of its offsets; no other block of
-that partition has offsets between them. Within a bucket, blocks reach the writer by (topic, Kafka
-partition, first offset). So changes of one key stay in the order of their Kafka partition, however
-Spark cuts it into tasks, and a task that is done again gives the same blocks.
+Order: a task reads one range of offsets of a Kafka partition, or whole partitions. So a block holds
+changes of one Kafka partition in the order of its offsets, and no other block has offsets between
+them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first offset). So changes
+of one key stay in the order of their Kafka partition, however Spark cuts it into tasks, and a task
+that is done again gives the same blocks.
 
 Balance: a bucket goes to the task (hash of its partition + bucket) modulo tasks. Buckets of one
 partition are dealt out in turn; partitions begin at different tasks.
@@ -35,12 +36,8 @@ from pyspark.sql import DataFrame
 from stream_app.cdc.change_batch import (
     BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,
-    ChangeBatch,
-    change_schema,
-    concat_changes,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
 from stream_app.model.table_schema import TableSchema
@@ -127,12 +124,15 @@ class RoutePlan:
         tasks: number of tasks that write.
         block_bytes: Arrow bytes of rows that a task gathers at most; a single batch of Spark's
             may be larger.
+        sort_messages: bring the messages of each Kafka partition to one task, by offset, before
+            they are decoded: for sources whose tasks do not read ranges of offsets.
     """
 
     message_format: MessageFormat
     schema: TableSchema
     tasks: int
     block_bytes: int = BLOCK_BYTES
+    sort_messages: bool = False
 
 
 def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
@@ -148,6 +148,9 @@ def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return route_partition(batches, plan)
 
+    if plan.sort_messages:
+        messages = messages.repartition(plan.tasks, "topic", "partition")
+        messages = messages.sortWithinPartitions("topic", "partition", "offset")
     order = ["partition", "bucket", "topic", "source_partition", "first_offset"]
     blocks = messages.mapInArrow(run, BLOCK_COLUMNS)
     return blocks.repartition(plan.tasks, "task").sortWithinPartitions(*order)
@@ -194,7 +197,7 @@ class _Gathered:
 
     first_offset: int
     last_offset: int
-    changes: list[ChangeBatch] = field(default_factory=list)
+    rows: list[pa.RecordBatch] = field(default_factory=list)
 
 
 class _Router:
@@ -202,7 +205,6 @@ class _Router:
 
     def __init__(self, plan: RoutePlan) -> None:
         self._plan = plan
-        self._changes = change_schema(arrow_schema(plan.schema.fields))
         self._blocks = _BlockRows(plan.tasks)
         self._gathered: dict[Where, _Gathered] = {}
         self._gathered_bytes = 0
@@ -214,13 +216,12 @@ class _Router:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get(where)
-        if gathered is not None and first <= gathered.last_offset:
-            yield from self._cut()  # a file that was read late
+        assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
         decoded = self._plan.message_format.decode(messages)
         rows = decoded.changes.rows
         if rows.num_rows:
             gathered = self._gathered.setdefault(where, _Gathered(first, last))
-            gathered.changes.append(decoded.changes)
+            gathered.rows.append(rows)
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if decoded.bad.num_rows:
@@ -250,9 +251,9 @@ class _Router:
     def _cut(self) -> Iterator[pa.RecordBatch]:
         blocks = 0
         for where, gathered in self._gathered.items():
-            rows = concat_changes(self._changes, gathered.changes).rows
+            rows = pa.concat_batches(gathered.rows)
             first = gathered.first_offset
-            gathered.changes.clear()
+            gathered.rows.clear()
             for partition, bucket, part in split_by_bucket(rows, self._plan.schema):
                 blocks += 1
                 self._blocks.add(
@@ -384,7 +385,7 @@ def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
 
 
 def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.RecordBatch]]:
-    """The batch in parts of one Kafka partition each, each in the order of its offsets."""
+    """The batch in parts of one Kafka partition each."""
     if not batch.num_rows:
         return
     batch = pa.RecordBatch.from_arrays(
@@ -395,11 +396,7 @@ def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.Recor
     codes = topics.indices.to_numpy().astype(np.int64) << 32 | batch.column("partition").to_numpy()
     offsets = batch.column("offset").to_numpy()
     same = codes[1:] == codes[:-1]
-    if not (same & (offsets[1:] > offsets[:-1])).all():
-        # Never so with Kafka, whose tasks each read one range of one partition.
-        order = np.lexsort((offsets, codes))
-        batch, codes = batch.take(pa.array(order)), codes[order]
-        same = codes[1:] == codes[:-1]
+    assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"
     starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
     for start, stop in itertools.pairwise(starts):
         topic, partition = batch.column("topic")[start], batch.column("partition")[start]

@@ -1,0 +1,306 @@
+"""Decoding tasks without Spark: which rows come out, in which blocks, in which order."""
+
+# ruff: noqa: DTZ001 - a TIMESTAMP has no zone
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import math
+import pickle
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
+from stream_app.cdc.message_format import message_format
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import encode_row, python_value, serialize_row
+from stream_app.format.bucket_hash import murmur_hash
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.spark.route_blocks import (
+    BlockKind,
+    DecodeCounts,
+    PartitionEnd,
+    RoutePlan,
+    bad_records_of,
+    counts_of,
+    route_partition,
+    split_by_bucket,
+    task_addresses,
+)
+
+COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
+Message = tuple[str, int, int, dict[str, Any] | None]
+
+
+def a_schema(
+    columns: str = COLUMNS,
+    keys: Sequence[str] = ("p", "k"),
+    partition_keys: Sequence[str] = ("p",),
+    buckets: int = 4,
+) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=tuple(keys),
+        partition_keys=tuple(partition_keys),
+        options={"bucket": str(buckets)},
+        time_millis=0,
+    )
+
+
+def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: int) -> RoutePlan:
+    schema = schema or a_schema()
+    decode = message_format(
+        "debezium-json",
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options={},
+        keep_update_before=False,
+    )
+    return RoutePlan(message_format=decode, schema=schema, tasks=tasks, **limits)
+
+
+def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
+    rows = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "value": None
+            if row is None
+            else json.dumps({"before": None, "after": row, "op": "c"}).encode(),
+        }
+        for topic, partition, offset, row in messages
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def a_message(offset: int, *, key: int = 0, topic: str = "t", partition: int = 0) -> Message:
+    return topic, partition, offset, {"k": key, "p": f"day {key % 3}", "offset_": offset}
+
+
+def blocks_of(plan: RoutePlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """All blocks in the order in which a writing task would get them, whichever task it is."""
+    blocks = [
+        row
+        for batches in tasks
+        for batch in route_partition(batches, pickle.loads(pickle.dumps(plan)))
+        for row in batch.to_pylist()
+    ]
+    order = ("partition", "bucket", "topic", "source_partition", "first_offset")
+    return sorted(blocks, key=lambda block: [block[name] for name in order])
+
+
+def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[dict[str, Any]]:
+    columns = change_schema(arrow_schema(schema.fields))
+    rows = []
+    for block in blocks:
+        if block["kind"] == BlockKind.CHANGES:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(block["block"]), columns)
+            assert batch.num_rows == block["rows"]
+            rows += batch.to_pylist()
+    return rows
+
+
+ALL_KEY_TYPES = {
+    "b BOOLEAN": [True, False],
+    "i INT": [0, -1, 2**31 - 1],
+    "l BIGINT": [0, -(2**63), 77],
+    "s STRING": ["", "seven 7", "eight  8", "zażółć gęślą jaźń"],
+    "d DECIMAL(12,2)": [Decimal("0.00"), Decimal("-1.10"), Decimal("9999999999.99")],
+    "e DECIMAL(30,5)": [Decimal("0.00000"), Decimal("-1.10000"), Decimal(2**80)],
+    "t TIMESTAMP(6)": [datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)],
+    "u TIMESTAMP(3)": [datetime.datetime(2024, 2, 29, 1, 2, 3, 4000)],
+    "y BYTES": [b"", bytes(7), bytes(8)],
+    "a DATE": [datetime.date(1960, 1, 1), datetime.date(2024, 2, 29)],
+}
+
+
+@pytest.mark.parametrize("partition_keys", [(), ("s",), ("i", "a", "e")])
+def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...], seed: int) -> None:
+    """By the definition of one row's BinaryRow, whatever the types of keys."""
+    random = Random(seed)
+    names = [column.split()[0] for column in ALL_KEY_TYPES]
+    schema = a_schema(", ".join(ALL_KEY_TYPES), names, partition_keys, buckets=7)
+    rows = pa.RecordBatch.from_arrays(
+        [
+            pa.array([random.choice(values) for _ in range(300)], field.type)
+            for field, values in zip(
+                arrow_schema(schema.fields), ALL_KEY_TYPES.values(), strict=True
+            )
+        ],
+        schema=arrow_schema(schema.fields),
+    )
+    want = Counter()
+    for row in range(rows.num_rows):
+        values = {
+            field.name: python_value(rows.column(field.name)[row], field.data_type)
+            for field in schema.fields
+        }
+        key = schema.fields.project(schema.bucket_keys)
+        key_hash = murmur_hash(encode_row([values[name] for name in key.names], key.types))
+        partition = serialize_row(
+            [values[name] for name in partition_keys], schema.partition_type.types
+        )
+        want[partition, abs(math.fmod(key_hash, 7)), str(rows.slice(row, 1).to_pylist())] += 1
+    got = Counter(
+        (partition, bucket, str(part.slice(row, 1).to_pylist()))
+        for partition, bucket, part in split_by_bucket(rows, schema)
+        for row in range(part.num_rows)
+    )
+    assert got == want
+
+
+@st.composite
+def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list[Message]]:
+    """Some Kafka partitions cut into ranges, one for each task, which reads it in batches."""
+    tasks = []
+    messages = []
+    for partition in range(draw(st.integers(1, 3))):
+        size = draw(st.integers(1, 60))
+        keys = draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
+        # A key stands in one partition only, as a producer puts it.
+        own = [
+            a_message(offset, key=key * 3 + partition, partition=partition)
+            for offset, key in enumerate(keys)
+        ]
+        messages += own
+        cuts = sorted({0, size, *draw(st.lists(st.integers(0, size), max_size=4))})
+        step = draw(st.integers(1, 30))
+        tasks += [
+            [batch_of(own[at : min(at + step, stop)]) for at in range(start, stop, step)]
+            for start, stop in itertools.pairwise(cuts)
+        ]
+    return draw(st.permutations(tasks)), messages
+
+
+@settings(deadline=None, max_examples=60)
+@given(ranges_of_a_topic(), st.integers(1, 2_000))
+def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
+    case: tuple[list[list[pa.RecordBatch]], list[Message]], block_bytes: int
+) -> None:
+    tasks, messages = case
+    plan = a_plan(block_bytes=block_bytes)
+    got = defaultdict(list)
+    for row in changes_of(blocks_of(plan, *tasks), plan.schema):
+        got[row["k"]].append(row["offset_"])
+    want = defaultdict(list)
+    for _, _, offset, row in messages:
+        assert row is not None
+        want[row["k"]].append(offset)
+    assert got == want
+
+
+def test_a_task_may_read_whole_partitions_one_after_another() -> None:
+    messages = [
+        a_message(offset, partition=partition, key=partition, topic=topic)
+        for topic in "ba"
+        for partition in (1, 0)
+        for offset in range(9)
+    ]
+    plan = a_plan()
+    blocks = blocks_of(plan, [batch_of(messages[:13]), batch_of(messages[13:])])
+    rows = changes_of(blocks, plan.schema)
+    assert [row["offset_"] for row in rows if row["k"] == 0] == [*range(9), *range(9)]
+    assert len(rows) == 36
+
+
+@pytest.mark.parametrize("offsets", [[[1, 0]], [[1], [0]]])
+def test_a_source_without_order_is_refused(offsets: list[list[int]]) -> None:
+    with pytest.raises(AssertionError, match="in order of offsets"):
+        blocks_of(a_plan(), [batch_of(map(a_message, each)) for each in offsets])
+
+
+def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
+    batches = [
+        batch_of(a_message(o, key=o) for o in range(a, a + 500)) for a in range(0, 5000, 500)
+    ]
+    gathered = [b for b in blocks_of(a_plan(), batches) if b["kind"] == BlockKind.CHANGES]
+    assert len(gathered) == 12, "3 partitions of 4 buckets, one block each"
+    cut = [b for b in blocks_of(a_plan(block_bytes=1), batches) if b["kind"] == BlockKind.CHANGES]
+    assert len(cut) == 120, "one in each batch"
+    assert {b["first_offset"] for b in cut} == set(range(0, 5000, 500))
+    schema = a_schema("k BIGINT, p STRING, wide STRING")
+    large = [
+        batch_of([("t", 0, offset, {"k": 1, "p": "a", "wide": "x" * 1_500_000})])
+        for offset in range(3)
+    ]
+    large_blocks = blocks_of(a_plan(schema), large)
+    assert [b["first_offset"] for b in large_blocks if b["rows"]] == [0, 1, 2]
+    assert [len(row["wide"]) for row in changes_of(large_blocks, schema)] == [1_500_000] * 3
+
+
+def test_what_is_no_change_is_counted_and_kept() -> None:
+    good = [a_message(offset) for offset in range(3)]
+    batch = batch_of([*good, ("t", 0, 3, None)])
+    broken = pa.RecordBatch.from_pylist(
+        [{"topic": "u", "partition": 7, "offset": 40, "value": b"{", "key": b"\xff"}],
+        schema=MESSAGE_SCHEMA,
+    )
+    stamped = broken.set_column(
+        3, "timestamp", pa.array([1_700_000_000_123_456], pa.timestamp("us", "UTC"))
+    )
+    blocks = blocks_of(a_plan(), [batch], [stamped])
+    counts = DecodeCounts()
+    for block in blocks:
+        if block["kind"] == BlockKind.COUNTS:
+            counts = counts.plus(counts_of(block["block"]))
+    assert counts == DecodeCounts(
+        messages=5,
+        changes=3,
+        skipped=1,
+        bad=1,
+        ends={("t", 0): PartitionEnd(3, None), ("u", 7): PartitionEnd(40, 1_700_000_000_123)},
+    )
+    assert counts.last_offsets() == {"t": {"0": 3}, "u": {"7": 40}}
+    [bad] = [block for block in blocks if block["kind"] == BlockKind.BAD_RECORDS]
+    assert (bad["topic"], bad["source_partition"], bad["first_offset"]) == ("u", 7, 40)
+    [record] = bad_records_of(bad["block"]).to_pylist()
+    assert (record["key"], record["value"]) == (b"\xff", b"{")
+    assert record["reason"]
+
+
+def test_nothing_comes_of_nothing() -> None:
+    assert blocks_of(a_plan(), [], [batch_of([])]) == []
+
+
+def test_other_blocks_stand_before_those_of_buckets() -> None:
+    """A writer sees each bucket's blocks in one piece."""
+    blocks = blocks_of(a_plan(), [batch_of([a_message(0), ("t", 0, 1, {"k": None})])])
+    kinds = [BlockKind(block["kind"]) for block in blocks]
+    assert kinds[-1] == BlockKind.CHANGES
+    assert sorted(kinds[:-1]) == [BlockKind.BAD_RECORDS, BlockKind.COUNTS]
+
+
+@pytest.mark.parametrize(("partitions", "buckets", "tasks"), [(1, 8, 3), (300, 1, 4), (40, 5, 7)])
+def test_buckets_are_spread_over_tasks(partitions: int, buckets: int, tasks: int) -> None:
+    schema = a_schema(buckets=buckets)
+    rows = [
+        ("t", 0, offset, {"k": offset % 97, "p": f"day {offset % partitions}", "offset_": 0})
+        for offset in range(partitions * 97)
+    ]
+    plan = a_plan(schema, tasks=tasks)
+    where = defaultdict(set)
+    for block in blocks_of(plan, [batch_of(rows)]):
+        if block["kind"] == BlockKind.CHANGES:
+            where[block["partition"], block["bucket"]].add(block["task"])
+    assert len(where) == partitions * buckets
+    assert all(len(addresses) == 1 for addresses in where.values())
+    loads = Counter(address for [address] in where.values())
+    assert set(loads) == set(task_addresses(tasks))
+    fair = partitions * buckets / tasks
+    if partitions == 1:
+        assert max(loads.values()) - min(loads.values()) <= 1
+    else:
+        assert max(loads.values()) < 1.5 * fair
