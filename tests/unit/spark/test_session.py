@@ -1,0 +1,46 @@
+"""What is said when Spark's JVM starts; the session itself is tested with Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.spark.session import STACK, launch_settings
+
+
+def test_a_local_driver_stays_on_loopback() -> None:
+    launch = launch_settings({})
+    assert launch["spark.master"] == "local[*]"
+    assert launch["spark.driver.host"] == launch["spark.driver.bindAddress"] == "127.0.0.1"
+    cluster = launch_settings({"spark.master": "spark://h:7077"})
+    assert cluster["spark.master"] == "spark://h:7077"
+    assert "spark.driver.host" not in cluster
+
+
+def test_what_a_running_jvm_cannot_take_is_said_at_its_start_and_the_user_wins() -> None:
+    settings = {
+        "spark.driver.host": "h",
+        "spark.driver.memory": "3g",
+        "spark.driver.extraJavaOptions": "-Xss1g",
+        "spark.jars": "mine.jar",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    launch = launch_settings(settings, jars=[Path("/j/a.jar"), Path("/j/b.jar")])
+    assert launch["spark.driver.host"] == "h"
+    assert launch["spark.driver.memory"] == "3g"
+    assert launch["spark.jars"] == "mine.jar"
+    assert launch["spark.driver.extraJavaOptions"] == f"{STACK} -Xss1g", "the last one counts"
+    assert "spark.sql.session.timeZone" not in launch
+
+
+def test_files_are_named_as_uris() -> None:
+    launch = launch_settings(
+        {},
+        jars=[Path("/j/a.jar"), Path("/j/b.jar")],
+        log4j=Path("/with space/log4j2.properties"),
+        scheduler=Path("/c/fair.xml"),
+    )
+    assert launch["spark.jars"] == "/j/a.jar,/j/b.jar"
+    assert launch["spark.scheduler.allocation.file"] == "file:///c/fair.xml"
+    assert launch["spark.driver.extraJavaOptions"] == (
+        f"{STACK} -Dlog4j2.configurationFile=file:///with%20space/log4j2.properties"
+    )
