@@ -33,6 +33,12 @@ def seed(pytestconfig: pytest.Config) -> int:
     return pytestconfig.stash[SEED]
 
 
+@pytest.fixture
+def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files need not outlive the machine: spares waiting for the disk."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
 @pytest.fixture(scope="session")
 def paimon_java() -> Iterator[PaimonJava]:
     """Paimon's own library in one JVM for the session."""

@@ -85,26 +85,37 @@ class SmallTable:
         self._commit.drain()
 
     def _messages(self, changes: Sequence[Change], first: int) -> list[CommitMessage]:
-        schema = self.table.schema
-        kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
-        rows = pa.RecordBatch.from_pylist(
-            [dict(row) for _, row in changes], arrow_schema(schema.fields)
-        )
-        batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-        keys = [rows.column(name) for name in schema.bucket_keys]
-        types = schema.fields.project(schema.bucket_keys).types
-        buckets = bucket_of(keys, types, self.table.options.bucket).tolist()
-        parts = [rows.column(name) for name in schema.partition_keys]
-        places: dict[tuple[bytes, int], list[int]] = {}
-        for index, bucket in enumerate(buckets):
-            partition = serialize_arrow_row(parts, schema.partition_type.types, index)
-            places.setdefault((partition, bucket), []).append(index)
-        messages = []
-        for (partition, bucket), indices in places.items():
-            writer = bucket_writer(self.table, partition, bucket, next_sequence_number=first)
+        return write_changes(self.table, changes, first)
+
+
+def write_changes(
+    table: FileStoreTable, changes: Sequence[Change], first: int
+) -> list[CommitMessage]:
+    """Write changes, in order, to the files of their buckets; `first` is a sequence number."""
+    schema = table.schema
+    kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
+    rows = pa.RecordBatch.from_pylist(
+        [dict(row) for _, row in changes], arrow_schema(schema.fields)
+    )
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    keys = [rows.column(name) for name in schema.bucket_keys]
+    types = schema.fields.project(schema.bucket_keys).types
+    buckets = bucket_of(keys, types, table.options.bucket).tolist()
+    parts = [rows.column(name) for name in schema.partition_keys]
+    places: dict[tuple[bytes, int], list[int]] = {}
+    for index, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, index)
+        places.setdefault((partition, bucket), []).append(index)
+    messages = []
+    for (partition, bucket), indices in places.items():
+        writer = bucket_writer(table, partition, bucket, next_sequence_number=first)
+        try:
             writer.write(batch.take(pa.array(indices)))
             messages.append(finish(writer, partition, bucket))
-        return messages
+        except BaseException:
+            writer.abort()
+            raise
+    return messages
 
 
 def small_table(

@@ -1,0 +1,92 @@
+"""A file system that fails at a chosen operation, as a dying process or a full disk would.
+
+Only operations that change something are counted. A failing one can do nothing ("before"), do all
+its work and then fail ("after": the answer is lost), or leave half a file ("half").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from stream_app.fileio.local_file_io import LocalFileIO
+
+Mode = Literal["before", "after", "half"]
+
+
+class InjectedError(OSError):
+    """What the chosen operation raises."""
+
+
+@dataclass
+class Fault:
+    """Which operation fails: the `at`-th from 0. A process that is `dead` can do no more."""
+
+    at: int = -1
+    mode: Mode = "before"
+    stays_dead: bool = False
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def has_struck(self) -> bool:
+        return 0 <= self.at < len(self.done)
+
+    def strikes(self, what: str) -> bool:
+        if self.stays_dead and self.has_struck:
+            raise InjectedError(f"dead since operation {self.at}, {self.done[self.at]}")
+        self.done.append(what)
+        return len(self.done) - 1 == self.at
+
+
+@dataclass(frozen=True)
+class FaultyFileIO(LocalFileIO):
+    """The local file system with one fault."""
+
+    fault: Fault = field(default_factory=Fault)
+
+    def _do(self, what: str, path: str, work: Callable[[], Any], half: Callable[[], Any]) -> Any:
+        if not self.fault.strikes(f"{what} {Path(path).name}"):
+            return work()
+        if self.fault.mode == "after":
+            work()
+        elif self.fault.mode == "half":
+            half()
+        raise InjectedError(f"operation {self.fault.at}: {what} {path}")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        def half() -> None:
+            with LocalFileIO.open_output(self, path) as sink:
+                sink.write(b"PAR1")
+
+        return self._do("open", path, lambda: LocalFileIO.open_output(self, path), half)
+
+    def sync(self, path: str) -> None:
+        self._do("sync", path, lambda: LocalFileIO.sync(self, path), lambda: None)
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        whole = LocalFileIO()
+        self._do(
+            "write",
+            path,
+            lambda: whole.write_bytes(path, data),
+            lambda: whole.write_bytes(path, data[: len(data) // 2]),
+        )
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        whole = LocalFileIO()
+
+        def half() -> None:
+            whole.write_bytes(f"{Path(path).parent}/.{Path(path).name}.x.tmp", data[:-1])
+
+        return self._do("create", path, lambda: whole.create_if_absent(path, data), half)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        whole = LocalFileIO()
+        self._do("overwrite", path, lambda: whole.overwrite(path, data), lambda: None)
+
+    def delete(self, path: str) -> None:
+        self._do("delete", path, lambda: LocalFileIO.delete(self, path), lambda: None)
