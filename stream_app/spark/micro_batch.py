@@ -23,12 +23,11 @@ from stream_app.errors import CheckpointError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.route_blocks import (
     BlockKind,
-    DecodeCounts,
     RoutePlan,
     bad_records_of,
-    counts_of,
     route_blocks,
 )
 from stream_app.spark.task_errors import first_line, readable

@@ -20,9 +20,8 @@ Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks
 from __future__ import annotations
 
 import itertools
-import pickle
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -41,6 +40,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
 from stream_app.model.table_schema import TableSchema
+from stream_app.spark.decode_counts import DecodeCounts, PartitionEnd, Where
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""
@@ -61,8 +61,6 @@ the first message that the block may hold changes of stands. ``rows``: changes o
 Blocks that are not of kind ``CHANGES`` have an empty ``partition``, so they come before the others.
 """
 
-Where = tuple[str, int]
-"""Topic and Kafka partition."""
 Codes = npt.NDArray[np.int64]
 
 _ADDRESS_TRIES_MAX = 1_000_000
@@ -74,46 +72,6 @@ class BlockKind(IntEnum):
     CHANGES = 0
     BAD_RECORDS = 1
     COUNTS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionEnd:
-    """The newest record of a Kafka partition in an epoch; the time is the record's, in ms UTC."""
-
-    offset: int
-    timestamp_ms: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeCounts:
-    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded."""
-
-    messages: int = 0
-    changes: int = 0
-    skipped: int = 0
-    bad: int = 0
-    ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
-
-    def plus(self, other: DecodeCounts) -> DecodeCounts:
-        """Both together."""
-        ends = dict(self.ends)
-        for where, end in other.ends.items():
-            if where not in ends or end.offset > ends[where].offset:
-                ends[where] = end
-        return DecodeCounts(
-            messages=self.messages + other.messages,
-            changes=self.changes + other.changes,
-            skipped=self.skipped + other.skipped,
-            bad=self.bad + other.bad,
-            ends=ends,
-        )
-
-    def last_offsets(self) -> dict[str, dict[str, int]]:
-        """Topic → partition → last offset that was read."""
-        offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), end in self.ends.items():
-            offsets.setdefault(topic, {})[str(partition)] = end.offset
-        return offsets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +137,6 @@ def task_addresses(tasks: int) -> list[int]:
     raise AssertionError(f"no addresses for {tasks} tasks")
 
 
-def counts_of(block: bytes) -> DecodeCounts:
-    """The counts in a block of kind ``COUNTS``; only this job's own tasks make such blocks."""
-    counts = pickle.loads(block)
-    assert isinstance(counts, DecodeCounts)
-    return counts
-
-
 def bad_records_of(block: bytes) -> pa.RecordBatch:
     """The records in a block of kind ``BAD_RECORDS``."""
     return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
@@ -244,7 +195,7 @@ class _Router:
         """The last blocks, and the counts."""
         yield from self._cut()
         if self._counts.messages:
-            counts = pa.py_buffer(pickle.dumps(self._counts))
+            counts = pa.py_buffer(self._counts.to_bytes())
             self._blocks.add(BlockKind.COUNTS, ("", 0), 0, 0, counts)
         yield from self._blocks.drain()
 
