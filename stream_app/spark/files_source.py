@@ -129,7 +129,7 @@ def _bad_line(lines: pa.Array, files: pa.Array) -> SourceError:
         problem = f"it is no JSON ({error})"
     return SourceError(
         f"a line is no message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
-        where=unquote(files[at].as_py()).removeprefix("file://"),
+        where=unquote(files[at].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; mend the file and start the job again. Files must appear '
         "whole: write them elsewhere and move them in",

@@ -1,0 +1,31 @@
+"""One Spark session for the whole test session, in this process, as the job starts it.
+
+tests/conftest.py imports the fixture `spark`; do not import it elsewhere. Nobody stops it or
+changes its settings. A task may fail twice before its job does, so that retries can be tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.jars import installed_spark_version, spark_kafka_jars
+from stream_app.spark.session import launch_settings, start_session
+from tests.support.fast_jvm import fast_jvm
+from tests.support.ingest_process import ROOT
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = {"spark.master": "local[2,3]", "spark.driver.extraJavaOptions": fast_jvm()}
+    launch = launch_settings(
+        settings,
+        jars=spark_kafka_jars(installed_spark_version()),
+        log4j=ROOT / "conf" / "log4j2.properties",
+        scheduler=ROOT / "conf" / "fairscheduler.xml",
+    )
+    session = start_session("tests", settings, launch)
+    yield session
+    session.stop()
