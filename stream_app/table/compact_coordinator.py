@@ -58,6 +58,7 @@ class CompactCoordinator:
     executor: CompactExecutor
     _managers: dict[BucketId, CompactManager] = field(default_factory=dict)
     _failures: dict[BucketId, int] = field(default_factory=dict)
+    _in_doubt: set[BucketId] = field(default_factory=set)
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet."""
@@ -157,12 +158,20 @@ class CompactCoordinator:
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed: levels follow."""
         for compaction in finished:
+            self._in_doubt.discard(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.result)
+
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """It is not known whether the results are committed: their files must stay."""
+        self._in_doubt.update(compaction.bucket for compaction in finished)
 
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """The results cannot be committed: delete their files, believe the table again."""
+        """The results cannot be committed: delete their files, believe the table again.
+
+        Files of a result that was in doubt stay: a snapshot may name them.
+        """
         finished = list(finished)
         for compaction in finished:
             _LOG.warning(
@@ -170,7 +179,9 @@ class CompactCoordinator:
                 self.table.paths.bucket(*compaction.bucket),
                 why,
             )
-            for file in compaction.result.rewritten:
+            in_doubt = compaction.bucket in self._in_doubt
+            self._in_doubt.discard(compaction.bucket)
+            for file in () if in_doubt else compaction.result.rewritten:
                 path = self.table.paths.data_file(*compaction.bucket, file)
                 self.table.file_io.delete(path)
             self._managers[compaction.bucket].forget_running()

@@ -26,14 +26,13 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOutcome:
-    """The snapshots that a commit made.
+class CompactOutcome:
+    """The COMPACT snapshot, if there was something to commit.
 
     `conflict` says why the compactions were not committed; their new files belong to nobody then.
     """
 
-    append: Snapshot | None = None
-    compact: Snapshot | None = None
+    snapshot: Snapshot | None = None
     conflict: str | None = None
 
 
@@ -77,33 +76,33 @@ class FileStoreCommit:
         snapshot = self.table.snapshots.latest_of_user(self.commit_user)
         return None if snapshot is None else snapshot.commit_identifier
 
-    def commit(
-        self, committable: ManifestCommittable, *, compactions_are_overtaken: bool = False
-    ) -> CommitOutcome:
-        """Publish an epoch.
-
-        Args:
-            compactions_are_overtaken: others changed their buckets since they began: what they
-                rest on is older than the known snapshot.
+    def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
+        """Publish an epoch's new files.
 
         Raises:
-            CommitConflictError: the appended files cannot go into the table any more; nothing of
-                the epoch is in it.
-            CommitError: others won every race, or the time is over.
+            CommitConflictError: they cannot go into the table any more; nothing is in it.
+            CommitError: others won every race, or the time is over; nothing is in the table.
         """
-        append = compact = None
-        if committable.appends is not None:
-            append = self._publish(CommitKind.APPEND, committable, check=False)
+        return self._publish(CommitKind.APPEND, committable, check=False)
+
+    def commit_compactions(
+        self, committable: ManifestCommittable, *, are_overtaken: bool = False
+    ) -> CompactOutcome:
+        """Publish an epoch's compactions; what cannot be published is no failure.
+
+        Args:
+            are_overtaken: others changed their buckets since they began: what they rest on is
+                older than the known snapshot.
+        """
         if not any(message.compact_before for message in committable.compactions):
-            return CommitOutcome(append)
+            return CompactOutcome()
         try:
-            compact = self._publish(
-                CommitKind.COMPACT, committable, check=compactions_are_overtaken
+            return CompactOutcome(
+                self._publish(CommitKind.COMPACT, committable, check=are_overtaken)
             )
-        except CommitConflictError as error:
+        except CommitError as error:
             # Whatever is in the files stays in the table uncompacted: nothing is lost.
-            return CommitOutcome(append, conflict=error.what)
-        return CommitOutcome(append, compact)
+            return CompactOutcome(conflict=error.what)
 
     def _publish(
         self, kind: CommitKind, committable: ManifestCommittable, *, check: bool

@@ -19,7 +19,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
-from stream_app.table.file_store_commit import CommitOutcome, FileStoreCommit
+from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -101,25 +101,23 @@ class StreamTableCommit:
         touched = {(message.partition, message.bucket) for message in messages}
         self._coordinator.restore(touched, latest)
         finished = self._coordinator.finished()
-        outcome = self._publish(
-            ManifestCommittable(
-                identifier=epoch,
-                appends=tuple(messages),
-                compactions=tuple(compaction.message for compaction in finished),
-                watermark=watermark,
-                properties=properties,
-            ),
-            finished,
+        committable = ManifestCommittable(
+            identifier=epoch,
+            appends=tuple(messages),
+            compactions=tuple(compaction.message for compaction in finished),
+            watermark=watermark,
+            properties=properties,
         )
+        append = self._commit.commit_appends(committable)
+        # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
-        # Another writer may have come between; its changes are seen before ours are applied.
         self._coordinator.add_new_files(messages)
-        self._settle(finished, outcome)
         for message in messages:
             for file in message.new_files:
                 self._max_sequence_number = max(self._max_sequence_number, file.max_sequence_number)
+        compact = self._publish_compactions(committable, finished)
         begun = self._coordinator.trigger()
-        snapshots = [snapshot for snapshot in (outcome.append, outcome.compact) if snapshot]
+        snapshots = [snapshot for snapshot in (append, compact) if snapshot]
         if self.table.options.boolean("prepare-commit.wait-compaction"):
             snapshots += self.drain()
         return EpochCommit(
@@ -137,17 +135,14 @@ class StreamTableCommit:
         # Only now it shows whether others have overtaken them.
         self._follow()
         finished = self._coordinator.finished()
-        outcome = self._publish(
-            ManifestCommittable(
-                identifier=self.last_identifier,
-                appends=None,
-                compactions=tuple(compaction.message for compaction in finished),
-            ),
-            finished,
+        committable = ManifestCommittable(
+            identifier=self.last_identifier,
+            appends=None,
+            compactions=tuple(compaction.message for compaction in finished),
         )
-        self._settle(finished, outcome)
+        snapshot = self._publish_compactions(committable, finished)
         self._coordinator.trigger()
-        return outcome.compact
+        return snapshot
 
     def drain(self) -> list[Snapshot]:
         """Wait for all compactions that are due and publish them; the snapshots."""
@@ -183,20 +178,24 @@ class StreamTableCommit:
             self._coordinator.wait_for_any()
             self.commit_idle()
 
-    def _publish(
+    def _publish_compactions(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
-    ) -> CommitOutcome:
-        return self._commit.commit(
-            committable,
-            compactions_are_overtaken=any(compaction.is_overtaken for compaction in finished),
-        )
-
-    def _settle(self, finished: list[FinishedCompaction], outcome: CommitOutcome) -> None:
+    ) -> Snapshot | None:
+        try:
+            outcome = self._commit.commit_compactions(
+                committable,
+                are_overtaken=any(compaction.is_overtaken for compaction in finished),
+            )
+        except BaseException:
+            # They may be in the table all the same; the next commit finds out.
+            self._coordinator.doubt(finished)
+            raise
         if outcome.conflict is None:
             self._coordinator.apply(finished)
         else:
             latest = self.table.snapshots.latest()
             self._coordinator.discard(finished, latest, outcome.conflict)
+        return outcome.snapshot
 
     def _follow(self) -> Snapshot | None:
         """Take in what others have committed since; the newest snapshot."""
