@@ -1,3 +1,5 @@
+"""Sections never overlap, their runs never do either, and there are as few runs as can be."""
+
 from __future__ import annotations
 
 from itertools import pairwise

@@ -1,3 +1,5 @@
+"""Rows are ordered by key and age, whatever the types of the key."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Windows come in key order, hold every version of their keys, and lose no row."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""Runs on disk come back as they were, and many of them become few."""
+
 from __future__ import annotations
 
 from pathlib import Path
