@@ -108,7 +108,7 @@ def _serve() -> None:
         try:
             _read(json.loads(line))
             _answer(answers, {})
-        except Exception:
+        except BaseException:  # a panic of polars is no Exception
             import traceback
 
             _answer(answers, {"error": traceback.format_exc()[-4000:]})

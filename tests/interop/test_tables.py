@@ -1,0 +1,310 @@
+"""Tables of ours before Paimon's own readers, and tables that Paimon and we write in turns."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.model.data_type import parse_columns
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import (
+    FileStoreTable,
+    create_or_open,
+    open_for_writing,
+    open_table,
+)
+from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.normal_rows import Row, normal_rows, normal_value
+from tests.support.paimon_java import PaimonJava
+from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, Change, SteppingClock, write_changes
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import (
+    CompactInThreads,
+    TableWriter,
+    assert_same_changes,
+    assert_table_is,
+    by_content,
+    read_rows,
+)
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+EVERY_TYPE = (
+    "v1 BOOLEAN, v2 TINYINT, v3 SMALLINT, v4 INT, v5 BIGINT, v6 DECIMAL(9,2), v7 DECIMAL(18,0), "
+    "v8 DECIMAL(38,10), v9 CHAR(3), v10 VARCHAR(20), v11 STRING, v12 BINARY(4), v13 VARBINARY(9), "
+    "v14 BYTES, v15 DATE, v16 TIME(3), v17 TIMESTAMP(0), v18 TIMESTAMP(3), v19 TIMESTAMP(6), "
+    "v21 TIMESTAMP(3) WITH LOCAL TIME ZONE, v22 TIMESTAMP(6) WITH LOCAL TIME ZONE, "
+    "v23 FLOAT, v24 DOUBLE"
+)
+NANOSECONDS = "n1 TIMESTAMP(9), n2 TIMESTAMP(7) WITH LOCAL TIME ZONE"
+KEYS = (
+    "k1 BOOLEAN, k2 TINYINT, k3 SMALLINT, k4 INT, k5 BIGINT, k6 DECIMAL(9,2), k8 DECIMAL(38,10), "
+    "k11 STRING, k14 BYTES, k15 DATE, k16 TIME(3), k18 TIMESTAMP(3), k19 TIMESTAMP(6), "
+    "k21 TIMESTAMP(3) WITH LOCAL TIME ZONE"
+)
+KEY_NAMES = tuple(column.split()[0] for column in KEYS.split(", "))
+INPUT = {"changelog-producer": "input"}
+LOW = {"num-sorted-run.compaction-trigger": "2"}
+TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
+    "every type": (f"k INT, {EVERY_TYPE}", ("k",), (), {**INPUT, **LOW}),
+    # PyPaimon takes a TIMESTAMP(0) beside a TIMESTAMP(9) for seconds; Java reads it rightly.
+    "nanoseconds": (
+        f"k INT, v18 TIMESTAMP(3), v19 TIMESTAMP(6), {NANOSECONDS}", ("k",), (), {**INPUT, **LOW},
+    ),
+    "every key type": (f"{KEYS}, a INT", KEY_NAMES, (), {**INPUT, **LOW}),
+    "partitions": (
+        "a INT, dt STRING, d DATE, k BIGINT, b STRING", ("d", "k", "dt"), ("dt", "d"), INPUT,
+    ),
+    "level 0 alone": (f"k STRING, {EVERY_TYPE}", ("k",), (), {"write-only": "true"}),
+    "no changelog": (f"k STRING, {EVERY_TYPE}", ("k",), (), LOW),
+    "thin": (
+        "a INT, k STRING, j INT", ("j", "k"), (), {"data-file.thin-mode": "true", **LOW},
+    ),
+    "sequence field": ("k INT, ts BIGINT, a STRING", ("k",), (), {"sequence.field": "ts", **LOW}),
+    "small files": (
+        "k INT, a STRING, b STRING, c BYTES", ("k",), (),
+        {"bucket": "1", "target-file-size": "4 kb", "write-buffer-size": "1 mb", **INPUT, **LOW},
+    ),
+    "row by row": (
+        "k INT, a STRING", ("k",), (),
+        {"manifest.compression": "null", "file.compression": "none", "num-levels": "2"},
+    ),
+}  # fmt: skip
+
+
+def a_table(
+    folder: Path,
+    columns: str,
+    keys: Sequence[str],
+    partitions: Sequence[str] = (),
+    **options: str,
+) -> FileStoreTable:
+    schema = new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=tuple(keys),
+        partition_keys=tuple(partitions),
+        options={"bucket": "2", **options},
+        time_millis=TIME_MS,
+    )
+    return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
+
+
+def assert_java_reads(paimon_java: PaimonJava, table: FileStoreTable, rows: Sequence[Row]) -> None:
+    assert by_content(paimon_java.read(table.location)) == by_content(rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_paimon_reads_our_table_as_we_do(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, seed: int, name: str
+) -> None:
+    columns, keys, partitions, options = TABLES[name]
+    writer = TableWriter(a_table(tmp_path, columns, keys, partitions, **options))
+    table, model = writer.table, writer.model
+    changes = RandomChanges(table.schema, random.Random(seed))
+    for _ in range(4):
+        writer.write(changes.epoch(150 if name == "small files" else 40))
+    assert_java_reads(paimon_java, table, model.rows())
+    writer.commit.drain()
+    writer.write(changes.epoch(10))
+    assert_table_is(writer)
+
+    assert_java_reads(paimon_java, table, model.rows())
+    rows = normal_rows(pypaimon.read(table.location))
+    assert by_content(rows) == by_content(model.rows())
+    assert_metadata_agrees(paimon_java, table)
+    if table.options.writes_changelog:
+        plans = {plan.snapshot: plan.changes for plan in paimon_java.changelog(table.location)}
+        for snapshot in check_chain(table):
+            if snapshot.changelog_manifest_list is not None:
+                found = plans.pop(snapshot.snapshot_id)
+                assert_same_changes(found, model.changes[snapshot.commit_identifier], model)
+        assert plans == {}
+
+
+def assert_metadata_agrees(paimon_java: PaimonJava, table: FileStoreTable) -> None:
+    snapshots = paimon_java.snapshots(table.location)
+    assert [snapshot["id"] for snapshot in snapshots] == table.snapshots.ids()
+    scan = FileStoreScan(table)
+    for theirs in snapshots:
+        number = theirs["id"]
+        ours = table.snapshots.snapshot(number)
+        assert theirs["commitKind"] == ours.commit_kind.value
+        assert theirs["totalRecordCount"] == ours.total_record_count
+        assert theirs["deltaRecordCount"] == ours.delta_record_count
+        assert theirs.get("changelogRecordCount") == ours.changelog_record_count
+        for kind, entries in (
+            ("all", scan.live(ours)),
+            ("delta", scan.delta(ours)),
+            ("changelog", scan.changelog(ours)),
+        ):
+            found = paimon_java.files(table.location, snapshot=number, kind=kind)
+            assert by_content([_told(file) for file in found]) == by_content(
+                [_told(_described(entry)) for entry in entries]
+            )
+
+
+TOLD = (
+    "file_name", "level", "row_count", "delete_row_count", "min_sequence_number",
+    "max_sequence_number", "bucket", "total_buckets", "kind", "schema_id", "file_size",
+)  # fmt: skip
+
+
+def _told(file: dict[str, Any]) -> Row:
+    return {name: file[name] for name in TOLD}
+
+
+def _described(entry: ManifestEntry) -> dict[str, Any]:
+    file = entry.file
+    return {
+        "bucket": entry.bucket,
+        "total_buckets": entry.total_buckets,
+        "kind": "ADD" if entry.kind is FileKind.ADD else "DELETE",
+        **{name: getattr(file, name) for name in TOLD if hasattr(file, name)},
+    }
+
+
+def theirs(paimon_java: PaimonJava, writer: TableWriter, changes: list[Change], number: int,
+           **options: Any) -> None:  # fmt: skip
+    """Paimon writes changes; the model knows of them, under an epoch that is no epoch of ours."""
+    rows = [(kind, normal_value(dict(row))) for kind, row in changes]
+    paimon_java.write(writer.table.location, rows, identifier=number, options=options)
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_paimon_and_we_write_in_turns(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, producer: str
+) -> None:
+    location = tmp_path / "db.db" / "t"
+    paimon_java.create(
+        location,
+        [("dt", "STRING NOT NULL"), ("k", "INT NOT NULL"), ("a", "STRING"), ("b", "DECIMAL(20,3)"),
+         ("c", "TIMESTAMP(3)"), ("d", "DOUBLE")],
+        primary_keys=["dt", "k"], partition_keys=["dt"],
+        options={"bucket": 2, "changelog-producer": producer, **LOW},
+    )  # fmt: skip
+    table = open_for_writing(open_table(str(location)))
+    changes = RandomChanges(table.schema, random.Random(seed), key_count=40)
+    # What was written by whom does not matter to the model: the order does.
+    writer = TableWriter(table, user="ours")
+    model = writer.model
+    ours = 0
+    largest = -1
+    for turn in range(12):
+        model.changes.append(changes.epoch(25))
+        if turn % 3 == 0:
+            compacts = {} if turn % 2 else {"write-only": True}
+            theirs(paimon_java, writer, model.changes[-1], turn, **compacts)
+        else:
+            if turn % 4 == 1:
+                writer.restart()
+            attempt(writer, ours, model.changes[-1])
+            ours += 1
+        if turn == 7:
+            writer.commit.drain()
+        if turn == 9:
+            paimon_java.compact(location)
+        assert by_content(read_rows(table)) == by_content(model.rows())
+        assert_java_reads(paimon_java, table, model.rows())
+        latest = FileStoreScan(table).max_sequence_number(table.snapshots.latest())
+        assert latest >= largest
+        largest = latest
+    writer.commit.drain()
+    assert_java_reads(paimon_java, table, model.rows())
+    paimon_java.compact(location)
+    assert_java_reads(paimon_java, table, model.rows())
+    assert by_content(read_rows(table)) == by_content(model.rows())
+    users = {snapshot["commitUser"] for snapshot in paimon_java.snapshots(location)}
+    assert {"ours", "paimon-java"} <= users
+    assert_metadata_agrees(paimon_java, table)
+
+
+def attempt(writer: TableWriter, epoch: int, changes: list[Change]) -> None:
+    """An epoch of ours beside those of others."""
+    first = writer.commit.begin_epoch()
+    messages = write_changes(writer.table, changes, first)
+    writer.commit.commit_epoch(epoch, messages)
+
+
+@pytest.mark.parametrize("java_compacts", [False, True])
+def test_both_commit_to_one_table_at_the_same_time(
+    paimon_java: PaimonJava, tmp_path: Path, java_compacts: bool
+) -> None:
+    """Each has its own keys, so that who comes first does not matter; the buckets are shared."""
+    table = a_table(tmp_path, "k INT, a STRING", ["k"], **LOW, **{"bucket": "3"})
+    stop = threading.Event()
+    done: list[int] = []
+    errors: list[BaseException] = []
+
+    def drive() -> None:
+        number = 0
+        try:
+            while not stop.is_set() or number < 5:
+                rows = [("+I", {"k": -1 - k, "a": f"java {number}"}) for k in range(20)]
+                paimon_java.write(
+                    table.location, rows, identifier=number,
+                    options={"write-only": not java_compacts},
+                )  # fmt: skip
+                done.append(number)
+                number += 1
+        except BaseException as error:
+            errors.append(error)
+
+    other = threading.Thread(target=drive)
+    other.start()
+    writer = TableWriter(table, CompactInThreads, user="ours")
+    try:
+        for epoch in range(30):
+            writer.write([("+I", {"k": k, "a": f"ours {epoch}"}) for k in range(20)])
+            if epoch % 3 == 0:
+                writer.commit.commit_idle()
+    finally:
+        stop.set()
+        other.join()
+    if errors:
+        # Paimon's rows are in the table before it finds that its compaction has lost.
+        assert java_compacts
+        assert "conflict" in str(errors[0]).lower()
+    writer.commit.drain()
+    rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
+    assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 29")
+    assert {rows[-1 - k] for k in range(20)} == {f"java {done[-1] + len(errors)}"}
+    assert len(rows) == 40
+    assert by_content(read_rows(table)) == by_content(paimon_java.read(table.location))
+    kinds = [(s["commitUser"], s["commitKind"]) for s in paimon_java.snapshots(table.location)]
+    assert kinds.count(("ours", "APPEND")) == 30
+    assert ("ours", "COMPACT") in kinds
+
+
+def test_paimon_sees_only_whole_epochs_after_a_crash(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """The cases between a manifest and its snapshot; all others are in the unit tests."""
+    for at in range(3, 43, 3):
+        table = a_table(tmp_path / str(at), "k INT, a STRING", ["k"], **INPUT, **LOW)
+        writer = TableWriter(table)
+        changes = RandomChanges(table.schema, random.Random(at))
+        for _ in range(2):
+            writer.write(changes.epoch(6))
+        before = by_content(writer.model.rows())
+        writer.restart(FaultyFileIO(fault=Fault(at=at, mode="half", stays_dead=True)))
+        seen = [before]
+        fails = 0
+        while not fails:
+            writer.model.changes.append(changes.epoch(6))
+            seen.append(by_content(writer.model.rows()))
+            try:
+                writer.attempt(writer.epoch - 1)
+            except InjectedError:
+                fails = 1
+        assert by_content(paimon_java.read(table.location)) in seen[-2:]
+        writer.replay()
+        assert_java_reads(paimon_java, table, writer.model.rows())
+        assert_table_is(writer)
