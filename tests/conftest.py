@@ -37,7 +37,7 @@ def seed(pytestconfig: pytest.Config) -> int:
 @pytest.fixture
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files need not outlive the machine: spares waiting for the disk."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("os.fsync", lambda _: None)
 
 
 @pytest.fixture(scope="session")
