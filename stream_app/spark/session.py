@@ -39,6 +39,8 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
     # The plan of an epoch is known: nothing is to be found out by running parts of it.
     "spark.sql.adaptive.enabled": "false",
+    # Workers are forked from a process that has our modules, and pandas, loaded already.
+    "spark.python.daemon.module": "stream_app.spark.worker_daemon",
     # What the log tells of an epoch is what `lastProgress` shows: more is not looked at.
     "spark.sql.streaming.numRecentProgressUpdates": "8",
 }

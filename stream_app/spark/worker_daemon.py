@@ -1,0 +1,71 @@
+"""The process from which Spark forks its Python workers, with all that our tasks import loaded.
+
+Spark starts it by the setting ``spark.python.daemon.module``; it is Spark's own daemon, after three
+things that make small epochs cheap:
+
+* What every worker imports at its first task is imported once, before the fork.
+* Spark puts its own archives on the import path, among them a jar of thousands of entries, and each
+  task has Python read their directories again. The jar holds no Python, and the zips hold what
+  is installed beside this interpreter, when that is the same Spark.
+* A worker collects garbage after each task: what was loaded before the fork is left out of it.
+
+Source: PySpark's `daemon.py`; `PythonUtils.sparkPythonPath` for the path.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+PRELOADED = (
+    "pandas",
+    "pyspark.worker",
+    "stream_app.cdc.message_format",
+    "stream_app.spark.route_blocks",
+    "stream_app.spark.write_task",
+    "stream_app.table.compact_bucket",
+)
+
+
+def main() -> None:
+    """Be the daemon."""
+    sys.path[:] = without_archives(sys.path)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # What was looked into before is looked into again by each task.
+    for path in sys.path_importer_cache.keys() - set(sys.path):
+        del sys.path_importer_cache[path]
+    # After each task a worker collects garbage: not among what was loaded here.
+    gc.collect()
+    gc.freeze()
+    importlib.import_module("pyspark.daemon").manager()
+
+
+def without_archives(path: list[str]) -> list[str]:
+    """An import path without Spark's archives, as far as it does without them."""
+    path = [entry for entry in path if not _is_spark_jar(entry)]
+    archives = [entry for entry in path if _is_spark_zip(entry)]
+    rest = [entry for entry in path if entry not in archives]
+    installed = PathFinder.find_spec("pyspark", rest)
+    if installed is None or installed.origin is None:
+        return path
+    # A zip …/pyspark/python/lib/pyspark.zip holds what lies in …/pyspark itself.
+    home = Path(installed.origin).resolve().parent
+    return rest if all(home in Path(entry).resolve().parents for entry in archives) else path
+
+
+def _is_spark_jar(entry: str) -> bool:
+    name = Path(entry).name
+    return name.startswith("spark-core_") and name.endswith(".jar")
+
+
+def _is_spark_zip(entry: str) -> bool:
+    name = Path(entry).name
+    return name == "pyspark.zip" or (name.startswith("py4j-") and name.endswith("-src.zip"))
+
+
+if __name__ == "__main__":
+    main()
