@@ -21,6 +21,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.conflict_detection import conflict
 from stream_app.planning.live_entries import compacted_entries
 from stream_app.planning.manifest_merge import manifest_groups
+from stream_app.table.commit_history import CommitHistory
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -58,23 +59,16 @@ class FileStoreCommit:
     """Commits for one user.
 
     Attributes:
-        commit_user: whose commits these are; stable over restarts.
-        known_snapshot: number of the snapshot on which the caller's decisions rest, 0 for none.
-            Commits directly on top of it advance it; after others' it is for the caller to look.
+        history: what is known of the table. Commits directly on top of it advance it; after
+            others' it is for the caller to look.
     """
 
     table: FileStoreTable
-    commit_user: str
-    known_snapshot: int = 0
+    history: CommitHistory
     _scan: FileStoreScan = field(init=False)
 
     def __post_init__(self) -> None:
         self._scan = FileStoreScan(self.table)
-
-    def last_identifier(self) -> int | None:
-        """The identifier of this user's newest commit; None when there is none."""
-        snapshot = self.table.snapshots.latest_of_user(self.commit_user)
-        return None if snapshot is None else snapshot.commit_identifier
 
     def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
         """Publish an epoch's new files.
@@ -115,8 +109,7 @@ class FileStoreCommit:
             for name in change.manifests:
                 self.table.manifests.delete(name)
             raise
-        if snapshot.snapshot_id == self.known_snapshot + 1:
-            self.known_snapshot += 1
+        self.history.advance(snapshot)
         return snapshot
 
     def _prepare(
@@ -178,6 +171,7 @@ class FileStoreCommit:
     def _attempt(self, change: _Change) -> Snapshot | None:
         """Try once; None when another snapshot came first."""
         latest = self.table.snapshots.latest()
+        self.history.check(latest)
         self._check(change, latest)
         base_list, merged = self._write_base_list(latest)
         snapshot = self._snapshot(change, latest, base_list)
@@ -188,7 +182,11 @@ class FileStoreCommit:
             if self._is_ours(snapshot, change):
                 return snapshot
             raise
-        if published or self._is_ours(snapshot, change):
+        # Paimon's Java renames over a snapshot that came into being while it looked whether there
+        # is one (on a local file system, which has no rename that refuses). Look again.
+        if self._is_ours(snapshot, change) or (
+            published and not self.table.snapshots.exists(snapshot.snapshot_id)
+        ):
             return snapshot
         for name in (base_list[0], *merged):
             self.table.manifests.delete(name)
@@ -202,10 +200,10 @@ class FileStoreCommit:
         return there.delta_manifest_list == change.delta_list[0]
 
     def _check(self, change: _Change, latest: Snapshot | None) -> None:
-        if latest is None or (latest.snapshot_id == self.known_snapshot and not change.check):
+        if latest is None or (latest.snapshot_id == self.history.known_id and not change.check):
             return
         if change.kind is CommitKind.APPEND:
-            self.check_not_committed(change.committable.identifier)
+            self.history.check_not_committed(change.committable.identifier)
         buckets = {(entry.partition, entry.bucket) for entry in change.entries}
         live = self._scan.live(latest, buckets)
         problem = conflict(live, change.entries, self.table.key_of)
@@ -215,25 +213,6 @@ class FileStoreCommit:
                 f"{change.kind.value} commit: {problem}",
                 where=self.table.location,
                 fix="let one job alone change the buckets and compact the table",
-            )
-
-    def check_not_committed(self, identifier: int) -> None:
-        """Look for this epoch, or a later one, above the snapshot that is known.
-
-        A driver that was believed dead may live on and commit what its successor has begun.
-
-        Raises:
-            CommitConflictError: it is there.
-        """
-        ours = self.table.snapshots.latest_of_user(
-            self.commit_user, down_to=self.known_snapshot + 1
-        )
-        if ours is not None and ours.commit_identifier >= identifier:
-            raise CommitConflictError(
-                f"epoch {identifier} is in the table already: another process with the same "
-                f"checkpoint made snapshot {ours.snapshot_id}",
-                where=self.table.location,
-                fix="run one job for each checkpoint; if the other one is gone, start this again",
             )
 
     def _write_base_list(self, latest: Snapshot | None) -> tuple[tuple[str, int], list[str]]:
@@ -279,7 +258,7 @@ class FileStoreCommit:
             changelog_manifest_list=changelog[0] if changelog else None,
             changelog_manifest_list_size=changelog[1] if changelog else None,
             index_manifest=latest.index_manifest if latest else None,
-            commit_user=self.commit_user,
+            commit_user=self.history.commit_user,
             commit_identifier=committable.identifier,
             commit_kind=change.kind,
             time_millis=self.table.clock.now_ms(),

@@ -14,10 +14,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import CheckpointError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import FileStoreScan
@@ -53,17 +53,18 @@ class StreamTableCommit:
     commit_user: str
     executor: CompactExecutor
     last_identifier: int | None = field(init=False)
+    _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
     _coordinator: CompactCoordinator = field(init=False)
     _max_sequence_number: int = field(init=False)
 
     def __post_init__(self) -> None:
         latest = self.table.snapshots.latest()
-        known = 0 if latest is None else latest.snapshot_id
-        self._commit = FileStoreCommit(self.table, self.commit_user, known)
+        self._history = CommitHistory(self.table, self.commit_user, latest)
+        self._commit = FileStoreCommit(self.table, self._history)
         self._coordinator = CompactCoordinator(self.table, self.executor)
         self._max_sequence_number = FileStoreScan(self.table).max_sequence_number(latest)
-        self.last_identifier = self._commit.last_identifier()
+        self.last_identifier = self._history.last_identifier()
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch is in the table already; then nothing is to be done for it."""
@@ -200,20 +201,13 @@ class StreamTableCommit:
     def _follow(self) -> Snapshot | None:
         """Take in what others have committed since; the newest snapshot."""
         snapshots = self.table.snapshots
-        known = self._commit.known_snapshot
         latest = snapshots.latest()
-        latest_id = 0 if latest is None else latest.snapshot_id
-        if latest_id < known:
-            raise CheckpointError(
-                f"the table has gone back from snapshot {known} to {latest_id}",
-                where=self.table.location,
-                fix="it was rolled back or made anew under a running job: restart the job with a "
-                "new checkpoint",
-            )
+        self._history.check(latest)
+        known, latest_id = self._history.known_id, 0 if latest is None else latest.snapshot_id
         if latest_id == known:
             return latest
         newest_of_ours = -1 if self.last_identifier is None else self.last_identifier
-        self._commit.check_not_committed(newest_of_ours + 1)
+        self._history.check_not_committed(newest_of_ours + 1)
         scan = FileStoreScan(self.table)
         try:
             news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
@@ -226,5 +220,5 @@ class StreamTableCommit:
             newest = scan.max_sequence_number(latest)
         self._max_sequence_number = max(self._max_sequence_number, newest)
         self._coordinator.forget(touched, latest)
-        self._commit.known_snapshot = latest_id
+        self._history.known = latest
         return latest

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.errors import CheckpointError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.table_schema import new_table_schema
@@ -22,7 +23,7 @@ from stream_app.table.file_store_table import (
 )
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.normal_rows import Row, normal_rows, normal_value
-from tests.support.paimon_java import PaimonJava
+from tests.support.paimon_java import PaimonError, PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import TIME_MS, Change, SteppingClock, write_changes
@@ -238,49 +239,73 @@ def test_both_commit_to_one_table_at_the_same_time(
     paimon_java: PaimonJava, tmp_path: Path, java_compacts: bool
 ) -> None:
     """Each has its own keys, so that who comes first does not matter; the buckets are shared."""
-    table = a_table(tmp_path, "k INT, a STRING", ["k"], **LOW, **{"bucket": "3"})
+    # Else Paimon expires what seems old by our clock.
+    options = {"bucket": "3", "snapshot.num-retained.min": "1000"}
+    table = a_table(tmp_path, "k INT, a STRING", ["k"], **LOW, **options)
     stop = threading.Event()
     done: list[int] = []
     errors: list[BaseException] = []
 
     def drive() -> None:
-        number = 0
-        try:
-            while not stop.is_set() or number < 5:
-                rows = [("+I", {"k": -1 - k, "a": f"java {number}"}) for k in range(20)]
+        while not stop.is_set() or len(done) < 5:
+            rows = [("+I", {"k": -1 - k, "a": f"java {len(done)}"}) for k in range(20)]
+            try:
                 paimon_java.write(
-                    table.location, rows, identifier=number,
+                    table.location, rows, identifier=len(done),
                     options={"write-only": not java_compacts},
                 )  # fmt: skip
-                done.append(number)
-                number += 1
-        except BaseException as error:
-            errors.append(error)
+            except PaimonError as error:
+                # Its rows are in the table before it finds that its compaction has lost.
+                if not java_compacts or "deletion conflicts" not in str(error):
+                    errors.append(error)
+                    return
+            done.append(len(done))
 
     other = threading.Thread(target=drive)
     other.start()
     writer = TableWriter(table, CompactInThreads, user="ours")
     try:
-        for epoch in range(30):
-            writer.write([("+I", {"k": k, "a": f"ours {epoch}"}) for k in range(20)])
+        for epoch in range(25):
+            writer.model.changes.append([("+I", {"k": k, "a": f"ours {epoch}"}) for k in range(20)])
+            attempt_again(writer)
             if epoch % 3 == 0:
                 writer.commit.commit_idle()
     finally:
         stop.set()
         other.join()
-    if errors:
-        # Paimon's rows are in the table before it finds that its compaction has lost.
-        assert java_compacts
-        assert "conflict" in str(errors[0]).lower()
+    assert errors == []
     writer.commit.drain()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
-    assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 29")
-    assert {rows[-1 - k] for k in range(20)} == {f"java {done[-1] + len(errors)}"}
+    assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 24")
+    assert {rows[-1 - k] for k in range(20)} == {f"java {done[-1]}"}
     assert len(rows) == 40
     assert by_content(read_rows(table)) == by_content(paimon_java.read(table.location))
-    kinds = [(s["commitUser"], s["commitKind"]) for s in paimon_java.snapshots(table.location)]
-    assert kinds.count(("ours", "APPEND")) == 30
-    assert ("ours", "COMPACT") in kinds
+    commits = [
+        (snapshot["commitIdentifier"], snapshot["commitKind"])
+        for snapshot in paimon_java.snapshots(table.location)
+        if snapshot["commitUser"] == "ours"
+    ]
+    assert [number for number, kind in commits if kind == "APPEND"] == list(range(25))
+    assert "COMPACT" in {kind for _, kind in commits}
+    scan = FileStoreScan(table)
+    for number in table.snapshots.ids():
+        snapshot = table.snapshots.snapshot(number)
+        live = scan.live(snapshot)
+        assert snapshot.total_record_count == sum(entry.file.row_count for entry in live)
+
+
+def attempt_again(writer: TableWriter) -> None:
+    """An epoch; after a restart when Paimon has renamed over our newest snapshot.
+
+    On a local file system it can, in the moment between its look and its rename; we find out and
+    stop. The epoch is not in the table then and is done again.
+    """
+    try:
+        writer.attempt(writer.epoch - 1)
+    except CheckpointError as error:
+        if "replaced" not in str(error):
+            raise
+        writer.replay()
 
 
 def test_paimon_sees_only_whole_epochs_after_a_crash(

@@ -1,0 +1,148 @@
+"""What happens to a table beside a running job: rolled back, made anew, overwritten, written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CheckpointError
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.small_table import small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import CompactLater, TableWriter, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, **options: object) -> FileStoreTable:
+    path = folder / "db.db" / "t"
+    return small_table(path, "k INT, v STRING", ("k",), changelog_producer="input", **options).table
+
+
+def row(key: int, value: str) -> tuple[str, dict[str, object]]:
+    return "+I", {"k": key, "v": value}
+
+
+def roll_back(table: FileStoreTable, snapshot_id: int) -> None:
+    """As Paimon does it: later snapshots go, and the hint says so."""
+    for number in table.snapshots.ids():
+        if number > snapshot_id:
+            Path(table.location, "snapshot", f"snapshot-{number}").unlink()
+    Path(table.location, "snapshot", "LATEST").write_text(str(snapshot_id))
+
+
+def test_a_table_that_was_rolled_back_stops_the_job(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path))
+    for number in range(3):
+        writer.write([row(number, "a")])
+    roll_back(writer.table, 1)
+    with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 1"):
+        writer.commit.begin_epoch()
+    roll_back(writer.table, 0)
+    with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 0"):
+        writer.write([row(9, "a")])
+
+
+@pytest.mark.parametrize("others", [2, 3], ids=["as many snapshots", "more snapshots"])
+def test_a_table_that_was_rolled_back_and_written_again_stops_the_job(
+    tmp_path: Path, others: int
+) -> None:
+    """The numbers are there again, and stand for other snapshots."""
+    writer = TableWriter(a_table(tmp_path))
+    for number in range(3):
+        writer.write([row(number, "a")])
+    roll_back(writer.table, 1)
+    other = TableWriter(writer.table, user="other")
+    for number in range(others):
+        other.write([row(number, "b")])
+    before = read_rows(writer.table)
+    with pytest.raises(CheckpointError, match="snapshot 3 of user writer was replaced by one of"):
+        writer.write([row(9, "a")])
+    with pytest.raises(CheckpointError, match="replaced"):
+        writer.commit.commit_epoch(3, [])
+    assert read_rows(writer.table) == before
+
+
+def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paimon's Java looks, sees no snapshot, and renames over ours."""
+    writer = TableWriter(a_table(tmp_path))
+    writer.write([row(0, "a")])
+    other = TableWriter(writer.table, user="other")
+    snapshots = type(writer.table.snapshots)
+    publish, taken = snapshots.publish, []
+
+    def overwritten(self: object, snapshot: object) -> bool:
+        published = publish(self, snapshot)
+        if not taken:
+            taken.append(snapshot)
+            Path(writer.table.location, "snapshot", "snapshot-2").unlink()
+            other.write([row(7, "other")])
+        return published
+
+    monkeypatch.setattr(snapshots, "publish", overwritten)
+    writer.write([row(1, "a")])
+    assert [row["k"] for row in read_rows(writer.table)] == [0, 1, 7]
+    users = [snapshot.commit_user for snapshot in check_chain(writer.table)]
+    assert users == ["writer", "other", "writer"]
+
+
+def test_a_snapshot_that_expires_at_once_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TableWriter(a_table(tmp_path))
+    snapshots = type(writer.table.snapshots)
+    publish = snapshots.publish
+
+    def expired(self: object, snapshot: object) -> bool:
+        published = publish(self, snapshot)
+        shutil.move(Path(writer.table.location, "snapshot", "snapshot-1"), tmp_path)
+        return published
+
+    monkeypatch.setattr(snapshots, "publish", expired)
+    committed = writer.commit.commit_epoch(0, [])
+    assert [snapshot.snapshot_id for snapshot in committed.snapshots] == [1]
+
+
+def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactLater)
+    other = TableWriter(writer.table, CompactLater, user="other")
+    writer.write([row(0, "a")])
+    for number in range(2):
+        other.write([row(number, "b")])
+    assert set(writer.commit.sorted_runs().values()) == {1}
+    assert writer.commit.begin_epoch() == 3
+    assert set(writer.commit.sorted_runs().values()) == {3}
+    # Rows that come later are newer, whoever wrote the others.
+    writer.write([row(1, "c")])
+    assert isinstance(writer.executor, CompactLater)
+    writer.executor.run()
+    writer.commit.drain()
+    assert read_rows(writer.table) == [{"k": 0, "v": "b"}, {"k": 1, "v": "c"}]
+
+
+def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
+    """Another writer's snapshots have come and gone: all known buckets are read again."""
+    writer = TableWriter(a_table(tmp_path))
+    writer.write([row(0, "a")])
+    other = TableWriter(writer.table, user="other")
+    for number in range(3):
+        other.write([row(number, "b")])
+    for number in (1, 2, 3):
+        Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
+    assert writer.commit.begin_epoch() == 4
+    assert set(writer.commit.sorted_runs().values()) == {4}
+    writer.write([row(0, "c")])
+    assert [row["v"] for row in read_rows(writer.table)] == ["c", "b", "b"]
+
+
+def test_a_job_that_has_not_committed_yet_finds_others_rows(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    writer = TableWriter(table)
+    other = TableWriter(table, user="other")
+    other.write([row(1, "old")])
+    writer.write([row(1, "new")])
+    assert read_rows(table) == [{"k": 1, "v": "new"}]
