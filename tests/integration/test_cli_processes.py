@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pyarrow.parquet as pq
 import pytest
@@ -82,28 +83,37 @@ def test_follow_shows_each_change_at_once_and_ends_with_ctrl_c(
 ) -> None:
     small.commit(("+I", {"k": 1, "v": "a"}))
     command = [*COMMAND, "changelog", small.path, "--follow", "--format", form]
-    with subprocess.Popen(
-        command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    process = subprocess.Popen(
+        command,
+        cwd=REPO,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test run in the background of a shell ignores Ctrl-C, and its children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
         assert process.stdout is not None
         assert process.stderr is not None
-
-        def next_line(holding: str) -> str:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if holding in line:
-                    return line
-            raise AssertionError(f"ended before {holding}")
-
-        first = next_line("+I")
+        first = _line_with(process.stdout, "+I")
         if form == "jsonl":
             assert json.loads(first) == {"_row_kind": "+I", "_snapshot": 1, "k": 1, "v": "a"}
         small.commit(("-U", {"k": 1, "v": "a"}), ("+U", {"k": 1, "v": "b"}))
-        next_line("-U")
-        next_line("+U")
+        assert _line_with(process.stdout, "-U")
+        assert _line_with(process.stdout, "+U")
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT) == 0
         assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _line_with(lines: IO[str], text: str) -> str:
+    for line in lines:
+        if text in line:
+            return line
+    raise AssertionError(f"ended before {text}")
 
 
 def test_files_appear_whole(small: SmallTable, tmp_path: Path) -> None:
