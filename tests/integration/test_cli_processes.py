@@ -90,7 +90,7 @@ def test_follow_shows_each_change_at_once_and_ends_with_ctrl_c(
         stderr=subprocess.PIPE,
         text=True,
         # A test run in the background of a shell ignores Ctrl-C, and its children would too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     try:
         assert process.stdout is not None
