@@ -16,6 +16,7 @@ import pytest
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import ROOT, IngestProcess
 from tests.support.job_bench import JobBench, change
+from tests.support.paimon_java import PaimonError
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -92,7 +93,7 @@ def _check_ended(bench: JobBench, job: IngestProcess) -> None:
 
 def test_spark_submit_by_hand_from_another_folder(bench: JobBench) -> None:
     """What `ingest --print` shows runs as it is, without the environment of run.sh."""
-    bench.configure(bench.topic([change(1, "a")]), spark={})
+    running(bench, bench.topic([change(1, "a")]))
     words = ["ingest", "--print", "--conf", str(bench.conf), "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(
         [sys.executable, "-P", "-m", "stream_app", *words],
@@ -188,4 +189,9 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
 
 def _write(bench: JobBench, keys: Sequence[int], value: str, identifier: int) -> None:
     rows = [("+I", {"id": key, "v": value}) for key in keys]
-    bench.java.write(bench.table, rows, identifier=identifier)
+    try:
+        bench.java.write(bench.table, rows, identifier=identifier)
+    except PaimonError as error:
+        # Its rows are in; it lost the compaction to the job, and says so, where the job goes on.
+        if "Conflicts during commits are normal" not in str(error):
+            raise
