@@ -91,9 +91,13 @@ class LocalFileIO:
     def _temporary(self, path: str, data: bytes) -> str:
         target = Path(path)
         temporary = str(target.parent / f".{target.name}.{uuid.uuid4()}.tmp")
-        with self.open_output(temporary) as sink:
-            sink.write(data)
-        _sync(temporary)
+        try:
+            with self.open_output(temporary) as sink:
+                sink.write(data)
+            _sync(temporary)
+        except BaseException:
+            self.delete(temporary)
+            raise
         return temporary
 
 

@@ -8,16 +8,18 @@ Source: Paimon `io/KeyValueFileReaderFactory.java`, `schema/SchemaEvolutionUtil.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.schema_evolution import keeps_values
+from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.key_value_parquet import conform, read_batches
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import RowType
+from stream_app.model.data_type import DataField, RowType
 from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
 
 BATCH_ROWS = 65_536
@@ -45,7 +47,7 @@ class KeyValueFileReader:
 
         Raises:
             CorruptFileError: missing, of another size than its metadata says, or unreadable.
-            UnsupportedTableError: no Parquet file.
+            UnsupportedTableError: no Parquet file, or a column has changed its type too much.
         """
         if not file.file_name.endswith(".parquet"):
             raise UnsupportedTableError(
@@ -55,14 +57,14 @@ class KeyValueFileReader:
                 "'file.format' = 'parquet'",
             )
         self._check_size(path, file)
-        names_in_file = self._names_in_file(file.schema_id)
-        stored = [name for name in names_in_file if name is not None]
         try:
+            stored = self._stored_columns(file.schema_id)
+            names = [SEQUENCE_NUMBER, VALUE_KIND, *(column.name for column in stored if column)]
             with self.file_io.open_input(path) as source:
-                for batch in read_batches(source, stored, self.batch_rows):
-                    yield conform(self._with_absent(batch, names_in_file), self.layout_schema)
-        except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+                for batch in read_batches(source, names, self.batch_rows):
+                    yield self._as_of_today(batch, stored)
+        except StreamAppError as error:
+            raise type(error)(error.what, where=path, fix=error.fix) from error
 
     def _check_size(self, path: str, file: DataFileMeta) -> None:
         try:
@@ -78,8 +80,8 @@ class KeyValueFileReader:
                 fix=_RESTORE,
             )
 
-    def _names_in_file(self, schema_id: int) -> list[str | None]:
-        """For each column of the layout its name in the file; None when the file lacks it."""
+    def _stored_columns(self, schema_id: int) -> list[DataField | None]:
+        """For each column to read what it is in the file; None when the file lacks it."""
         try:
             written_with = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
@@ -87,23 +89,34 @@ class KeyValueFileReader:
                 f"schema {schema_id}, with which a data file was written, cannot be read: {error}",
                 fix="restore the file schema/schema-" + str(schema_id),
             ) from error
-        name_of = {column.field_id: column.name for column in written_with}
-        return [
-            SEQUENCE_NUMBER,
-            VALUE_KIND,
-            *(name_of.get(column.field_id) for column in self.columns),
-        ]
+        by_id = {column.field_id: column for column in written_with}
+        stored = [by_id.get(column.field_id) for column in self.columns]
+        for then, now in zip(stored, self.columns, strict=True):
+            if then is not None and not keeps_values(then.data_type, now.data_type):
+                raise UnsupportedTableError(
+                    f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
+                    f"stream_app does not turn into {now.data_type.as_nullable()}",
+                    fix="let Paimon rewrite the files: a full compaction with "
+                    "'compaction.force-rewrite-all-files' = 'true'",
+                )
+        return stored
 
-    def _with_absent(
-        self, batch: pa.RecordBatch, names_in_file: list[str | None]
+    def _as_of_today(
+        self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        if None not in names_in_file:
-            return batch
-        stored = iter(batch.columns)
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.nulls(batch.num_rows, field.type) if name is None else next(stored)
-                for name, field in zip(names_in_file, self.layout_schema, strict=True)
-            ],
-            names=self.layout_schema.names,
-        )
+        """First with the types that the file's schema says, for its bytes may not tell them."""
+        system = [self.layout_schema.field(name) for name in (SEQUENCE_NUMBER, VALUE_KIND)]
+        fields = [
+            pa.field(column.name, arrow_type(column.data_type)) for column in stored if column
+        ]
+        batch = conform(batch, pa.schema([*system, *fields]))
+        if None in stored:
+            present = iter(batch.columns[2:])
+            columns = [
+                pa.nulls(batch.num_rows, field.type) if column is None else next(present)
+                for column, field in zip(stored, list(self.layout_schema)[2:], strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(
+                [*batch.columns[:2], *columns], names=self.layout_schema.names
+            )
+        return conform(batch, self.layout_schema)

@@ -8,6 +8,7 @@ Source: Paimon `io/KeyValueDataFileWriter.java`, `io/RollingFileWriterImpl.java`
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -149,12 +150,11 @@ class _OpenFile:
         return self._describe(size, self._writer.writer.metadata)
 
     def abort(self) -> None:
-        """Close without an end, and delete."""
-        try:
-            self._writer.close()
-        finally:
-            self._sink.close()
-            self._rolling.file_io.delete(self._path)
+        """Close without an end, and delete; what fails at that must not hide why."""
+        for close in (self._writer.close, self._sink.close):
+            with contextlib.suppress(OSError, pa.ArrowException):
+                close()
+        self._rolling.file_io.delete(self._path)
 
     def _count(self, rows: pa.Table) -> None:
         self._rows += rows.num_rows

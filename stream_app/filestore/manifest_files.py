@@ -5,8 +5,9 @@ Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
@@ -24,6 +25,8 @@ from stream_app.format.manifest_avro import (
 )
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
@@ -39,21 +42,27 @@ class ManifestFiles:
     codec: str
     target_size: int
 
-    def read_list(self, name: str) -> list[ManifestFileMeta]:
+    def read_list(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
         """The manifests that a manifest list names.
 
-        Raises:
-            CorruptFileError: it is missing or unreadable.
-        """
-        return decode_manifest_list(self._read(name))
+        Args:
+            size: of the file, as the snapshot tells it; None when it does not.
 
-    def read_manifest(self, name: str) -> list[ManifestEntry]:
+        Raises:
+            CorruptFileError: it is missing, of another size, or unreadable.
+        """
+        return self._read(name, size, decode_manifest_list)
+
+    def read_manifest(self, name: str, size: int | None = None) -> list[ManifestEntry]:
         """The entries of a manifest.
 
+        Args:
+            size: of the file, as the manifest list tells it; None when it is not known.
+
         Raises:
-            CorruptFileError: it is missing or unreadable.
+            CorruptFileError: it is missing, of another size, or unreadable.
         """
-        return decode_manifest(self._read(name))
+        return self._read(name, size, decode_manifest)
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; its name and its size in bytes."""
@@ -84,15 +93,24 @@ class ManifestFiles:
         """Delete a manifest or list that no snapshot names."""
         self.file_io.delete(self.paths.manifest(name))
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str, size: int | None, decode: Callable[[bytes], list[_T]]) -> list[_T]:
         path = self.paths.manifest(name)
         try:
-            return self.file_io.read_bytes(path)
+            data = self.file_io.read_bytes(path)
         except FileNotFoundError:
             raise CorruptFileError(
                 "a manifest that a snapshot names is missing",
                 where=path,
                 fix="if the snapshot has just expired read a newer one; else restore the file",
             ) from None
+        # An Avro file may be cut between two blocks and look whole.
+        if size is not None and size != len(data):
+            raise CorruptFileError(
+                f"a manifest has {len(data)} bytes, what names it says {size}",
+                where=path,
+                fix="restore the file from a backup, or roll the table back to a tag",
+            )
+        try:
+            return decode(data)
         except CorruptFileError as error:
             raise CorruptFileError(error.what, where=path, fix=error.fix) from error

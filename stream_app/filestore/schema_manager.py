@@ -5,8 +5,10 @@ Source: Paimon `schema/SchemaManager.java`.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
+from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.numbered_files import numbers_of
 from stream_app.format.schema_json import decode_schema, encode_schema
@@ -38,7 +40,16 @@ class SchemaManager:
             FileNotFoundError: it is not there.
             CorruptFileError: it is no schema.
         """
-        return decode_schema(self.file_io.read_bytes(self._path(schema_id)))
+        path = self._path(schema_id)
+        data = self.file_io.read_bytes(path)
+        try:
+            return decode_schema(data)
+        except StreamAppError as error:
+            raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def fingerprint(self) -> str:
+        """A digest of the table's first schema, which no other table has: it says when."""
+        return hashlib.sha256(self.file_io.read_bytes(self._path(self.ids()[0]))).hexdigest()
 
     def create(self, schema: TableSchema) -> bool:
         """Write a schema; False when one of that number is there already."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.numbered_files import numbers_of
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
@@ -55,7 +56,19 @@ class SnapshotManager:
             FileNotFoundError: it does not exist (yet, or any more).
             CorruptFileError: it is no snapshot.
         """
-        return decode_snapshot(self.file_io.read_bytes(self._path(snapshot_id)))
+        path = self._path(snapshot_id)
+        data = self.file_io.read_bytes(path)
+        try:
+            snapshot = decode_snapshot(data)
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+        if snapshot.snapshot_id != snapshot_id:
+            raise CorruptFileError(
+                f"the file of snapshot {snapshot_id} holds snapshot {snapshot.snapshot_id}",
+                where=path,
+                fix="restore the file from a backup, or roll the table back to a tag",
+            )
+        return snapshot
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot."""

@@ -32,11 +32,15 @@ def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     A DELETE without its ADD stays: the ADD stands in a manifest that is not merged now.
     """
     kept: dict[FileIdentity, ManifestEntry] = {}
+    deleted: set[FileIdentity] = set()
     for entry in entries:
         identity = entry.identity
-        if entry.kind is FileKind.DELETE and identity in kept:
-            if kept[identity].kind is FileKind.ADD:
-                del kept[identity]
-        else:
-            kept[identity] = entry
+        if entry.kind is FileKind.ADD:
+            if identity not in deleted:
+                kept[identity] = entry
+            continue
+        if identity not in deleted:
+            deleted.add(identity)
+            if kept.pop(identity, None) is None:
+                kept[identity] = entry
     return list(kept.values())

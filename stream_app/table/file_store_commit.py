@@ -204,7 +204,10 @@ class FileStoreCommit:
             return
         if change.kind is CommitKind.APPEND:
             self.history.check_not_committed(change.committable.identifier)
-        buckets = {(entry.partition, entry.bucket) for entry in change.entries}
+        # All buckets of a partition tell how many it has.
+        numbers = range(self.table.options.bucket)
+        partitions = {entry.partition for entry in change.entries}
+        buckets = {(partition, number) for partition in partitions for number in numbers}
         live = self._scan.live(latest, buckets)
         problem = conflict(live, change.entries, self.table.key_of)
         if problem is not None:
@@ -230,7 +233,11 @@ class FileStoreCommit:
             if len(group) == 1:
                 metas.append(group[0])
                 continue
-            entries = [entry for meta in group for entry in files.read_manifest(meta.file_name)]
+            entries = [
+                entry
+                for meta in group
+                for entry in files.read_manifest(meta.file_name, meta.file_size)
+            ]
             merged = files.write_manifests(compacted_entries(entries))
             new_names += [meta.file_name for meta in merged]
             metas += merged

@@ -27,7 +27,8 @@ class FileStoreScan:
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests that make up a snapshot, oldest first."""
         read_list = self.table.manifests.read_list
-        return read_list(snapshot.base_manifest_list) + read_list(snapshot.delta_manifest_list)
+        base = read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        return base + self._delta_manifests(snapshot)
 
     def live(
         self, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
@@ -40,22 +41,21 @@ class FileStoreScan:
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changes of data files that a snapshot brought."""
-        read_list = self.table.manifests.read_list
-        return list(self._entries(read_list(snapshot.delta_manifest_list), None))
+        return list(self._entries(self._delta_manifests(snapshot), None))
 
     def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changelog files that a snapshot brought."""
         if snapshot.changelog_manifest_list is None:
             return []
-        metas = self.table.manifests.read_list(snapshot.changelog_manifest_list)
+        metas = self.table.manifests.read_list(
+            snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+        )
         return list(self._entries(metas, None))
 
-    def max_sequence_number(self, snapshot: Snapshot | None) -> int:
-        """No row of the snapshot has a larger sequence number; -1 without a snapshot."""
-        if snapshot is None:
-            return -1
-        entries = self._entries(self.manifests(snapshot), None)
-        return max((entry.file.max_sequence_number for entry in entries), default=-1)
+    def _delta_manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        return self.table.manifests.read_list(
+            snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+        )
 
     def _entries(
         self, metas: list[ManifestFileMeta], wanted: set[BucketId] | None
@@ -63,7 +63,7 @@ class FileStoreScan:
         for meta in metas:
             if wanted is not None and not self._may_hold(meta, wanted):
                 continue
-            for entry in self.table.manifests.read_manifest(meta.file_name):
+            for entry in self.table.manifests.read_manifest(meta.file_name, meta.file_size):
                 if wanted is None or (entry.partition, entry.bucket) in wanted:
                     yield entry
 

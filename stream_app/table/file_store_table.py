@@ -8,7 +8,6 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +27,6 @@ from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.filestore.snapshot_manager import SnapshotManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
-from stream_app.format.schema_json import encode_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions, check_writable
@@ -87,7 +85,7 @@ class FileStoreTable:
 
     def identity(self) -> str:
         """Tells this table from any other, also from one made later at the same place."""
-        return hashlib.sha256(encode_schema(self.schemas.schema(self.schemas.ids()[0]))).hexdigest()
+        return self.schemas.fingerprint()
 
     def key_of(self, data: bytes) -> tuple[Any, ...]:
         """A serialized key in a form that compares as keys do."""

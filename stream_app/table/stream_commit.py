@@ -11,11 +11,13 @@ Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.jav
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
@@ -57,13 +59,15 @@ class StreamTableCommit:
     _commit: FileStoreCommit = field(init=False)
     _coordinator: CompactCoordinator = field(init=False)
     _max_sequence_number: int = field(init=False)
+    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         latest = self.table.snapshots.latest()
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
         self._coordinator = CompactCoordinator(self.table, self.executor)
-        self._max_sequence_number = FileStoreScan(self.table).max_sequence_number(latest)
+        self._max_sequence_number = -1
+        self._look_at(FileStoreScan(self.table).live(latest))
         self.last_identifier = self._history.last_identifier()
 
     def is_committed(self, epoch: int) -> bool:
@@ -97,9 +101,11 @@ class StreamTableCommit:
 
         Raises:
             CommitError: nothing of the epoch is in the table; it may be tried again.
+            UnsupportedTableError: a partition has another number of buckets than the table.
         """
         latest = self._follow()
         touched = {(message.partition, message.bucket) for message in messages}
+        self._check_bucket_counts({partition for partition, _ in touched})
         self._coordinator.restore(touched, latest)
         finished = self._coordinator.finished()
         committable = ManifestCommittable(
@@ -198,6 +204,25 @@ class StreamTableCommit:
             self._coordinator.discard(finished, latest, outcome.conflict)
         return outcome.snapshot
 
+    def _look_at(self, entries: Iterable[ManifestEntry]) -> None:
+        """Note what new rows must respect: sequence numbers, and numbers of buckets."""
+        ours = self.table.options.bucket
+        for entry in entries:
+            self._max_sequence_number = max(
+                self._max_sequence_number, entry.file.max_sequence_number
+            )
+            if entry.kind is FileKind.ADD and entry.total_buckets not in (0, -1, ours):
+                self._bucket_counts[entry.partition] = entry.total_buckets
+
+    def _check_bucket_counts(self, partitions: set[bytes]) -> None:
+        for partition in partitions & self._bucket_counts.keys():
+            raise UnsupportedTableError(
+                f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
+                f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
+                where=f"{self.table.location}/{self.table.paths.partition(partition)}",
+                fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
+            )
+
     def _follow(self) -> Snapshot | None:
         """Take in what others have committed since; the newest snapshot."""
         snapshots = self.table.snapshots
@@ -213,12 +238,11 @@ class StreamTableCommit:
             news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
             entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
             touched = {(entry.partition, entry.bucket) for entry in entries}
-            newest = max((entry.file.max_sequence_number for entry in entries), default=-1)
-        except FileNotFoundError:
-            # Some are expired already: nothing that we know is sure.
+        except (FileNotFoundError, CorruptFileError):
+            # Some are expired already, or their manifests: nothing that we know is sure.
+            entries = scan.live(latest)
             touched = self._coordinator.known_buckets()
-            newest = scan.max_sequence_number(latest)
-        self._max_sequence_number = max(self._max_sequence_number, newest)
+        self._look_at(entries)
         self._coordinator.forget(touched, latest)
         self._history.known = latest
         return latest

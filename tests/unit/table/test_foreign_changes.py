@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stream_app.errors import CheckpointError
-from stream_app.table.file_store_table import FileStoreTable
-from tests.support.small_table import small_table
+from stream_app.errors import CheckpointError, UnsupportedTableError
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactLater, TableWriter, read_rows
+from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -146,3 +147,43 @@ def test_a_job_that_has_not_committed_yet_finds_others_rows(tmp_path: Path) -> N
     other.write([row(1, "old")])
     writer.write([row(1, "new")])
     assert read_rows(table) == [{"k": 1, "v": "new"}]
+
+
+def test_a_partition_with_another_number_of_buckets_is_not_written(tmp_path: Path) -> None:
+    """An ALTER changed the option; the rows lie where the old number put them."""
+    path = tmp_path / "db.db" / "t"
+    columns = "dt STRING, k INT, v STRING"
+    table = small_table(path, columns, ("dt", "k"), ("dt",), bucket=2).table
+    old, new = {"dt": "old", "k": 1, "v": "a"}, {"dt": "new", "k": 1, "v": "b"}
+    TableWriter(table).write([("+I", old)])
+    altered = replace(table.schema, schema_id=1, options={"bucket": "3"})
+    assert table.schemas.create(altered)
+    writer = TableWriter(open_table(str(path)), user="later")
+    with pytest.raises(UnsupportedTableError, match="has 2 buckets, the table") as told:
+        writer.write([("+U", {**old, "v": "c"})])
+    assert told.value.where == f"{path}/dt=old"
+    assert table.snapshots.latest_id() == 1
+    writer.commit.commit_epoch(1, write_changes(writer.table, [("+I", new)], 5))
+    assert by_content(read_rows(writer.table)) == by_content([old, new])
+
+
+def test_a_partition_that_others_rescale_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "db.db" / "t"
+    table = small_table(path, "k INT, v STRING", ("k",), bucket=2).table
+    writer = TableWriter(table)
+    writer.write([])
+    schema = replace(table.schema, options={**table.schema.options, "bucket": "4"})
+    TableWriter(replace(table, schema=schema), user="other").write([row(1, "a")])
+    with pytest.raises(UnsupportedTableError, match="the partition has 4 buckets"):
+        writer.write([row(1, "b")])
+
+
+def test_manifests_that_expire_while_they_are_read(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path))
+    writer.write([row(0, "a")])
+    TableWriter(writer.table, user="other").write([row(0, "b")])
+    middle = writer.table.snapshots.snapshot(2)
+    TableWriter(writer.table, user="third").write([row(0, "c")])
+    writer.table.file_io.delete(writer.table.paths.manifest(middle.delta_manifest_list))
+    assert writer.commit.begin_epoch() == 3
+    assert set(writer.commit.sorted_runs().values()) == {3}

@@ -1,0 +1,52 @@
+"""Which changes of a column's type files of the old type can be read through.
+
+Only those that keep every value: whatever Paimon rounds, cuts or turns into text at reading is
+refused, because another engine's way of doing so cannot be had exactly.
+
+Source: Paimon `schema/SchemaEvolutionUtil.java`, `casting/CastExecutors.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+_INTEGER_DIGITS = {
+    TypeRoot.TINYINT: 3,
+    TypeRoot.SMALLINT: 5,
+    TypeRoot.INT: 10,
+    TypeRoot.BIGINT: 19,
+}
+"""The integers, each fitting into the next one, and the digits of their largest values."""
+_EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
+"""Decimal digits of an integer that a floating point number holds exactly."""
+
+
+def keeps_values(stored: DataType, wanted: DataType) -> bool:
+    """Whether each value of the `stored` type is one of the `wanted` type."""
+    if stored.as_nullable() == wanted.as_nullable():
+        return True
+    if stored.root in _INTEGER_DIGITS:
+        return _holds_integer(_INTEGER_DIGITS[stored.root], wanted)
+    if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:
+        more_digits = wanted.precision - wanted.scale >= stored.precision - stored.scale
+        return more_digits and wanted.scale >= stored.scale
+    for roots in (STRING_ROOTS, BINARY_ROOTS):
+        if stored.root in roots:
+            return wanted.root in roots and wanted.length >= stored.length
+    if stored.root in TIMESTAMP_ROOTS or stored.root is TypeRoot.TIME:
+        return wanted.root is stored.root and wanted.precision >= stored.precision
+    return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
+
+
+def _holds_integer(digits: int, wanted: DataType) -> bool:
+    if wanted.root in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[wanted.root] >= digits
+    if wanted.root is TypeRoot.DECIMAL:
+        return wanted.precision - wanted.scale >= digits
+    return _EXACT_DIGITS.get(wanted.root, 0) >= digits
