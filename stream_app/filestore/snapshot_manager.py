@@ -119,8 +119,8 @@ class SnapshotManager:
     def _hint(self, name: str) -> int | None:
         try:
             return int(self.file_io.read_bytes(f"{self.root}/snapshot/{name}"))
-        except (FileNotFoundError, ValueError):
-            return None
+        except (OSError, ValueError):
+            return None  # it only saves a listing
 
     def _exists(self, snapshot_id: int) -> bool:
         return self.file_io.exists(self._path(snapshot_id))

@@ -1,0 +1,112 @@
+"""Entries of manifests in; what is live, what is left after a merge, what is refused, out.
+
+An entry is written ``+f1 1-9 L5 bucket=1 of=4 dt=a``: + for ADD and - for DELETE, name, least and
+greatest key (needed above level 0), level, bucket, number of buckets and partition.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.format.binary_row import deserialize_row, serialize_row
+from stream_app.model.data_file_meta import EMPTY_STATS
+from stream_app.model.data_type import parse_columns
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.planning.conflict_detection import conflict
+from stream_app.planning.live_entries import compacted_entries, live_entries
+from stream_app.planning.manifest_merge import manifest_groups
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file, int_key_of
+
+HERE = Path(__file__).parent
+PARTITION = tuple(column.data_type for column in parse_columns("dt STRING NOT NULL"))
+
+
+def entry_of(line: str) -> ManifestEntry:
+    name, *words = line.split()
+    keys, level, given = (1, 9), 0, {"bucket": "0", "of": "2", "dt": "a"}
+    for word in words:
+        if "=" in word:
+            key, _, value = word.partition("=")
+            given[key] = value
+        elif word.startswith("L"):
+            level = int(word[1:])
+        else:
+            first, last = word.split("-")
+            keys = (int(first), int(last))
+    return ManifestEntry(
+        kind=FileKind.ADD if name[0] == "+" else FileKind.DELETE,
+        partition=serialize_row([given["dt"]], PARTITION),
+        bucket=int(given["bucket"]),
+        total_buckets=int(given["of"]),
+        file=a_file(name[1:], keys=keys, level=level),
+    )
+
+
+def show(entry: ManifestEntry) -> str:
+    words = [("+" if entry.kind is FileKind.ADD else "-") + entry.file.file_name]
+    words.append(f"L{entry.file.level}")
+    if entry.bucket:
+        words.append(f"bucket={entry.bucket}")
+    [partition] = deserialize_row(entry.partition, PARTITION)
+    if partition != "a":
+        words.append(f"dt={partition}")
+    return " ".join(words)
+
+
+def live(case: Case) -> str:
+    return "\n".join(show(e) for e in live_entries(map(entry_of, case.input_lines))) or "none"
+
+
+def compacted(case: Case) -> str:
+    """Also holds the result against what readers see."""
+    entries = [entry_of(line) for line in case.input_lines]
+    left = compacted_entries(entries)
+    assert live_entries(left) == live_entries(entries)
+    return "\n".join(map(show, left)) or "none"
+
+
+def groups(case: Case) -> str:
+    """Sizes of manifests, oldest first; a group in brackets is merged."""
+    sizes = [int(word) for word in case.input.split()]
+    metas = [
+        ManifestFileMeta(
+            file_name=str(index), file_size=size, num_added_files=1, num_deleted_files=0,
+            partition_stats=EMPTY_STATS, schema_id=0,
+        )
+        for index, size in enumerate(sizes)
+    ]  # fmt: skip
+    found = manifest_groups(
+        metas, target_size=int(case.args["target"]), min_count=int(case.args["at-least"])
+    )
+    assert [meta for group in found for meta in group] == metas
+    texts = [" ".join(str(meta.file_size) for meta in group) for group in found]
+    drawn = [f"[{t}]" if len(g) > 1 else t for t, g in zip(texts, found, strict=True)]
+    return " ".join(drawn) or "nothing"
+
+
+def conflicts(case: Case) -> str:
+    """Live files, a line ``commit``, and what is to be committed on top of them."""
+    lines = list(case.input_lines)
+    at = lines.index("commit")
+    base, changes = map(entry_of, lines[:at]), [entry_of(line) for line in lines[at + 1 :]]
+    return conflict(base, changes, int_key_of) or "may be committed"
+
+
+COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "conflict": conflicts}
+
+
+def _run(name: str) -> None:
+    run_file(HERE / name, lambda case: COMMANDS[case.command](case))
+
+
+def test_live_entries() -> None:
+    _run("live_entries.txt")
+
+
+def test_manifest_merge() -> None:
+    _run("manifest_merge.txt")
+
+
+def test_conflict_detection() -> None:
+    _run("conflict_detection.txt")

@@ -1,0 +1,190 @@
+"""What the table relies on: a name is taken once, whole or not at all, whoever races for it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.fileio.local_file_io import LocalFileIO, local_path
+
+FILE_IO = LocalFileIO()
+BYTES = 200_000
+
+
+def content(number: int) -> bytes:
+    return bytes([number]) * BYTES
+
+
+def race(folder: str, number: int, names: int) -> list[str]:
+    """Try to take every name; those that were won."""
+    return [
+        name
+        for name in map(str, range(names))
+        if FILE_IO.create_if_absent(f"{folder}/snapshot-{name}", content(number))
+    ]
+
+
+def assert_each_was_won_once(folder: Path, won: dict[int, list[str]], names: int) -> None:
+    winners = {name: number for number, taken in won.items() for name in taken}
+    assert sum(len(taken) for taken in won.values()) == len(winners) == names
+    for name, number in winners.items():
+        assert (folder / f"snapshot-{name}").read_bytes() == content(number)
+    assert len(list(folder.iterdir())) == names, "no temporary file is left"
+
+
+def test_one_of_many_threads_takes_a_name(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        futures = {n: threads.submit(race, str(tmp_path / "a"), n, 20) for n in range(8)}
+    assert_each_was_won_once(tmp_path / "a", {n: f.result() for n, f in futures.items()}, 20)
+
+
+def test_one_of_many_processes_takes_a_name(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        won = pool.starmap(race, [(str(tmp_path / "a"), n, 20) for n in range(3)])
+    assert_each_was_won_once(tmp_path / "a", dict(enumerate(won)), 20)
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    """Neither at the first writing of a name nor when it is overwritten."""
+    seen: set[bytes] = set()
+    odd: list[str] = []
+    stop = False
+
+    def look() -> None:
+        while not stop:
+            for name in FILE_IO.list_names(str(tmp_path)):
+                if name.startswith("."):
+                    continue
+                data = (tmp_path / name).read_bytes()
+                seen.add(data[:1])
+                if len(data) != BYTES or data != data[:1] * BYTES:
+                    odd.append(name)
+
+    with ThreadPoolExecutor(2) as threads:
+        looking = [threads.submit(look) for _ in range(2)]
+        for number in range(30):
+            FILE_IO.create_if_absent(str(tmp_path / f"snapshot-{number}"), content(number))
+            FILE_IO.overwrite(str(tmp_path / "LATEST"), content(number))
+        stop = True
+        for future in looking:
+            future.result()
+    assert odd == []
+
+
+def test_temporary_names_begin_with_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers take every name that begins with snapshot- for a snapshot."""
+    seen: set[str] = set()
+    link = os.link
+
+    def watched(source: str, target: str) -> None:
+        seen.update(path.name for path in tmp_path.iterdir())
+        link(source, target)
+
+    monkeypatch.setattr("os.link", watched)
+    FILE_IO.create_if_absent(str(tmp_path / "snapshot-1"), b"x")
+    [name] = seen
+    assert name.startswith(".snapshot-1.")
+    assert name.endswith(".tmp")
+    assert [path.name for path in tmp_path.iterdir()] == ["snapshot-1"]
+
+
+@pytest.mark.parametrize("operation", ["create_if_absent", "overwrite"])
+def test_a_failed_write_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    (tmp_path / "old").write_bytes(b"old")
+    with pytest.raises(OSError, match="No space"):
+        getattr(FILE_IO, operation)(str(tmp_path / "old"), b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"old"}
+
+
+def test_a_taken_name_keeps_its_bytes(tmp_path: Path) -> None:
+    path = str(tmp_path / "deep" / "er" / "f")
+    assert FILE_IO.create_if_absent(path, b"first")
+    assert not FILE_IO.create_if_absent(path, b"second")
+    assert FILE_IO.read_bytes(path) == b"first"
+    FILE_IO.overwrite(path, b"third")
+    assert FILE_IO.read_bytes(path) == b"third"
+    assert FILE_IO.size(path) == 5
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    absent = str(tmp_path / "no" / "f")
+    assert FILE_IO.list_names(str(tmp_path / "no")) == []
+    assert not FILE_IO.exists(absent)
+    FILE_IO.delete(absent)
+    for operation in (FILE_IO.read_bytes, FILE_IO.size, FILE_IO.open_input):
+        with pytest.raises(FileNotFoundError):
+            operation(absent)
+
+
+def test_new_folders_and_files_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new name survives a crash of the machine only if its folder was synced."""
+    synced: list[str] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", watched)
+    FILE_IO.write_bytes(str(tmp_path / "a" / "b" / "f"), b"x")
+    for path in ("", "/a", "/a/b", "/a/b/f"):
+        assert f"{tmp_path}{path}" in synced
+    synced.clear()
+    FILE_IO.create_if_absent(str(tmp_path / "a" / "s"), b"x")
+    assert Path(synced[0]).name.startswith(".s.")
+    assert synced[1:] == [f"{tmp_path}/a"]
+
+
+def test_it_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(FILE_IO)) == FILE_IO
+
+
+def test_background_sync_waits_and_tells_the_failure(tmp_path: Path) -> None:
+    files = BackgroundSync(FILE_IO)
+    files.sync(str(tmp_path / "absent"))
+    with pytest.raises(FileNotFoundError):
+        files.wait()
+    files.wait()  # told once
+    files.write_bytes(str(tmp_path / "f"), b"x")
+    files.sync(str(tmp_path / "f"))
+    files.wait()
+    assert files.create_if_absent(str(tmp_path / "f"), b"y") is False
+    files.overwrite(str(tmp_path / "f"), b"z")
+    assert (files.read_bytes(str(tmp_path / "f")), files.size(str(tmp_path / "f"))) == (b"z", 1)
+    assert files.list_names(str(tmp_path)) == ["f"]
+    files.delete(str(tmp_path / "f"))
+    assert not files.exists(str(tmp_path / "f"))
+    files.close()
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b%20c", "/a/b c"),
+        ("file://localhost/a", "/a"),
+        ("/a/100%25", "/a/100%25"),
+    ],
+)
+def test_locations(location: str, path: str) -> None:
+    assert local_path(location) == path
+
+
+@pytest.mark.parametrize("location", ["s3://bucket/t", "hdfs://host/t", "file://host/t"])
+def test_locations_of_other_file_systems_are_refused(location: str) -> None:
+    with pytest.raises(UsageError, match="not on a file system"):
+        local_path(location)
