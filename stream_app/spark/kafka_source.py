@@ -31,7 +31,8 @@ class KafkaSource:
     """Where to read; see `[source]` of the configuration for the meanings.
 
     Attributes:
-        min_partitions: least number of tasks that read; None: as many as there are cores.
+        min_partitions: least number of tasks that read; None: as many as there are cores, or one a
+            Kafka partition when lost data is put up with.
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
     """
 
@@ -58,9 +59,12 @@ class KafkaSource:
         options |= {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "startingOffsets": self.starting_offsets,
-            "minPartitions": str(self.min_partitions or cores),
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
         }
+        if self.min_partitions is not None or self.fail_on_data_loss:
+            options["minPartitions"] = str(self.min_partitions or cores)
+        # Else one task for each Kafka partition: where records are gone, Spark goes on with a
+        # consumer that it has given back, which fails when another task reads that partition.
         if self.topic_pattern is None:
             options["subscribe"] = ",".join(self.topics)
         else:
