@@ -22,7 +22,8 @@ def manifest_groups(
     """Consecutive manifests in groups; a group of more than one is to be merged into one.
 
     Neighbours gather until they reach `target_size` bytes; what is left at the end is merged only
-    when there are at least `min_count`. The order is kept, since a DELETE must come after its ADD.
+    when there are at least `min_count`, without the large ones at its beginning. The order is
+    kept, since a DELETE must come after its ADD.
     """
     groups: list[Group] = []
     gathered: list[ManifestFileMeta] = []
@@ -33,6 +34,10 @@ def manifest_groups(
         if size >= target_size:
             groups.append(tuple(gathered))
             gathered, size = [], 0
+    # One that outweighs all behind it waits for its like, else every merge would rewrite it.
+    while len(gathered) > 1 and gathered[0].file_size > size - gathered[0].file_size:
+        size -= gathered[0].file_size
+        groups.append((gathered.pop(0),))
     if len(gathered) >= min_count:
         groups.append(tuple(gathered))
     else:
