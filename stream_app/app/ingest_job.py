@@ -35,6 +35,7 @@ from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.spark.task_errors import readable
+from stream_app.spark.warm_up import warming_up
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
 
@@ -152,14 +153,16 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
     spark = start_session(f"stream_app {name}", config.spark)
     compactions = SparkCompactExecutor(spark, table)
     try:
+        plan = RoutePlan(
+            message_format=decode,
+            schema=schema,
+            tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+            topic=_only_topic(config.source),
+            sort_messages=config.source.kind == "files",
+        )
         batch = MicroBatch(
             spark=spark,
-            plan=RoutePlan(
-                message_format=decode,
-                schema=schema,
-                tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
-                sort_messages=config.source.kind == "files",
-            ),
+            plan=plan,
             open_commit=lambda: StreamTableCommit(table, query_id(checkpoint), compactions),
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
             clock=table.clock,
@@ -174,7 +177,8 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
         )
         stop_on_signals(spark, running.stop_requested)
         log.started(table.location, str(checkpoint))
-        running.run(_source(config).read_stream(spark), name)
+        with warming_up(spark, plan, table):
+            running.run(_source(config).read_stream(spark), name)
         log.ended()
     finally:
         compactions.close()
@@ -197,3 +201,8 @@ def _source(config: AppConfig) -> KafkaSource | FilesSource:
         fail_on_data_loss=source.fail_on_data_loss,
         kafka_options=source.kafka_options,
     )
+
+
+def _only_topic(source: SourceConfig) -> str | None:
+    """The topic of all messages, when there can be only one."""
+    return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None

@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,13 +39,16 @@ class DeadLetters:
     bad_records_max: int | None
     _count: int = field(default=0)
 
-    def write(self, epoch: int, bad: Sequence[pa.RecordBatch]) -> None:
+    def write(self, epoch: int, bad: pa.Table) -> None:
         """Keep an epoch's bad records.
+
+        Args:
+            bad: a table of `BAD_RECORD_SCHEMA`.
 
         Raises:
             BadRecordsError: there are too many of them now.
         """
-        count = sum(batch.num_rows for batch in bad)
+        count = bad.num_rows
         if not count:
             return
         file = None if self.folder is None else self._write(Path(self.folder), epoch, bad)
@@ -64,7 +67,7 @@ class DeadLetters:
             "first bad record stops the job",
         )
 
-    def _write(self, folder: Path, epoch: int, bad: Sequence[pa.RecordBatch]) -> Path:
+    def _write(self, folder: Path, epoch: int, bad: pa.Table) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"epoch-{epoch}.jsonl"
         temporary = folder / f".{file.name}.{uuid.uuid4()}.tmp"
@@ -93,12 +96,12 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _lines(bad: Sequence[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+def _lines(bad: pa.Table) -> Iterator[dict[str, Any]]:
     """Records as JSON objects; bytes that are no text stand under ``key_base64``, ``value_base64``.
 
     The timestamp is in milliseconds since 1970. Called for bad records only, which are few.
     """
-    for batch in bad:
+    for batch in bad.to_batches():
         at = batch.schema.get_field_index("timestamp")
         millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
         for row in batch.set_column(at, "timestamp", millis).to_pylist():

@@ -21,8 +21,11 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
     "isolation.level": "read_committed",
     # Spark asks for one poll after another; 500 records each, as Kafka has it, is too few.
     "max.poll.records": "50000",
-    "max.partition.fetch.bytes": str(16 << 20),
+    # More at once leaves the processor's cache before it is looked at, less costs more requests.
+    "max.partition.fetch.bytes": str(4 << 20),
     "fetch.max.bytes": str(64 << 20),
+    # The system's own choice, which grows with the stream; Kafka's is 64 KiB.
+    "receive.buffer.bytes": "-1",
 }
 
 

@@ -22,6 +22,7 @@ from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.bad_record_keys import with_keys
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.route_blocks import (
@@ -129,7 +130,7 @@ class MicroBatch:
         first_sequence_number = commit.begin_epoch()
         waited = self.clock.steady_seconds()
         written = self._write(messages, first_sequence_number)
-        self.dead_letters.write(epoch, written.bad)
+        self.dead_letters.write(epoch, with_keys(messages, written.bad))
         done = self.clock.steady_seconds()
         committed = commit.commit_epoch(
             epoch, written.messages, properties=_properties(written.counts)

@@ -32,10 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from stream_app.cdc.change_batch import (
-    BAD_RECORD_SCHEMA,
-    MESSAGE_SCHEMA,
-)
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
@@ -80,6 +77,7 @@ class RoutePlan:
 
     Attributes:
         tasks: number of tasks that write.
+        topic: of all messages, when there is only one; then it need not come with each of them.
         block_bytes: Arrow bytes of rows that a task gathers at most; a single batch of Spark's
             may be larger.
         sort_messages: bring the messages of each Kafka partition to one task, by offset, before
@@ -89,6 +87,7 @@ class RoutePlan:
     message_format: MessageFormat
     schema: TableSchema
     tasks: int
+    topic: str | None = None
     block_bytes: int = BLOCK_BYTES
     sort_messages: bool = False
 
@@ -97,7 +96,8 @@ def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
     """Decode messages and bring each bucket's blocks to one task, in order.
 
     Args:
-        messages: columns of `MESSAGE_SCHEMA`.
+        messages: columns of `MESSAGE_SCHEMA`. Keys are left behind: Spark copies each three times
+            on its way, and they are of use only beside a bad record (see `bad_record_keys`).
 
     Returns:
         Columns of `BLOCK_COLUMNS` in `plan.tasks` partitions.
@@ -110,6 +110,8 @@ def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
         messages = messages.repartition(plan.tasks, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
     order = ["partition", "bucket", "topic", "source_partition", "first_offset"]
+    unneeded = {"key"} if plan.topic is None else {"key", "topic"}
+    messages = messages.select(*(name for name in MESSAGE_SCHEMA.names if name not in unneeded))
     blocks = messages.mapInArrow(run, BLOCK_COLUMNS)
     return blocks.repartition(plan.tasks, "task").sortWithinPartitions(*order)
 
@@ -118,7 +120,7 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: RoutePlan) -> Itera
     """The body of a task; see `route_blocks`."""
     router = _Router(plan)
     for batch in batches:
-        for where, messages in by_source_partition(batch):
+        for where, messages in by_source_partition(batch, plan.topic):
             yield from router.take(where, messages)
     yield from router.finish()
 
@@ -335,23 +337,33 @@ def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
     return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups
 
 
-def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.RecordBatch]]:
-    """The batch in parts of one Kafka partition each."""
+def by_source_partition(
+    batch: pa.RecordBatch, topic: str | None = None
+) -> Iterator[tuple[Where, pa.RecordBatch]]:
+    """The batch in parts of one Kafka partition each.
+
+    Args:
+        topic: of all messages, when the batch has no such column.
+    """
     if not batch.num_rows:
         return
+    if topic is not None:
+        batch = batch.append_column("topic", pa.repeat(topic, batch.num_rows))
+    fields = [field for field in MESSAGE_SCHEMA if field.name in batch.schema.names]
     batch = pa.RecordBatch.from_arrays(
-        [_as_type(batch.column(field.name), field.type) for field in MESSAGE_SCHEMA],
-        schema=MESSAGE_SCHEMA,
+        [_as_type(batch.column(field.name), field.type) for field in fields],
+        schema=pa.schema(fields),
     )
-    topics = batch.column("topic").dictionary_encode()
-    codes = topics.indices.to_numpy().astype(np.int64) << 32 | batch.column("partition").to_numpy()
+    codes = batch.column("partition").to_numpy().astype(np.int64)
+    if topic is None:
+        codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
     offsets = batch.column("offset").to_numpy()
     same = codes[1:] == codes[:-1]
     assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"
     starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
     for start, stop in itertools.pairwise(starts):
-        topic, partition = batch.column("topic")[start], batch.column("partition")[start]
-        yield (topic.as_py(), partition.as_py()), batch.slice(start, stop - start)
+        where = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
+        yield where, batch.slice(start, stop - start)
 
 
 def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:

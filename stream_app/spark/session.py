@@ -9,6 +9,7 @@ for the stack.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,15 +26,29 @@ regular expression that goes a few frames deeper with each character. The text o
 `Py4JJavaError`, 6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one
 bears more than 18,000. (What `micro_batch` hands to Spark is shorter still.)"""
 
+THROUGHPUT = (
+    # A stop of some milliseconds harms no epoch, and what is fetched from Kafka, megabytes at a
+    # time, is a burden for the collector that Java chooses.
+    "-XX:+UseParallelGC",
+    # Ten times the usual: the best compiler works on what is hot for long, not on all that Spark
+    # runs through in its first minute. On two cores it took a third of that minute for itself.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+"""Options of the JVMs of driver and executors; docs/performance.md tells what they save."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+
 SESSION_DEFAULTS: Mapping[str, str] = {
     # Compactions run beside the stream, in a pool of their own.
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Few large Arrow batches: decoding has a cost for each. The bytes bound large records, and
-    # blocks of rows, which are large each.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # Decoding has a cost for each Arrow batch; a larger one leaves the processor's cache. The bytes
+    # bound large records, and blocks of rows, which are large each.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # Arrow's usual pool keeps a third more than is in use; a task's memory would leave its budget.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
@@ -64,6 +79,7 @@ _LAUNCH_PREFIXES = (
 """Settings that are too late once the JVM runs."""
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 _LOG_CONFIGURATION = "log4j2.configurationFile"
 
 
@@ -117,9 +133,21 @@ def launch_settings(
     options = [STACK]
     if log4j is not None:
         options.append(f"-D{_LOG_CONFIGURATION}={log4j.absolute().as_uri()}")
-    options.append(settings.get(_JAVA_OPTIONS, ""))
-    launch[_JAVA_OPTIONS] = " ".join(options).strip()
+    launch[_JAVA_OPTIONS] = " ".join((*options, _throughput(settings.get(_JAVA_OPTIONS, ""))))
+    if not master.startswith("local"):
+        launch[_EXECUTOR_OPTIONS] = _throughput(settings.get(_EXECUTOR_OPTIONS, ""))
     return launch
+
+
+def _throughput(chosen: str) -> str:
+    """`THROUGHPUT` before the user's options, of which the last one counts."""
+    ours = [
+        each
+        for each in THROUGHPUT
+        # Java refuses to start with two collectors.
+        if not (_COLLECTOR.match(each) and _COLLECTOR.search(chosen))
+    ]
+    return " ".join((*ours, chosen)).strip()
 
 
 def _jvm_runs() -> bool:

@@ -19,10 +19,16 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.embedded_broker import EmbeddedBroker
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, change_schema
+from stream_app.cdc.change_batch import (
+    BAD_RECORD_SCHEMA,
+    MESSAGE_SCHEMA,
+    DecodedBatch,
+    change_schema,
+)
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.spark.bad_record_keys import with_keys
 from stream_app.spark.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.files_source import FilesSource
 from stream_app.spark.kafka_source import KafkaSource
@@ -239,6 +245,35 @@ def test_files_are_read_by_offset_whatever_their_order(
     run_epochs(FilesSource(path=str(folder)).read_stream(session), tmp_path, collected)
     assert collected.epochs == 1
     assert collected.values(0) == collected.values(1) == list(range(400))
+
+
+def test_keys_of_bad_records_are_fetched(spark: SparkSession) -> None:
+    rows = [
+        {"topic": topic, "partition": partition, "offset": offset, "key": key, "value": b"v"}
+        for topic, partition, offset, key in [
+            ("t", 0, 7, b"\xff"),
+            ("t", 0, 8, None),
+            ("t", 1, 7, b"other"),
+            ("u", 0, 7, b"of u"),
+            ("u", 0, 7, b"again"),
+            ("t", 0, 6, b"first"),
+        ]
+    ]
+    messages = spark.createDataFrame(pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA))
+    kept = messages.drop("key").toArrow().select([name for name in MESSAGE_SCHEMA.names[:4]])
+    picked = pa.RecordBatch.from_pylist(
+        [{**row, "value": b"{", "reason": "why"} for row in kept.take([0, 1, 3, 5]).to_pylist()],
+        schema=BAD_RECORD_SCHEMA,
+    )
+    found = with_keys(messages, [picked.slice(0, 2), picked.slice(2)])
+    assert found.schema == BAD_RECORD_SCHEMA
+    assert [(row["topic"], row["offset"], row["key"]) for row in found.to_pylist()] == [
+        ("t", 6, b"first"),
+        ("t", 7, b"\xff"),
+        ("t", 8, None),
+        ("u", 7, b"of u"),
+    ]
+    assert with_keys(messages, []).num_rows == 0
 
 
 def test_files_of_any_age_come_a_few_at_a_time_and_once(

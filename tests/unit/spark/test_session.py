@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.spark.session import STACK, launch_settings
+from stream_app.spark.session import STACK, THROUGHPUT, launch_settings
 
 
 def test_a_local_driver_stays_on_loopback() -> None:
@@ -28,7 +28,8 @@ def test_what_a_running_jvm_cannot_take_is_said_at_its_start_and_the_user_wins()
     assert launch["spark.driver.host"] == "h"
     assert launch["spark.driver.memory"] == "3g"
     assert launch["spark.jars"] == "mine.jar"
-    assert launch["spark.driver.extraJavaOptions"] == f"{STACK} -Xss1g", "the last one counts"
+    options = " ".join((STACK, *THROUGHPUT, "-Xss1g"))
+    assert launch["spark.driver.extraJavaOptions"] == options, "the last one counts"
     assert "spark.sql.session.timeZone" not in launch
 
 
@@ -42,5 +43,16 @@ def test_files_are_named_as_uris() -> None:
     assert launch["spark.jars"] == "/j/a.jar,/j/b.jar"
     assert launch["spark.scheduler.allocation.file"] == "file:///c/fair.xml"
     assert launch["spark.driver.extraJavaOptions"] == (
-        f"{STACK} -Dlog4j2.configurationFile=file:///with%20space/log4j2.properties"
+        f"{STACK} -Dlog4j2.configurationFile=file:///with%20space/log4j2.properties "
+        + " ".join(THROUGHPUT)
     )
+
+
+def test_a_collector_of_the_users_takes_the_place_of_ours() -> None:
+    """Java refuses to start with two."""
+    for key, master in (("driver", "local[2]"), ("executor", "yarn")):
+        option = f"spark.{key}.extraJavaOptions"
+        launch = launch_settings({"spark.master": master, option: "-Da=b -XX:+UseZGC"})
+        assert launch[option].endswith(" -Da=b -XX:+UseZGC")
+        assert launch[option].count("GC") == 1
+    assert "spark.executor.extraJavaOptions" not in launch_settings({})
