@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from stream_app.app.config import AppConfig, load_config
+from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.cdc.message_format import message_format

@@ -1,12 +1,12 @@
 """Rows of one bucket in memory up to a limit, drained in key order.
 
-Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (an eighth of the
-limit) is sorted at once and kept. When the chunks take six eighths, they are merged into a sorted
+Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (a tenth of the
+limit) is sorted at once and kept. When the chunks take seven tenths, they are merged into a sorted
 run on local disk, or, when spilling is off, the buffer is full and must be flushed. Draining
 merges chunks and runs piece by piece.
 
 So no more is in memory than the limit and a quarter, as long as one record, and all versions of
-one key (they are merged together), are small beside the limit: six chunks, and either two copies
+one key (they are merged together), are small beside the limit: seven chunks, and either two copies
 of the next one and its order, or one more and a piece (1/128 of the limit) of each run with its
 merged copy.
 
@@ -27,8 +27,8 @@ from stream_app.mergetree.merge_function import MergeFunction
 from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys
 
-CHUNKS_PER_BUFFER = 8
-CHUNKS_HELD_MAX = 6
+CHUNKS_PER_BUFFER = 10
+CHUNKS_HELD_MAX = 7
 PIECES_PER_BUFFER = 128
 
 
