@@ -102,6 +102,8 @@ class JobProgress:
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
+        self.sorted_runs = event.get("sorted_runs", self.sorted_runs)
+        self.compactions_running = event.get("compactions_running", self.compactions_running)
         for snapshot in event.get("snapshots", ()):
             self.snapshots[snapshot["kind"]] += 1
             self.latest_snapshot = max(self.latest_snapshot, snapshot["id"])
@@ -113,8 +115,6 @@ class JobProgress:
                 return
             seconds = event["wait_s"] + event["write_s"] + event["commit_s"]
             self.rows_per_second = event["changes"] / seconds if seconds else 0.0
-            self.sorted_runs = event["sorted_runs"]
-            self.compactions_running = event["compactions_running"]
         elif event["event"] == "progress":
             self.lag = event["lag"]
             ends = event["end_offsets"].values()

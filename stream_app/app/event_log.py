@@ -14,7 +14,7 @@ from typing import IO
 
 from stream_app.clock import Clock
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.micro_batch import EpochReport
+from stream_app.spark.micro_batch import EpochReport, IdleReport
 from stream_app.spark.streaming_query import SourceProgress
 
 _LOG = logging.getLogger("stream_app")
@@ -96,10 +96,17 @@ class EventLog:
             },
         )
 
-    def idle_commit(self, snapshot: Snapshot) -> None:
+    def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
-        _LOG.info("idle commit: snapshot %s", _snapshots_text((snapshot,)))
-        self._write("idle_commit", {"snapshots": [_snapshot_event(snapshot)]})
+        _LOG.info("idle commit: snapshot %s", _snapshots_text((report.snapshot,)))
+        self._write(
+            "idle_commit",
+            {
+                "snapshots": [_snapshot_event(report.snapshot)],
+                "sorted_runs": dict(report.sorted_runs),
+                "compactions_running": report.compactions_running,
+            },
+        )
 
     def ended(self) -> None:
         """The stream has ended by itself or on request."""

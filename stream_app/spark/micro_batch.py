@@ -67,6 +67,15 @@ class EpochReport:
     compactions_running: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class IdleReport:
+    """A commit of compactions between two epochs; see `EpochReport`."""
+
+    snapshot: Snapshot
+    sorted_runs: Mapping[int, int]
+    compactions_running: int
+
+
 Listener = Callable[[EpochReport], None]
 
 
@@ -104,19 +113,22 @@ class MicroBatch:
                 # stack grows with the text: what it gets is short.
                 raise RuntimeError(first_line(self.failure)) from None
 
-    def commit_idle(self) -> Snapshot | None:
+    def commit_idle(self) -> IdleReport | None:
         """Publish finished compactions, unless an epoch is being worked on: it will do so."""
         if self._commit is None or not self.lock.acquire(blocking=False):
             return None
         try:
-            return self._commit.commit_idle()
+            snapshot = self._commit.commit_idle()
+            return None if snapshot is None else _idle_report(self._commit, snapshot)
         finally:
             self.lock.release()
 
-    def drain(self) -> Sequence[Snapshot]:
+    def drain(self) -> Sequence[IdleReport]:
         """Wait for all compactions that are due and publish them."""
         with self.lock:
-            return [] if self._commit is None else self._commit.drain()
+            if self._commit is None:
+                return []
+            return [_idle_report(self._commit, each) for each in self._commit.drain()]
 
     def _run(self, messages: DataFrame, epoch: int) -> EpochReport:
         commit = self._opened(epoch)
@@ -150,7 +162,7 @@ class MicroBatch:
             write_s=done - waited,
             commit_s=self.clock.steady_seconds() - done,
             snapshots=committed.snapshots,
-            sorted_runs=dict(sorted(Counter(commit.sorted_runs().values()).items())),
+            sorted_runs=_sorted_runs(commit),
             compactions_running=committed.compactions_running,
         )
 
@@ -180,6 +192,14 @@ class _Written:
     messages: list[CommitMessage] = field(default_factory=list)
     bad: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
+
+
+def _sorted_runs(commit: StreamTableCommit) -> dict[int, int]:
+    return dict(sorted(Counter(commit.sorted_runs().values()).items()))
+
+
+def _idle_report(commit: StreamTableCommit, snapshot: Snapshot) -> IdleReport:
+    return IdleReport(snapshot, _sorted_runs(commit), commit.compactions_running())
 
 
 def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:

@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError
-from stream_app.model.snapshot import Snapshot
-from stream_app.spark.micro_batch import MicroBatch
+from stream_app.spark.micro_batch import IdleReport, MicroBatch
 from stream_app.spark.task_errors import readable
 
 _LOG = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class RunningStream:
     checkpoint: str
     trigger: str | None
     on_progress: Callable[[SourceProgress], None]
-    on_idle_commit: Callable[[Snapshot], None]
+    on_idle_commit: Callable[[IdleReport], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
     _reported: int = -1
 
@@ -76,8 +75,8 @@ class RunningStream:
         try:
             self._watch(query)
             if self.trigger is None or self.stop_requested.is_set():
-                for snapshot in self.batch.drain() if self.trigger is None else ():
-                    self.on_idle_commit(snapshot)
+                for report in self.batch.drain() if self.trigger is None else ():
+                    self.on_idle_commit(report)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
@@ -91,9 +90,9 @@ class RunningStream:
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             self._report(query)
-            snapshot = self.batch.commit_idle()
-            if snapshot is not None:
-                self.on_idle_commit(snapshot)
+            report = self.batch.commit_idle()
+            if report is not None:
+                self.on_idle_commit(report)
             if self.stop_requested.is_set():
                 return
         self._report(query)

@@ -60,6 +60,7 @@ class StreamTableCommit:
     _coordinator: CompactCoordinator = field(init=False)
     _max_sequence_number: int = field(init=False)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    _while_waiting: list[Snapshot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         latest = self.table.snapshots.latest()
@@ -124,7 +125,8 @@ class StreamTableCommit:
                 self._max_sequence_number = max(self._max_sequence_number, file.max_sequence_number)
         compact = self._publish_compactions(committable, finished)
         begun = self._coordinator.trigger()
-        snapshots = [snapshot for snapshot in (append, compact) if snapshot]
+        snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
+        self._while_waiting.clear()
         if self.table.options.boolean("prepare-commit.wait-compaction"):
             snapshots += self.drain()
         return EpochCommit(
@@ -183,7 +185,8 @@ class StreamTableCommit:
                 len(self._coordinator.over_stop_trigger()),
             )
             self._coordinator.wait_for_any()
-            self.commit_idle()
+            if snapshot := self.commit_idle():
+                self._while_waiting.append(snapshot)
 
     def _publish_compactions(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]

@@ -69,6 +69,8 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         lambda events: [e["event"] for e in events if e["event"] != "progress"][-1] == "idle_commit"
     )
     assert len(bench.events("epoch")) == epochs
+    idle = bench.events("idle_commit")[-1]
+    assert (idle["compactions_running"], idle["sorted_runs"]) == (0, {"1": 1})
     assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
     assert job.stop() == 0, job.log()
     _check_ended(bench, job)

@@ -63,12 +63,15 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(
     executor = writer.executor
     assert isinstance(executor, CompactWhenWaitedFor)
     monkeypatch.setattr(CompactCoordinator, "wait_for_any", lambda _: executor.work())
-    most = 0
+    most, told = 0, []
     for epoch in range(25):
-        writer.write(rows(epoch))
+        commit = writer.write(rows(epoch))
+        assert commit is not None
+        told += [snapshot.snapshot_id for snapshot in commit.snapshots]
         most = max(most, *writer.commit.sorted_runs().values())
     assert most == 5
     assert executor.waits > 3
+    assert told == list(range(1, len(told) + 1)), "also what was committed while it waited"
     writer.commit.drain()
     assert executor.waiting == []
     assert_table_is(writer)
