@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.fileio.local_file_io import local_path
 from stream_app.model.data_type import RowType, parse_columns
 
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
@@ -37,6 +38,16 @@ def text(setting: Setting) -> str:
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
     return setting.value
+
+
+def local_folder(setting: Setting) -> str:
+    """A path on the driver; a ``file:`` URI becomes one."""
+    location = text(setting)
+    try:
+        path = local_path(location)
+    except UsageError as error:
+        raise WrongValueError(f"{error.what}: {error.fix}") from None
+    return path if location.startswith("file:") else location
 
 
 def boolean(setting: Setting) -> bool:

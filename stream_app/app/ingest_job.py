@@ -24,7 +24,12 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import new_table_schema
-from stream_app.spark.checkpoint_state import open_checkpoint, query_id, remember_topics
+from stream_app.spark.checkpoint_state import (
+    open_checkpoint,
+    query_id,
+    remember_topics,
+    source_end,
+)
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.files_source import FilesSource
@@ -164,6 +169,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             spark=spark,
             plan=plan,
             open_commit=lambda: StreamTableCommit(table, query_id(checkpoint), compactions),
+            source_end=lambda epoch: source_end(checkpoint, epoch),
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
             clock=table.clock,
             listener=log.epoch,

@@ -17,6 +17,9 @@ import pyarrow.parquet as pq
 from stream_app.errors import CorruptFileError, SchemaMismatchError
 from stream_app.model.core_options import CoreOptions
 
+BATCH_BYTES = 8 << 20
+"""Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
+_BATCH_ROWS_MIN = 256
 _CODECS = {
     "zstd": "zstd",
     "none": "none",
@@ -121,6 +124,9 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The named columns of a data file, in that order, with the file's types; see `conform`.
 
+    Args:
+        batch_rows: of a batch at most; fewer when rows are wide (see `BATCH_BYTES`).
+
     Raises:
         CorruptFileError: no Parquet file, or a column is not in it.
     """
@@ -134,8 +140,17 @@ def read_batches(
                     fix="restore the file from a backup, or roll the table back to a tag",
                 )
             wanted = list(columns)
-            for batch in file.iter_batches(batch_rows, columns=wanted, use_threads=False):
-                yield batch.select(wanted)
+            row_bytes = 0.0
+            for group in range(file.num_row_groups):
+                metadata = file.metadata.row_group(group)
+                # What is repeated is small in the file: what came of the last group tells more.
+                row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
+                rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
+                for batch in file.iter_batches(
+                    rows, row_groups=[group], columns=wanted, use_threads=False
+                ):
+                    row_bytes = batch.nbytes / max(1, batch.num_rows)
+                    yield batch.select(wanted)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptFileError(
             f"not a readable Parquet file: {error}",

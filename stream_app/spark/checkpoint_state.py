@@ -79,6 +79,12 @@ def query_id(folder: Path) -> str:
     return str(document["id"])
 
 
+def source_end(folder: Path, epoch: int) -> str:
+    """Where Spark has noted that an epoch ends: a line of JSON for each source."""
+    lines = (folder / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()
+    return "\n".join(lines[2:])  # behind the version and Spark's own settings
+
+
 def _read(folder: Path) -> CheckpointState | None:
     try:
         document = json.loads((folder / _FILE).read_text(encoding="utf-8"))

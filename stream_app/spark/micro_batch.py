@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
@@ -36,6 +37,8 @@ from stream_app.spark.write_task import WritePlan, commit_message, write_blocks
 from stream_app.table.stream_commit import StreamTableCommit
 
 _LOG = logging.getLogger(__name__)
+SOURCE_END_PROPERTY = "stream_app.source-end"
+"""Key of a snapshot's property: where the epoch ends, in the source's own words."""
 OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 INGEST_POOL = "ingest"
@@ -86,12 +89,14 @@ class MicroBatch:
     Attributes:
         open_commit: makes the committer; called in the first epoch, when Spark has given the
             query its id.
+        source_end: where Spark has noted that an epoch ends.
         failure: the error that stopped the query, with its own text.
     """
 
     spark: SparkSession
     plan: RoutePlan
     open_commit: Callable[[], StreamTableCommit]
+    source_end: Callable[[int], str]
     dead_letters: DeadLetters
     clock: Clock
     listener: Listener
@@ -132,7 +137,9 @@ class MicroBatch:
 
     def _run(self, messages: DataFrame, epoch: int) -> EpochReport:
         commit = self._opened(epoch)
+        source_end = self.source_end(epoch)
         if commit.is_committed(epoch):
+            _check_same_end(commit, epoch, source_end)
             _LOG.info("epoch %d is in the table already", epoch)
             return EpochReport(epoch=epoch, skipped=True)
         context = self.spark.sparkContext
@@ -142,10 +149,14 @@ class MicroBatch:
         first_sequence_number = commit.begin_epoch()
         waited = self.clock.steady_seconds()
         written = self._write(messages, first_sequence_number)
-        self.dead_letters.write(epoch, with_keys(messages, written.bad))
+        try:
+            self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
+        except BaseException:
+            commit.discard(written.messages)
+            raise
         done = self.clock.steady_seconds()
         committed = commit.commit_epoch(
-            epoch, written.messages, properties=_properties(written.counts)
+            epoch, written.messages, properties=_properties(written.counts, source_end)
         )
         files = [
             file
@@ -165,6 +176,15 @@ class MicroBatch:
             sorted_runs=_sorted_runs(commit),
             compactions_running=committed.compactions_running,
         )
+
+    def _bad_records(self, messages: DataFrame, bad: Sequence[pa.RecordBatch]) -> pa.Table:
+        if bad and self.dead_letters.folder is not None:
+            try:
+                return with_keys(messages, bad)
+            except Exception as error:
+                # The topic may have dropped these messages meanwhile. What is bad is in hand.
+                _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
+        return pa.Table.from_batches(bad, BAD_RECORD_SCHEMA)
 
     def _opened(self, epoch: int) -> StreamTableCommit:
         if self._commit is None:
@@ -206,6 +226,13 @@ def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:
     """Spark has finished all epochs before this one: the table must have them."""
     last = commit.last_identifier
     snapshots = commit.table.snapshots
+    if last is not None and last > epoch:
+        raise CheckpointError(
+            f"the checkpoint goes on with epoch {epoch}, the table has epoch {last} of it already",
+            where=commit.table.location,
+            fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
+            "job a new checkpoint, for which source.starting-offsets says where to begin",
+        )
     if epoch <= 0 or (last is not None and last >= epoch - 1):
         return
     if last is None and (snapshots.earliest_id() or 1) > 1:
@@ -220,9 +247,28 @@ def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:
     )
 
 
-def _properties(counts: DecodeCounts) -> dict[str, str] | None:
-    offsets = counts.last_offsets()
-    return {OFFSETS_PROPERTY: json.dumps(offsets, sort_keys=True)} if offsets else None
+def _check_same_end(commit: StreamTableCommit, epoch: int, source_end: str) -> None:
+    """An epoch that the table has must be the same one: what it has more would be lost."""
+    for snapshot in commit.table.snapshots.backwards():
+        if snapshot.commit_user != commit.commit_user or snapshot.commit_identifier > epoch:
+            continue
+        end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY, source_end)
+        if snapshot.commit_identifier < epoch or end == source_end:
+            return
+        raise CheckpointError(
+            f"epoch {epoch} ends elsewhere in the checkpoint than in the table: at {source_end}, "
+            f"not {end}",
+            where=f"{commit.table.location}, snapshot {snapshot.snapshot_id}",
+            fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
+            "source.starting-offsets where the table ends",
+        )
+
+
+def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:
+    properties = {SOURCE_END_PROPERTY: source_end}
+    if offsets := counts.last_offsets():
+        properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
+    return properties
 
 
 def is_expected(error: BaseException) -> bool:

@@ -95,7 +95,10 @@ def start_session(
     # Without it the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}
-    if not _jvm_runs():
+    if _jvm_runs():
+        # They stand on its command line, behind ours.
+        chosen = {key: chosen[key] for key in chosen.keys() - {_JAVA_OPTIONS, _EXECUTOR_OPTIONS}}
+    else:
         chosen |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
     for key, value in chosen.items():

@@ -74,8 +74,8 @@ class RunningStream:
         query = writer.start()
         try:
             self._watch(query)
-            if self.trigger is None or self.stop_requested.is_set():
-                for report in self.batch.drain() if self.trigger is None else ():
+            if self.trigger is None and not self.stop_requested.is_set():
+                for report in self.batch.drain():
                     self.on_idle_commit(report)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:

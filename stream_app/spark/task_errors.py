@@ -12,7 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stream_app import errors
-from stream_app.errors import CheckpointError, SourceError, StorageError, StreamAppError
+from stream_app.errors import (
+    BadRecordsError,
+    CheckpointError,
+    SourceError,
+    StorageError,
+    StreamAppError,
+)
 
 _OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
 _WHERE, _FIX = "  where: ", "  to fix: "
@@ -36,6 +42,14 @@ def readable(error: BaseException) -> BaseException:
             "another process works with the same checkpoint",
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
+        )
+    if "spark.driver.maxResultSize" in text:
+        return BadRecordsError(
+            "the bad records of one epoch are more than the driver takes",
+            where="source.format, source.topics",
+            fix="see that source.format is the format of these topics. If they do hold so many bad "
+            "records: set source.max-offsets-per-trigger, stream.max-bad-records, or raise "
+            "spark.driver.maxResultSize",
         )
     if _DATA_LOSS.search(text):
         found = _REASON.search(text)

@@ -19,6 +19,8 @@ from stream_app.spark.write_task import WritePlan, write_blocks
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
+_GROUP = "stream_app warm-up"
+_JOIN_SECONDS = 10
 _TOMBSTONE = (
     "'' AS topic",
     "0 AS partition",
@@ -31,17 +33,20 @@ _TOMBSTONE = (
 
 @contextmanager
 def warming_up(spark: SparkSession, plan: RoutePlan, table: FileStoreTable) -> Iterator[None]:
-    """Warm up beside the block; it has ended when the block has."""
+    """Warm up beside the block; what still runs of it when the block has ended is cancelled."""
     thread = Thread(target=_warm_up, args=(spark, plan, table), name="warm-up", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        thread.join()
+        if thread.is_alive():
+            spark.sparkContext.cancelJobGroup(_GROUP)
+            thread.join(_JOIN_SECONDS)
 
 
 def _warm_up(spark: SparkSession, plan: RoutePlan, table: FileStoreTable) -> None:
     try:
+        spark.sparkContext.setJobGroup(_GROUP, "an epoch of nothing, to warm up")
         messages = spark.range(0, plan.tasks, 1, plan.tasks).selectExpr(*_TOMBSTONE)
         write_blocks(route_blocks(messages, plan), WritePlan(table, 0)).collect()
     except Exception as error:

@@ -202,8 +202,9 @@ class FileStoreCommit:
     def _check(self, change: _Change, latest: Snapshot | None) -> None:
         if latest is None or (latest.snapshot_id == self.history.known_id and not change.check):
             return
-        if change.kind is CommitKind.APPEND:
-            self.history.check_not_committed(change.committable.identifier)
+        # A compaction under an identifier that a later one has overtaken would hide the later one.
+        is_compaction = change.kind is CommitKind.COMPACT
+        self.history.check_not_committed(change.committable.identifier + is_compaction)
         # All buckets of a partition tell how many it has.
         numbers = range(self.table.options.bucket)
         partitions = {entry.partition for entry in change.entries}

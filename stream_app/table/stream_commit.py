@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from stream_app.errors import CorruptFileError, UnsupportedTableError
+from stream_app.errors import CommitError, CorruptFileError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -60,6 +60,7 @@ class StreamTableCommit:
     _coordinator: CompactCoordinator = field(init=False)
     _max_sequence_number: int = field(init=False)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    _same_columns: set[int] = field(default_factory=set)
     _while_waiting: list[Snapshot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -104,10 +105,14 @@ class StreamTableCommit:
             CommitError: nothing of the epoch is in the table; it may be tried again.
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
-        latest = self._follow()
-        touched = {(message.partition, message.bucket) for message in messages}
-        self._check_bucket_counts({partition for partition, _ in touched})
-        self._coordinator.restore(touched, latest)
+        try:
+            latest = self._follow()
+            touched = {(message.partition, message.bucket) for message in messages}
+            self._check_bucket_counts({partition for partition, _ in touched})
+            self._coordinator.restore(touched, latest)
+        except BaseException:
+            self.discard(messages)
+            raise
         finished = self._coordinator.finished()
         committable = ManifestCommittable(
             identifier=epoch,
@@ -116,7 +121,11 @@ class StreamTableCommit:
             watermark=watermark,
             properties=properties,
         )
-        append = self._commit.commit_appends(committable)
+        try:
+            append = self._commit.commit_appends(committable)
+        except CommitError:
+            self.discard(messages)
+            raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
         self._coordinator.add_new_files(messages)
@@ -134,6 +143,13 @@ class StreamTableCommit:
             compactions_begun=begun,
             compactions_running=self._coordinator.running(),
         )
+
+    def discard(self, messages: Iterable[CommitMessage]) -> None:
+        """Delete files of an epoch that no snapshot names, nor will."""
+        for message in messages:
+            for file in (*message.new_files, *message.changelog_files):
+                path = self.table.paths.data_file(message.partition, message.bucket, file)
+                self.table.file_io.delete(path)
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, under the last one's identifier."""
@@ -204,18 +220,39 @@ class StreamTableCommit:
             self._coordinator.apply(finished)
         else:
             latest = self.table.snapshots.latest()
-            self._coordinator.discard(finished, latest, outcome.conflict)
+            at_fault = [compaction for compaction in finished if compaction.is_overtaken]
+            self._coordinator.discard(at_fault or finished, latest, outcome.conflict)
+            others = [compaction for compaction in finished if not compaction.is_overtaken]
+            if at_fault and others:
+                messages = tuple(compaction.message for compaction in others)
+                return self._publish_compactions(replace(committable, compactions=messages), others)
         return outcome.snapshot
 
     def _look_at(self, entries: Iterable[ManifestEntry]) -> None:
         """Note what new rows must respect: sequence numbers, and numbers of buckets."""
         ours = self.table.options.bucket
         for entry in entries:
+            if entry.kind is FileKind.ADD:
+                self._check_schema(entry.file.schema_id)
             self._max_sequence_number = max(
                 self._max_sequence_number, entry.file.max_sequence_number
             )
             if entry.kind is FileKind.ADD and entry.total_buckets not in (0, -1, ours):
                 self._bucket_counts[entry.partition] = entry.total_buckets
+
+    def _check_schema(self, schema_id: int) -> None:
+        """Compacting files of a newer schema by ours would drop what only theirs knows."""
+        ours = self.table.schema
+        if schema_id <= ours.schema_id or schema_id in self._same_columns:
+            return
+        if self.table.schemas.schema(schema_id).fields != ours.fields:
+            raise UnsupportedTableError(
+                f"another writer has changed the columns: its files have schema {schema_id}, this "
+                f"job began with schema {ours.schema_id}",
+                where=self.table.location,
+                fix="start the job again, with the table's new columns in table.columns",
+            )
+        self._same_columns.add(schema_id)
 
     def _check_bucket_counts(self, partitions: set[bytes]) -> None:
         for partition in partitions & self._bucket_counts.keys():

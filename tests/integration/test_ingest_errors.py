@@ -110,6 +110,29 @@ def test_a_checkpoint_belongs_to_one_table(bench: JobBench) -> None:
     assert checkpoint in error
 
 
+def test_an_older_copy_of_the_checkpoint_loses_nothing(bench: JobBench) -> None:
+    """Its epochs would be skipped, as being in the table, and hold other messages."""
+    topic = bench.topic([change(1, "a")])
+    bench.configure(topic)
+    bench.run()
+    checkpoint, older = bench.folder / "checkpoint", bench.folder / "older"
+    shutil.copytree(checkpoint, older)
+    bench.send(topic, [change(2, "b")])
+    bench.run()
+    bench.send(topic, [change(3, "c")])
+    shutil.rmtree(checkpoint)
+    shutil.copytree(older, checkpoint)
+    error = bench.fails()
+    assert error.startswith("epoch 1 ends elsewhere in the checkpoint than in the table: at {")
+    assert '":3}' in error.splitlines()[0]
+    assert f"  where: {bench.table}, snapshot 2\n  to fix: " in error
+    for kept_by_spark in ("offsets", "commits"):
+        shutil.rmtree(checkpoint / kept_by_spark)
+    error = bench.fails()
+    assert error.startswith("the checkpoint goes on with epoch 0, the table has epoch 1 of it")
+    assert bench.rows() == {1: "a", 2: "b"}
+
+
 def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
     columns = [("id", "BIGINT NOT NULL"), ("v", "INT"), ("must", "INT NOT NULL")]
     options = {"bucket": "2", "deletion-vectors.enabled": "true"}

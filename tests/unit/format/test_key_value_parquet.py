@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError, SchemaMismatchError
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
-from stream_app.format.key_value_parquet import conform, parquet_writer, read_batches
+from stream_app.format.key_value_parquet import BATCH_BYTES, conform, parquet_writer, read_batches
 from stream_app.model.core_options import CoreOptions
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
@@ -166,6 +166,27 @@ def test_batches_have_at_most_so_many_rows() -> None:
     data = written(rows_of(file_schema(), 2_500))
     sizes = [batch.num_rows for batch in read_batches(io.BytesIO(data), ["id"], 1_000)]
     assert sizes == [1_000, 1_000, 500]
+
+
+def test_batches_of_wide_rows_are_bounded_in_bytes() -> None:
+    """Also when the file is small, because the rows repeat."""
+    schema = file_schema("id BIGINT NOT NULL, s STRING")
+    wide = rows_of(schema, 8_000)
+    text = pa.array(["x" * 20_000] * 1_000)
+    parts = [
+        wide.slice(start, 1_000).set_column(schema.get_field_index("s"), schema.field("s"), text)
+        for start in range(0, 8_000, 1_000)
+    ]
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema) as writer:
+        for part in parts:
+            writer.write_batch(part)
+    sizes = [
+        (batch.num_rows, batch.nbytes)
+        for batch in read_batches(io.BytesIO(sink.getvalue()), schema.names, 65_536)
+    ]
+    assert sum(rows for rows, _ in sizes) == 8_000
+    assert max(size for _, size in sizes[1:]) <= 1.1 * BATCH_BYTES
 
 
 def test_missing_columns_are_named() -> None:

@@ -61,6 +61,13 @@ def test_what_is_not_ours_stays_as_it_is() -> None:
     assert first_line(RuntimeError()) == "RuntimeError"
 
 
+def test_more_bad_records_than_the_driver_takes() -> None:
+    text = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
+    found = readable(RuntimeError(text))
+    assert isinstance(found, BadRecordsError)
+    assert "source.format" in found.fix
+
+
 def test_the_file_system_and_lost_records() -> None:
     full = readable(OSError(28, "No space left on device", "/w/data"))
     assert isinstance(full, StorageError)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UnsupportedTableError
+from stream_app.model.data_type import DataField, RowType, parse_data_type
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
@@ -147,6 +148,26 @@ def test_a_job_that_has_not_committed_yet_finds_others_rows(tmp_path: Path) -> N
     other.write([row(1, "old")])
     writer.write([row(1, "new")])
     assert read_rows(table) == [{"k": 1, "v": "new"}]
+
+
+def test_a_column_that_others_add_is_not_compacted_away(tmp_path: Path) -> None:
+    """Options may change under a running job, columns may not."""
+    table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
+    writer = TableWriter(table)
+    writer.write([row(0, "a")])
+    options = {**table.schema.options, "snapshot.num-retained.max": "99"}
+    assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
+    TableWriter(open_table(table.location), user="other").write([row(0, "b")])
+    writer.write([row(0, "c")])
+    added = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
+    fields = RowType((*table.schema.fields, added))
+    assert table.schemas.create(replace(table.schema, schema_id=2, fields=fields))
+    wider = TableWriter(open_table(table.location), user="third")
+    wider.write([("+U", {"k": 0, "v": "d", "c": "new"})])
+    with pytest.raises(UnsupportedTableError, match="changed the columns") as told:
+        writer.write([row(1, "e")])
+    assert "start the job again" in told.value.fix
+    assert read_rows(wider.table) == [{"k": 0, "v": "d", "c": "new"}]
 
 
 def test_a_partition_with_another_number_of_buckets_is_not_written(tmp_path: Path) -> None:

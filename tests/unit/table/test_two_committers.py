@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from stream_app.errors import CommitConflictError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.table.compact_bucket import compact_bucket
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -88,9 +89,39 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     one.commit(row(2, "b"))
     with pytest.raises(CommitConflictError, match="epoch 1 is in the table already"):
         twin._commit.commit_epoch(1, messages)
+    left = {file.name for file in Path(one.path).rglob("data-*")}
+    assert left == {
+        entry.file.file_name
+        for entry in FileStoreScan(one.table).live(one.table.snapshots.latest())
+    }, "files that no snapshot names are gone"
     assert one.table.snapshots.latest_id() == 2
     with pytest.raises(CommitConflictError, match="another process with the same checkpoint"):
         twin._commit.begin_epoch()
+
+
+def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_path: Path) -> None:
+    """They would hide the later epoch: after a restart it would be written again."""
+    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    for epoch in range(3):
+        one.commit(row(epoch, "a"))
+    twin = SmallTable(one.table)
+    twin._epoch = 3
+    commit = twin._commit._commit
+    old = next(iter(FileStoreScan(one.table).live(one.table.snapshots.latest())))
+    new = replace(old.file, file_name="data-new-0.parquet", level=5)
+    message = CommitMessage(
+        partition=old.partition,
+        bucket=old.bucket,
+        compact_before=(old.file,),
+        compact_after=(new,),
+    )
+    compaction = ManifestCommittable(identifier=2, appends=None, compactions=(message,))
+    one.commit(row(3, "d"))
+    outcome = commit.commit_compactions(compaction, are_overtaken=False)
+    assert outcome.snapshot is None
+    assert outcome.conflict is not None
+    assert "epoch 3 is in the table already" in outcome.conflict
+    assert one.table.snapshots.latest_id() == 4
 
 
 def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
