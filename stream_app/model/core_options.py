@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.compaction_options import COMPACTION_OPTIONS
 from stream_app.model.option import (
     Option,
     boolean_option,
@@ -136,35 +137,7 @@ OPTIONS: dict[str, Option] = {
             None,
             "Disk that a buffer may use to spill (default: no limit).",
         ),
-        integer_option(
-            "num-sorted-run.compaction-trigger",
-            5,
-            "Sorted runs of a bucket that trigger a compaction.",
-            minimum=1,
-        ),
-        integer_option(
-            "num-sorted-run.stop-trigger",
-            None,
-            "Sorted runs of a bucket beyond which its writes wait (default: trigger + 3).",
-            minimum=1,
-        ),
-        integer_option(
-            "num-levels", None, "Levels of a bucket's LSM tree (default: trigger + 1).", minimum=2
-        ),
-        integer_option(
-            "compaction.max-size-amplification-percent",
-            200,
-            "Size of all runs but the oldest, in percent of the oldest, that triggers a full "
-            "compaction.",
-        ),
-        integer_option(
-            "compaction.size-ratio",
-            1,
-            "Percent by which the next run may be larger and still be picked.",
-        ),
-        boolean_option(
-            "compaction.force-rewrite-all-files", False, "A full compaction rewrites every file."
-        ),
+        *COMPACTION_OPTIONS,
         boolean_option(
             "write-only",
             False,

@@ -13,14 +13,19 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from stream_app.clock import Clock
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
+from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.levels import Levels
 from stream_app.model.commit_message import CommitMessage
+from stream_app.model.core_options import CoreOptions
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
@@ -85,8 +90,9 @@ class CompactCoordinator:
 
     def trigger(self, *, full: bool = False) -> int:
         """Begin compactions where they are due; how many were begun."""
+        hour = local_hour(self.table.clock)
         return sum(
-            manager.trigger_compaction(self.executor, full=full)
+            manager.trigger_compaction(self.executor, hour=hour, full=full)
             for manager in self._managers.values()
         )
 
@@ -211,6 +217,13 @@ class CompactCoordinator:
                 ),
                 size_ratio=options.integer("compaction.size-ratio"),
                 run_count_trigger=options.compaction_trigger,
+                early=EarlyFullCompaction(
+                    total_size=options.optional_integer("compaction.total-size-threshold"),
+                    incremental_size=options.optional_integer(
+                        "compaction.incremental-size-threshold"
+                    ),
+                ),
+                off_peak=off_peak_hours(options),
             )
         return CompactManager(
             partition=bucket[0],
@@ -220,3 +233,17 @@ class CompactCoordinator:
             stop_trigger=options.stop_trigger,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
         )
+
+
+def local_hour(clock: Clock) -> int:
+    """The hour of the day here, as Paimon's own writers count off-peak hours."""
+    return datetime.fromtimestamp(clock.now_ms() / 1000).astimezone().hour
+
+
+def off_peak_hours(options: CoreOptions) -> OffPeakHours | None:
+    """The hours that the table's options say; None when they are off."""
+    start = options.integer("compaction.offpeak.start.hour")
+    end = options.integer("compaction.offpeak.end.hour")
+    if -1 in (start, end):
+        return None
+    return OffPeakHours(start, end, options.integer("compaction.offpeak-ratio"))

@@ -71,18 +71,23 @@ class CompactManager:
         """What the running compaction merges."""
         return self._unit
 
-    def pick(self) -> CompactUnit | None:
-        """What would be compacted now; None when nothing is due."""
+    def pick(self, *, hour: int) -> CompactUnit | None:
+        """What would be compacted at this hour of the day; None when nothing is due."""
         if self.policy is None:
             return None
-        unit = self.policy.pick(self.levels.num_levels, self.levels.level_sorted_runs())
+        unit = self.policy.pick(self.levels.num_levels, self.levels.level_sorted_runs(), hour=hour)
         if unit is None or not unit.files:
             return None
         moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
         return unit if moves else None
 
-    def trigger_compaction(self, executor: CompactExecutor, *, full: bool = False) -> bool:
+    def trigger_compaction(
+        self, executor: CompactExecutor, *, hour: int, full: bool = False
+    ) -> bool:
         """Begin the next compaction when one is due and none runs; True when one was begun.
+
+        Args:
+            hour: of the day, 0 to 23.
 
         Raises:
             UsageError: a full compaction was asked of a write-only table.
@@ -97,7 +102,7 @@ class CompactManager:
         if self._running is not None:
             return False
         levels = self.levels
-        unit = self.pick()
+        unit = self.pick(hour=hour)
         if full:
             runs = levels.level_sorted_runs()
             unit = pick_full(levels.num_levels, runs, rewrite_all=self.rewrite_all)

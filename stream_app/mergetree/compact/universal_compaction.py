@@ -5,10 +5,11 @@ and levels only: no rows, no files, no clock.
 
 The rules, first match wins (runs are ordered newest first):
 
+0. early full compaction, by size (early_full_compaction);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
 2. size ratio: beginning with the newest, take in the next run while it is not larger than what
-   is taken so far plus `size_ratio` percent;
+   is taken so far plus `size_ratio` percent, and more percent off-peak (off_peak_hours);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
 Source: seed document 000 §6, Paimon `mergetree/compact/UniversalCompaction.java`; there from
@@ -21,6 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
+from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
+from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.sorted_run import LevelSortedRun
 
 Runs = tuple[LevelSortedRun, ...]
@@ -28,19 +31,27 @@ Runs = tuple[LevelSortedRun, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalCompaction:
-    """The policy with its three settings (percent, percent, sorted runs)."""
+    """The policy with its settings (percent, percent, sorted runs)."""
 
     max_size_amplification_percent: int = 200
     size_ratio: int = 1
     run_count_trigger: int = 5
+    early: EarlyFullCompaction | None = None
+    off_peak: OffPeakHours | None = None
 
-    def pick(self, num_levels: int, runs: Runs) -> CompactUnit | None:
-        """The next unit, or None when nothing is due."""
+    def pick(self, num_levels: int, runs: Runs, *, hour: int) -> CompactUnit | None:
+        """The next unit, or None when nothing is due.
+
+        Args:
+            hour: of the day, 0 to 23.
+        """
         max_level = num_levels - 1
+        ratio = self.size_ratio + (self.off_peak.ratio_at(hour) if self.off_peak else 0)
         return (
-            self._pick_for_size_amplification(max_level, runs)
-            or self._pick_for_size_ratio(max_level, runs)
-            or self._pick_for_run_count(max_level, runs)
+            (self.early.pick(num_levels, runs) if self.early else None)
+            or self._pick_for_size_amplification(max_level, runs)
+            or self._pick_for_size_ratio(max_level, runs, ratio)
+            or self._pick_for_run_count(max_level, runs, ratio)
         )
 
     def _pick_for_size_amplification(self, max_level: int, runs: Runs) -> CompactUnit | None:
@@ -52,27 +63,29 @@ class UniversalCompaction:
             return None
         return unit_from_runs(max_level, runs, "size amplification")
 
-    def _pick_for_size_ratio(self, max_level: int, runs: Runs) -> CompactUnit | None:
+    def _pick_for_size_ratio(self, max_level: int, runs: Runs, ratio: int) -> CompactUnit | None:
         if len(runs) < self.run_count_trigger:
             return None
-        count = self._extend_by_ratio(runs, 1)
+        count = extend_by_ratio(runs, 1, ratio)
         return create_unit(runs, max_level, count, "size ratio") if count > 1 else None
 
-    def _pick_for_run_count(self, max_level: int, runs: Runs) -> CompactUnit | None:
+    def _pick_for_run_count(self, max_level: int, runs: Runs, ratio: int) -> CompactUnit | None:
         if len(runs) <= self.run_count_trigger:
             return None
         least = len(runs) - self.run_count_trigger + 1
-        return create_unit(runs, max_level, self._extend_by_ratio(runs, least), "run count")
+        return create_unit(runs, max_level, extend_by_ratio(runs, least, ratio), "run count")
 
-    def _extend_by_ratio(self, runs: Runs, count: int) -> int:
-        size = sum(run.run.total_size for run in runs[:count])
-        for run in runs[count:]:
-            # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
-            if size * (100 + self.size_ratio) < run.run.total_size * 100:
-                break
-            size += run.run.total_size
-            count += 1
-        return count
+
+def extend_by_ratio(runs: Runs, count: int, ratio: int) -> int:
+    """How many runs are taken: the `count` newest, and more while the next fits by `ratio`."""
+    size = sum(run.run.total_size for run in runs[:count])
+    for run in runs[count:]:
+        # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
+        if size * (100 + ratio) < run.run.total_size * 100:
+            break
+        size += run.run.total_size
+        count += 1
+    return count
 
 
 def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactUnit:

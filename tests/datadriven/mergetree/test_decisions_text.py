@@ -17,6 +17,8 @@ from stream_app.errors import StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
+from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.compact.universal_compaction import (
     Runs,
     UniversalCompaction,
@@ -69,7 +71,24 @@ def policy_of(case: Case) -> UniversalCompaction:
         max_size_amplification_percent=int(case.args.get("amplification", 200)),
         size_ratio=int(case.args.get("ratio", 1)),
         run_count_trigger=int(case.args.get("trigger", 5)),
+        early=EarlyFullCompaction(
+            total_size=_optional(case, "total"), incremental_size=_optional(case, "increment")
+        ),
+        off_peak=_off_peak(case),
     )
+
+
+def _optional(case: Case, name: str) -> int | None:
+    return int(case.args[name]) if name in case.args else None
+
+
+def _off_peak(case: Case) -> OffPeakHours | None:
+    """``off-peak=22-6+20``: from 22 to 6 o'clock 20 % more."""
+    if "off-peak" not in case.args:
+        return None
+    hours, ratio = case.args["off-peak"].split("+")
+    start, end = hours.split("-")
+    return OffPeakHours(int(start), int(end), int(ratio))
 
 
 def runs_of(text: str) -> Runs:
@@ -92,8 +111,15 @@ def pick(case: Case) -> str:
     """Each line a tree."""
     levels = int(case.args.get("levels", 6))
     return "\n".join(
-        show_unit(policy_of(case).pick(levels, runs_of(li))) for li in case.input_lines
+        show_unit(policy_of(case).pick(levels, runs_of(li), hour=12)) for li in case.input_lines
     )
+
+
+def hours(case: Case) -> str:
+    """The hours of the day at which something is picked."""
+    policy, runs = policy_of(case), runs_of(case.input)
+    picked = [hour for hour in range(24) if policy.pick(6, runs, hour=hour) is not None]
+    return " ".join(map(str, picked)) or "never"
 
 
 def full(case: Case) -> str:
@@ -125,7 +151,9 @@ def grow(case: Case) -> str:
         tree.insert(0, (0, 1))
         reasons = []
         while True:
-            unit = policy.pick(levels, runs_of(" ".join(f"{lev}:{size}" for lev, size in tree)))
+            unit = policy.pick(
+                levels, runs_of(" ".join(f"{lev}:{size}" for lev, size in tree)), hour=12
+            )
             if unit is None or (len(unit.files) == 1 and tree[0][0] == unit.output_level):
                 break
             count = len(unit.files)
@@ -219,7 +247,7 @@ class Bucket:
         )
 
     def trigger(self, case: Case) -> str:
-        begun = self.manager.trigger_compaction(self.executor, full="full" in case.args)
+        begun = self.manager.trigger_compaction(self.executor, hour=12, full="full" in case.args)
         if not begun:
             busy = "one is running" if self.manager.is_compacting else "nothing is due"
             return f"none begun: {busy}"
@@ -257,6 +285,7 @@ class Bucket:
 
 STATELESS: dict[str, Callable[[Case], str]] = {
     "pick": pick,
+    "hours": hours,
     "full": full,
     "output-level": output_level,
     "grow": grow,

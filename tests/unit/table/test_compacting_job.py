@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from stream_app.table.compact_bucket import compact_bucket
 from stream_app.table.compact_coordinator import FAILURES_MAX, CompactCoordinator
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.small_table import Change, small_table
+from tests.support.small_table import Change, SteppingClock, small_table
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import (
     CompactInThreads,
@@ -189,3 +190,34 @@ def test_the_base_list_stays_short_over_many_commits(tmp_path: Path) -> None:
     # ADD and DELETE of a file vanish together, so entries do not gather either.
     assert max(entries[-40:]) <= max(entries[40:80])
     assert_table_is(writer)
+
+
+def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path, compaction__total_size_threshold="1 gb"))
+    for epoch in range(3):
+        writer.write(rows(epoch))
+        writer.commit.drain()
+        assert set(writer.commit.sorted_runs().values()) == {1}
+    assert_table_is(writer)
+
+
+def test_off_peak_hours_are_told_by_the_clock(tmp_path: Path) -> None:
+    """Four runs, each larger than all before it: too large but off-peak."""
+    options = {
+        "compaction__offpeak__start__hour": 22,
+        "compaction__offpeak__end__hour": 6,
+        "compaction__offpeak_ratio": 100_000,
+        "num_sorted_run__compaction_trigger": 4,
+        "compaction__max_size_amplification_percent": 100_000,
+    }
+    picked = {}
+    for hour in (12, 23):
+        table = a_table(tmp_path / str(hour), **options)
+        now = datetime(2026, 1, 5, hour, 30).astimezone()
+        table = replace(table, clock=SteppingClock(int(now.timestamp() * 1000)))
+        writer = TableWriter(table, CompactLater)
+        for count in (4_000, 900, 150, 1):
+            changes: list[Change] = [("+I", {"k": k, "v": str(k * 7919)}) for k in range(count)]
+            writer.write(changes)
+        picked[hour] = writer.commit.compactions_running()
+    assert picked == {12: 0, 23: 1}

@@ -113,7 +113,7 @@ class BucketModel:
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
         before = levels.level_sorted_runs()
-        if not self.manager.trigger_compaction(self.executor, full=full):
+        if not self.manager.trigger_compaction(self.executor, hour=12, full=full):
             return
         unit = self.executor.requests[-1].unit
         taken = [run for run in before if set(run.run.files) <= set(unit.files)]

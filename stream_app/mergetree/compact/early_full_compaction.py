@@ -1,0 +1,42 @@
+"""Full compactions that are due by size, whatever the universal rules say.
+
+Asked by universal_compaction before its own rules. One sorted run alone is never compacted.
+
+Source: seed document 000, Paimon `mergetree/compact/EarlyFullCompaction.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
+from stream_app.mergetree.sorted_run import LevelSortedRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyFullCompaction:
+    """The thresholds, in bytes; None: the rule is off.
+
+    Attributes:
+        total_size: a bucket that is smaller is merged whole each time: that costs little, and its
+            readers find one run.
+        incremental_size: a bucket that holds more below the highest level is merged whole.
+    """
+
+    total_size: int | None = None
+    incremental_size: int | None = None
+
+    def pick(self, num_levels: int, runs: tuple[LevelSortedRun, ...]) -> CompactUnit | None:
+        """Everything into the highest level, or None when neither rule says so."""
+        max_level = num_levels - 1
+        if len(runs) < 2:
+            return None
+        if self.total_size is not None:
+            total = sum(run.run.total_size for run in runs)
+            if total < self.total_size:
+                return unit_from_runs(max_level, runs, "small in total")
+        if self.incremental_size is not None:
+            increment = sum(run.run.total_size for run in runs if run.level != max_level)
+            if increment > self.incremental_size:
+                return unit_from_runs(max_level, runs, "increment too large")
+        return None
