@@ -113,12 +113,14 @@ def test_a_checkpoint_belongs_to_one_table(bench: JobBench) -> None:
 def test_an_older_copy_of_the_checkpoint_loses_nothing(bench: JobBench) -> None:
     """Its epochs would be skipped, as being in the table, and hold other messages."""
     topic = bench.topic([change(1, "a")])
-    bench.configure(topic)
+    options = {"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"}
+    bench.configure(topic, table=options)
     bench.run()
     checkpoint, older = bench.folder / "checkpoint", bench.folder / "older"
     shutil.copytree(checkpoint, older)
     bench.send(topic, [change(2, "b")])
     bench.run()
+    assert bench.snapshots() == ["APPEND 0", "APPEND 1", "COMPACT 1"]
     bench.send(topic, [change(3, "c")])
     shutil.rmtree(checkpoint)
     shutil.copytree(older, checkpoint)
