@@ -96,8 +96,10 @@ def start_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}
     if _jvm_runs():
-        # They stand on its command line, behind ours.
-        chosen = {key: chosen[key] for key in chosen.keys() - {_JAVA_OPTIONS, _EXECUTOR_OPTIONS}}
+        # The driver's stand on its command line, behind ours; the executors have yet to start.
+        chosen.pop(_JAVA_OPTIONS, None)
+        if _EXECUTOR_OPTIONS in chosen:
+            chosen[_EXECUTOR_OPTIONS] = _throughput(chosen[_EXECUTOR_OPTIONS])
     else:
         chosen |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
