@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -24,6 +25,15 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Wait."""
         ...
+
+
+def local_wall_clock_ms(clock: Clock) -> int:
+    """The local time of day as if it were UTC, in milliseconds: how Paimon stamps files."""
+    now_ms = clock.now_ms()
+    local = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+    offset = local.utcoffset()
+    assert offset is not None
+    return now_ms + int(offset.total_seconds() * 1000)
 
 
 @dataclass(frozen=True, slots=True)

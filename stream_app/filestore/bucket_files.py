@@ -5,15 +5,14 @@ Implements `mergetree.file_access`.
 
 from __future__ import annotations
 
-import datetime
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
 import pyarrow as pa
 
-from stream_app.clock import Clock
+from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.key_value_file_reader import KeyValueFileReader
 from stream_app.filestore.key_value_file_writer import RollingKeyValueFileWriter
@@ -65,20 +64,7 @@ class BucketFiles:
             schema=self.schema,
             folder=self.folder,
             new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.parquet",
-            creation_time_ms=_local_wall_clock_ms(self.clock),
+            creation_time_ms=lambda: local_wall_clock_ms(self.clock),
             level=level,
             source=source,
         )
-
-
-def _local_wall_clock_ms(clock: Clock) -> Callable[[], int]:
-    """Paimon stores the local time of day as if it were UTC."""
-
-    def now() -> int:
-        now_ms = clock.now_ms()
-        local = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC).astimezone()
-        offset = local.utcoffset()
-        assert offset is not None
-        return now_ms + int(offset.total_seconds() * 1000)
-
-    return now

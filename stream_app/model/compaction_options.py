@@ -5,7 +5,15 @@ Read by `core_options`, which has the others.
 
 from __future__ import annotations
 
-from stream_app.model.option import Option, boolean_option, integer_option, size_option
+from stream_app.model.option import (
+    Option,
+    boolean_option,
+    choice_option,
+    duration_option,
+    integer_option,
+    size_option,
+    text_option,
+)
 
 COMPACTION_OPTIONS: tuple[Option, ...] = (
     integer_option(
@@ -64,7 +72,101 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         0,
         "Percent that are added to `compaction.size-ratio` in off-peak hours.",
     ),
+    duration_option(
+        "compaction.optimization-interval",
+        None,
+        "A bucket whose last full compaction is longer ago is merged whole (default: off).",
+    ),
+    boolean_option(
+        "compaction.force-up-level-0",
+        False,
+        "Every flush is merged into a higher level at once.",
+    ),
+    boolean_option(
+        "force-lookup",
+        False,
+        "Compact as a table with lookups does: level 0 is merged upwards as `lookup-compact` says.",
+    ),
+    choice_option(
+        "lookup-compact",
+        "radical",
+        "When a table with lookups merges level 0 upwards: after each flush (radical), or at the "
+        "latest after some flushes (gentle).",
+        "radical",
+        "gentle",
+    ),
+    integer_option(
+        "lookup-compact.max-interval",
+        None,
+        "Flushes after which gentle lookup compaction merges level 0 (default: twice the "
+        "compaction trigger; never less than the trigger).",
+        minimum=1,
+    ),
     boolean_option(
         "compaction.force-rewrite-all-files", False, "A full compaction rewrites every file."
+    ),
+    integer_option(
+        "full-compaction.delta-commits",
+        None,
+        "Every so many epochs all buckets are merged whole, and the epoch waits for it "
+        "(default: never).",
+        minimum=1,
+    ),
+    boolean_option(
+        "commit.force-compact",
+        False,
+        "Each epoch waits for its compactions before it ends.",
+    ),
+    boolean_option(
+        "prepare-commit.wait-compaction",
+        False,
+        "The same as `commit.force-compact`.",
+        is_own=True,
+    ),
+    integer_option(
+        "compaction.max-parallelism",
+        None,
+        "Compaction units that run at a time (default: half of Spark's default parallelism, "
+        "at least 1).",
+        minimum=1,
+        is_own=True,
+    ),
+    integer_option(
+        "sort-spill-threshold",
+        None,
+        "Sorted runs that a compaction merges at a time; more are first merged into fewer on "
+        "local disk (default: stop trigger + 1).",
+        minimum=2,
+    ),
+    duration_option(
+        "record-level.expire-time",
+        None,
+        "Age at which a row is left out of a full compaction's output (default: never).",
+    ),
+    text_option(
+        "record-level.time-field",
+        None,
+        "Column that says how old a row is: seconds (INT, BIGINT), milliseconds (BIGINT from "
+        "10^12 on) or TIMESTAMP.",
+    ),
+    boolean_option(
+        "write-only",
+        False,
+        "This job does not compact; another one must.",
+        older_keys=("write.compaction-skip",),
+    ),
+    integer_option(
+        "write-only.stop-trigger",
+        None,
+        "Sorted runs of a bucket beyond which a write-only job waits for the job that compacts "
+        "(default: ten times the stop trigger).",
+        minimum=1,
+        is_own=True,
+    ),
+    duration_option(
+        "write-only.compactor-timeout",
+        "10 min",
+        "Time without a compaction by anybody after which a waiting write-only job gives up.",
+        is_own=True,
     ),
 )

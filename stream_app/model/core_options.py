@@ -138,26 +138,6 @@ OPTIONS: dict[str, Option] = {
             "Disk that a buffer may use to spill (default: no limit).",
         ),
         *COMPACTION_OPTIONS,
-        boolean_option(
-            "write-only",
-            False,
-            "This job does not compact; another one must.",
-            older_keys=("write.compaction-skip",),
-        ),
-        boolean_option(
-            "prepare-commit.wait-compaction",
-            False,
-            "Each epoch waits for its compactions before it commits.",
-            is_own=True,
-        ),
-        integer_option(
-            "compaction.max-parallelism",
-            None,
-            "Compaction units that run at a time (default: half of Spark's default parallelism, "
-            "at least 1).",
-            minimum=1,
-            is_own=True,
-        ),
         integer_option("commit.max-retries", 10, "Attempts after a lost commit race."),
         duration_option(
             "commit.timeout", None, "Time after which a commit is given up (default: never)."
@@ -209,7 +189,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "index-file-in-data-file-dir": _is_true,
     "lock.enabled": _is_true,
     "pk-clustering-override": _is_true,
-    "record-level.expire-time": bool,
     "row-tracking.enabled": _is_true,
     "rowkind.field": bool,
     "type": lambda value: value != "table",
@@ -345,6 +324,32 @@ class CoreOptions:
     def writes_changelog(self) -> bool:
         """Whether ``changelog-producer`` is ``input``."""
         return self.text("changelog-producer") == "input"
+
+    @property
+    def lookup_interval(self) -> int:
+        """``lookup-compact.max-interval``; never below the compaction trigger."""
+        configured = self.optional_integer("lookup-compact.max-interval")
+        trigger = self.compaction_trigger
+        return 2 * trigger if configured is None else max(configured, trigger)
+
+    @property
+    def sort_spill_threshold(self) -> int:
+        """``sort-spill-threshold``."""
+        configured = self.optional_integer("sort-spill-threshold")
+        return self.stop_trigger + 1 if configured is None else configured
+
+    @property
+    def waits_for_compaction(self) -> bool:
+        """Whether each epoch waits for its compactions."""
+        return self.boolean("commit.force-compact") or self.boolean(
+            "prepare-commit.wait-compaction"
+        )
+
+    @property
+    def write_only_stop_trigger(self) -> int:
+        """``write-only.stop-trigger``."""
+        configured = self.optional_integer("write-only.stop-trigger")
+        return 10 * self.stop_trigger if configured is None else configured
 
     @property
     def compaction_file_size(self) -> int:

@@ -207,7 +207,7 @@ def size_option(key: str, default: str | None, meaning: str, *, minimum: int = 1
     )
 
 
-def duration_option(key: str, default: str | None, meaning: str) -> Option:
+def duration_option(key: str, default: str | None, meaning: str, *, is_own: bool = False) -> Option:
     """Milliseconds."""
     return Option(
         key=key,
@@ -215,6 +215,7 @@ def duration_option(key: str, default: str | None, meaning: str) -> Option:
         default=None if default is None else parse_duration_ms(default),
         meaning=meaning,
         kind="duration",
+        is_own=is_own,
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import CoreOptions
-from stream_app.model.data_type import FLOAT_ROOTS, DataField, RowType
+from stream_app.model.data_type import FLOAT_ROOTS, TIMESTAMP_ROOTS, DataField, RowType, TypeRoot
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
@@ -174,6 +174,7 @@ def _key_problems(
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
+    problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [
         f"option {key!r} names {name!r}, which is no column"
@@ -183,6 +184,21 @@ def _key_problems(
         if name not in columns.names and name != "default-aggregate-function"
     ]
     return problems
+
+
+def expiry_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
+    """What is wrong with a table's ``record-level.*`` options, in words."""
+    core = CoreOptions(options)
+    if core.optional_integer("record-level.expire-time") is None:
+        return []
+    name = core.text("record-level.time-field")
+    if name not in columns.names:
+        what = f"names {name!r}, which is no column" if name else "is not set"
+        return [f"record-level.expire-time is set, record-level.time-field {what}"]
+    kind = columns.field(name).data_type
+    if kind.root not in (TypeRoot.INT, TypeRoot.BIGINT, *TIMESTAMP_ROOTS):
+        return [f"record-level.time-field {name!r} is {kind}: use INT, BIGINT or TIMESTAMP"]
+    return []
 
 
 def _repeated(names: tuple[str, ...]) -> list[str]:

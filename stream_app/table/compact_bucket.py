@@ -5,11 +5,14 @@ Source: Paimon `operation/KeyValueFileStoreWrite.java#createCompactManager`, `#c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.record_expiry import has_expired_rows, record_level_expire
 
 __all__ = ["CompactExecutor", "CompactRequest", "CompactResult", "compact_bucket"]
 
@@ -20,14 +23,19 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> CompactRes
     Raises:
         CorruptFileError: a file to merge cannot be read.
     """
+    began = table.clock.steady_seconds()
     rewriter = CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
         files=table.bucket_files(request.partition, request.bucket),
+        expire=record_level_expire(table),
+        fan_in=table.options.sort_spill_threshold,
     )
-    return CompactTask(
+    result = CompactTask(
         request=request,
         rewriter=rewriter,
         key_of=table.key_of,
         min_file_size=table.options.compaction_file_size,
+        must_rewrite=has_expired_rows(table),
     ).run()
+    return replace(result, seconds=table.clock.steady_seconds() - began)

@@ -13,27 +13,36 @@ import logging
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from stream_app.clock import Clock
-from stream_app.errors import CompactionError
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import CompactionError, StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
-from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
-from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.commit_message import CommitMessage
-from stream_app.model.core_options import CoreOptions
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact_strategy import compact_strategy
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.record_expiry import has_expired_rows
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
-"""Failures of one bucket in a row after which the job stops."""
+"""Failures of one bucket in a row after which nothing waits for its compaction any more."""
+FIRST_RETRY_S = 1.0
+"""Wait after the first failure of a bucket; each further one in a row doubles it."""
+LONGEST_RETRY_S = 300.0
+
+
+@dataclass(slots=True)
+class _Failures:
+    """A bucket's failures in a row; `retry_at` is on the clock's steady time."""
+
+    count: int = 0
+    retry_at: float = 0.0
+    last: BaseException | None = None
 
 
 @dataclass(slots=True)
@@ -41,6 +50,7 @@ class FinishedCompaction:
     """A result that waits to be committed; see `CompactManager.is_overtaken`."""
 
     bucket: BucketId
+    unit: CompactUnit
     result: CompactResult
     is_overtaken: bool
 
@@ -62,7 +72,7 @@ class CompactCoordinator:
     table: FileStoreTable
     executor: CompactExecutor
     _managers: dict[BucketId, CompactManager] = field(default_factory=dict)
-    _failures: dict[BucketId, int] = field(default_factory=dict)
+    _failures: dict[BucketId, _Failures] = field(default_factory=dict)
     _in_doubt: set[BucketId] = field(default_factory=set)
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -88,13 +98,66 @@ class CompactCoordinator:
             for file in message.new_files:
                 self._managers[message.partition, message.bucket].add_new_file(file)
 
-    def trigger(self, *, full: bool = False) -> int:
-        """Begin compactions where they are due; how many were begun."""
-        hour = local_hour(self.table.clock)
-        return sum(
-            manager.trigger_compaction(self.executor, hour=hour, full=full)
-            for manager in self._managers.values()
+    def trigger(self) -> int:
+        """Begin compactions where they are due, most sorted runs first; how many were begun.
+
+        A bucket whose compaction has failed is left alone until its next attempt.
+        """
+        local_ms = local_wall_clock_ms(self.table.clock)
+        now = self.table.clock.steady_seconds()
+        by_urgency = sorted(
+            self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
         )
+        begun = 0
+        for bucket, manager in by_urgency:
+            failures = self._failures.get(bucket)
+            if failures and failures.retry_at > now:
+                continue
+            begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
+            if manager.running is None:
+                # Nothing is due any more: another job may have done it.
+                self._failures.pop(bucket, None)
+        return begun
+
+    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
+        """Begin full compactions; the buckets for which it is too early.
+
+        That is where a compaction runs, or where one has failed and waits to be tried again.
+        """
+        local_ms = local_wall_clock_ms(self.table.clock)
+        now = self.table.clock.steady_seconds()
+        left = set()
+        for bucket in buckets:
+            manager = self._managers[bucket]
+            failures = self._failures.get(bucket)
+            if manager.running is not None or (failures and failures.retry_at > now):
+                left.add(bucket)
+            else:
+                manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
+                if manager.running is None:
+                    self._failures.pop(bucket, None)
+        return left
+
+    def to_be_retried(self) -> set[BucketId]:
+        """Buckets whose last compaction has failed, and not yet too often."""
+        return {bucket for bucket in self._failures if not self._is_stuck(bucket)}
+
+    def stuck(self) -> dict[BucketId, BaseException | None]:
+        """Buckets whose compaction fails again and again, with what it last failed with."""
+        return {b: one.last for b, one in self._failures.items() if self._is_stuck(b)}
+
+    def seconds_until_retry(self) -> float | None:
+        """How long until a bucket that failed is tried again; None when nobody waits for it.
+
+        Buckets that have failed too often are tried again too, but nobody waits for them.
+        """
+        now = self.table.clock.steady_seconds()
+        waits = [
+            failures.retry_at - now
+            for failures in self._failures.values()
+            if failures.count < FAILURES_MAX
+        ]
+        return max(0.0, min(waits)) if waits else None
 
     def running(self) -> int:
         """Compactions that run now."""
@@ -111,27 +174,40 @@ class CompactCoordinator:
             for bucket, manager in self._managers.items()
         }
 
-    def over_stop_trigger(self) -> list[CompactManager]:
-        """Buckets that must wait for compaction before they take more files.
+    def over_stop_trigger(self) -> int:
+        """Buckets that must be compacted before they take more files.
+
+        Not counted are those whose compaction fails again and again: the other buckets go on.
+        """
+        return sum(
+            manager.should_wait_for_latest_compaction() and not self._is_stuck(bucket)
+            for bucket, manager in self._managers.items()
+        )
+
+    def most_sorted_runs(self) -> int:
+        """Of all buckets that are known."""
+        return max(self.sorted_runs().values(), default=0)
+
+    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
+        """See that each bucket may take more files.
 
         Raises:
-            CompactionError: one of them cannot be compacted.
+            CompactionError: one has too many sorted runs, and compacting it fails.
         """
-        over = [
-            manager
-            for manager in self._managers.values()
-            if manager.should_wait_for_latest_compaction()
-        ]
-        for manager in over:
-            if self._failures.get((manager.partition, manager.bucket), 0) >= FAILURES_MAX:
+        for bucket in buckets:
+            manager = self._managers.get(bucket)
+            if manager is None or not self._is_stuck(bucket):
+                continue
+            if manager.should_wait_for_latest_compaction():
+                failures = self._failures[bucket]
                 raise CompactionError(
                     f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
-                    f"runs and its compaction failed {FAILURES_MAX} times in a row",
-                    where=self.table.paths.bucket(manager.partition, manager.bucket),
-                    fix="see the failure in the log above; or set 'write-only' = 'true' and "
+                    f"runs and its compaction failed {failures.count} times in a row, at last "
+                    f"with: {_in_one_line(failures.last)}",
+                    where=self.table.paths.bucket(*bucket),
+                    fix="mend that, and start the job again; or set 'write-only' = 'true' and "
                     "compact with another job",
                 )
-        return over
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Return when a compaction has finished, at once when none runs."""
@@ -148,18 +224,32 @@ class CompactCoordinator:
                 continue
             error = future.exception()
             if error is None:
-                done.append(FinishedCompaction(bucket, future.result(), manager.is_overtaken))
+                assert manager.unit is not None
+                done.append(
+                    FinishedCompaction(bucket, manager.unit, future.result(), manager.is_overtaken)
+                )
                 self._failures.pop(bucket, None)
                 continue
-            self._failures[bucket] = self._failures.get(bucket, 0) + 1
-            _LOG.error(
-                "compaction of %s failed (%d in a row): %s",
-                self.table.paths.bucket(*bucket),
-                self._failures[bucket],
-                error,
-            )
+            self._note_failure(bucket, error)
             manager.forget_running()
         return done
+
+    def _note_failure(self, bucket: BucketId, error: BaseException) -> None:
+        failures = self._failures.setdefault(bucket, _Failures())
+        wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
+        failures.count += 1
+        failures.retry_at = self.table.clock.steady_seconds() + wait
+        failures.last = error
+        _LOG.error(
+            "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
+            self.table.paths.bucket(*bucket),
+            failures.count,
+            wait,
+            error,
+        )
+
+    def _is_stuck(self, bucket: BucketId) -> bool:
+        return bucket in self._failures and self._failures[bucket].count >= FAILURES_MAX
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed: levels follow."""
@@ -209,41 +299,18 @@ class CompactCoordinator:
 
     def _manager(self, bucket: BucketId, files: list[DataFileMeta]) -> CompactManager:
         options = self.table.options
-        policy = None
-        if not options.boolean("write-only"):
-            policy = UniversalCompaction(
-                max_size_amplification_percent=options.integer(
-                    "compaction.max-size-amplification-percent"
-                ),
-                size_ratio=options.integer("compaction.size-ratio"),
-                run_count_trigger=options.compaction_trigger,
-                early=EarlyFullCompaction(
-                    total_size=options.optional_integer("compaction.total-size-threshold"),
-                    incremental_size=options.optional_integer(
-                        "compaction.incremental-size-threshold"
-                    ),
-                ),
-                off_peak=off_peak_hours(options),
-            )
         return CompactManager(
             partition=bucket[0],
             bucket=bucket[1],
             levels=Levels(files, num_levels=options.num_levels, key_of=self.table.key_of),
-            policy=policy,
+            policy=None if options.boolean("write-only") else compact_strategy(options),
             stop_trigger=options.stop_trigger,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
+            must_rewrite=has_expired_rows(self.table),
         )
 
 
-def local_hour(clock: Clock) -> int:
-    """The hour of the day here, as Paimon's own writers count off-peak hours."""
-    return datetime.fromtimestamp(clock.now_ms() / 1000).astimezone().hour
-
-
-def off_peak_hours(options: CoreOptions) -> OffPeakHours | None:
-    """The hours that the table's options say; None when they are off."""
-    start = options.integer("compaction.offpeak.start.hour")
-    end = options.integer("compaction.offpeak.end.hour")
-    if -1 in (start, end):
-        return None
-    return OffPeakHours(start, end, options.integer("compaction.offpeak-ratio"))
+def _in_one_line(error: BaseException | None) -> str:
+    if isinstance(error, StreamAppError) and error.where:
+        return f"{error.what} ({error.where})"
+    return str(error)

@@ -31,7 +31,12 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions, check_writable
 from stream_app.model.data_type import RowType
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
+from stream_app.model.table_schema import (
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    TableSchema,
+    expiry_problems,
+)
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,10 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     """
     schema = table.schema
     check_writable(schema.options)
+    if problems := expiry_problems(schema.fields, schema.options):
+        raise UnsupportedTableError(
+            "; ".join(problems), where=table.location, fix="mend the table's options"
+        )
     if not schema.primary_keys or schema.core_options.bucket < 1:
         kind = "has no primary key" if not schema.primary_keys else "has no fixed bucket number"
         raise UnsupportedTableError(

@@ -15,7 +15,6 @@ _UNREADABLE = (
     "data-evolution.enabled",
     "data-file.path-directory",
     "pk-clustering-override",
-    "record-level.expire-time",
     "type",
 )
 _UNMERGEABLE = ("deletion-vectors.enabled",)

@@ -11,19 +11,22 @@ Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.jav
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from stream_app.errors import CommitError, CorruptFileError, UnsupportedTableError
+from stream_app.errors import CommitError, CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit_history import CommitHistory
-from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.compact_coordinator import CompactCoordinator
+from stream_app.table.compaction_publisher import CompactionPublisher
+from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write_constraints import WriteConstraints
+from stream_app.table.write_only_bound import WriteOnlyBound
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,11 +36,13 @@ class EpochCommit:
     """What became of an epoch.
 
     Attributes:
+        compactions: that the snapshots have published.
         compactions_begun: compactions that this commit set off.
         compactions_running: that run now.
     """
 
     snapshots: tuple[Snapshot, ...]
+    compactions: tuple[CompactionReport, ...]
     compactions_begun: int
     compactions_running: int
 
@@ -47,20 +52,21 @@ class StreamTableCommit:
     """Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
 
     Attributes:
-        commit_user: the streaming query's id.
-        last_identifier: of this user's newest commit; None when it has not committed yet.
+        commit_user: the streaming query's id; of a job that only compacts, a fresh one.
+        last_identifier: of this user's newest commit, which compactions carry too; None when it has
+            not committed yet. Given only for a job that commits no epochs.
     """
 
     table: FileStoreTable
     commit_user: str
     executor: CompactExecutor
-    last_identifier: int | None = field(init=False)
+    last_identifier: int | None = None
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
     _coordinator: CompactCoordinator = field(init=False)
-    _max_sequence_number: int = field(init=False)
-    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
-    _same_columns: set[int] = field(default_factory=set)
+    _publisher: CompactionPublisher = field(init=False)
+    _constraints: WriteConstraints = field(init=False)
+    _write_only: WriteOnlyBound = field(init=False)
     _while_waiting: list[Snapshot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,9 +74,12 @@ class StreamTableCommit:
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
         self._coordinator = CompactCoordinator(self.table, self.executor)
-        self._max_sequence_number = -1
-        self._look_at(FileStoreScan(self.table).live(latest))
-        self.last_identifier = self._history.last_identifier()
+        self._publisher = CompactionPublisher(self.table, self._commit, self._coordinator)
+        self._constraints = WriteConstraints(self.table)
+        self._constraints.look_at(FileStoreScan(self.table).live(latest))
+        self._write_only = WriteOnlyBound(self.table)
+        if self.last_identifier is None:
+            self.last_identifier = self._history.last_identifier()
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch is in the table already; then nothing is to be done for it."""
@@ -85,11 +94,14 @@ class StreamTableCommit:
         Raises:
             CheckpointError: the table has gone back to an earlier snapshot.
             CommitConflictError: another process works with the same checkpoint.
-            CompactionError: a bucket has too many runs and cannot be compacted.
+            CompactionError: nobody compacts a write-only table.
         """
         self._follow()
-        self._back_pressure()
-        return self._max_sequence_number + 1
+        if self.table.options.boolean("write-only"):
+            self._write_only.wait(self._coordinator.most_sorted_runs, self._follow)
+        else:
+            self._back_pressure()
+        return self._constraints.max_sequence_number + 1
 
     def commit_epoch(
         self,
@@ -103,13 +115,17 @@ class StreamTableCommit:
 
         Raises:
             CommitError: nothing of the epoch is in the table; it may be tried again.
+            CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
         try:
             latest = self._follow()
             touched = {(message.partition, message.bucket) for message in messages}
-            self._check_bucket_counts({partition for partition, _ in touched})
+            self._constraints.check_bucket_counts({partition for partition, _ in touched})
             self._coordinator.restore(touched, latest)
+            # Known only now: buckets that this process has not touched before.
+            self._back_pressure()
+            self._coordinator.check_not_stuck(touched)
         except BaseException:
             self.discard(messages)
             raise
@@ -117,7 +133,6 @@ class StreamTableCommit:
         committable = ManifestCommittable(
             identifier=epoch,
             appends=tuple(messages),
-            compactions=tuple(compaction.message for compaction in finished),
             watermark=watermark,
             properties=properties,
         )
@@ -131,15 +146,19 @@ class StreamTableCommit:
         self._coordinator.add_new_files(messages)
         for message in messages:
             for file in message.new_files:
-                self._max_sequence_number = max(self._max_sequence_number, file.max_sequence_number)
-        compact = self._publish_compactions(committable, finished)
+                self._constraints.add(file)
+        compact = self._publisher.publish(committable, finished)
         begun = self._coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
         self._while_waiting.clear()
-        if self.table.options.boolean("prepare-commit.wait-compaction"):
+        delta_commits = self.table.options.optional_integer("full-compaction.delta-commits")
+        if delta_commits and (epoch + 1) % delta_commits == 0:
+            snapshots += self.compact_whole()
+        elif self.table.options.waits_for_compaction:
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),
+            compactions=self.take_reports(),
             compactions_begun=begun,
             compactions_running=self._coordinator.running(),
         )
@@ -163,24 +182,54 @@ class StreamTableCommit:
         committable = ManifestCommittable(
             identifier=self.last_identifier,
             appends=None,
-            compactions=tuple(compaction.message for compaction in finished),
         )
-        snapshot = self._publish_compactions(committable, finished)
+        snapshot = self._publisher.publish(committable, finished)
         self._coordinator.trigger()
         return snapshot
 
     def drain(self) -> list[Snapshot]:
         """Wait for all compactions that are due and publish them; the snapshots."""
-        snapshots = []
+        snapshots: list[Snapshot] = []
+        if self.last_identifier is None:
+            return snapshots
         self._coordinator.trigger()
-        while not self._coordinator.is_idle():
-            self._coordinator.wait_for_any()
-            snapshot = self.commit_idle()
-            if snapshot is not None:
+        while self._is_worth_waiting():
+            if snapshot := self._wait_and_publish():
                 snapshots.append(snapshot)
-            if self.last_identifier is None:
-                break
         return snapshots
+
+    def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
+        """Merge buckets whole and publish that, whatever it takes; the snapshots.
+
+        Args:
+            buckets: None: all that have files.
+
+        Raises:
+            UsageError: the table is write-only.
+        """
+        snapshots: list[Snapshot] = []
+        self.touch(buckets)
+        pending = self._coordinator.known_buckets() if buckets is None else set(buckets)
+        asked = set(pending)
+        while True:
+            pending = self._coordinator.trigger_full(pending)
+            if not self._is_worth_waiting():
+                return snapshots
+            if snapshot := self._wait_and_publish():
+                snapshots.append(snapshot)
+            pending |= asked & self._coordinator.to_be_retried()
+
+    def touch(self, buckets: Collection[BucketId] | None = None) -> None:
+        """Take buckets into account that no epoch has touched yet; None: all that have files."""
+        latest = self._follow()
+        if buckets is None:
+            entries = FileStoreScan(self.table).live(latest)
+            buckets = {(entry.partition, entry.bucket) for entry in entries}
+        self._coordinator.restore(buckets, latest)
+
+    def take_reports(self) -> tuple[CompactionReport, ...]:
+        """The compactions that were published since the last call."""
+        return self._publisher.take_reports()
 
     def sorted_runs(self) -> dict[tuple[bytes, int], int]:
         """Sorted runs of each bucket that was touched."""
@@ -194,74 +243,28 @@ class StreamTableCommit:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
         while self.last_identifier is not None and self._coordinator.over_stop_trigger():
             self._coordinator.trigger()
-            if self._coordinator.is_idle():
+            if not self._is_worth_waiting():
                 return  # nothing can be picked, waiting would not help
             _LOG.info(
                 "waiting for compaction: %d buckets are over the stop trigger",
-                len(self._coordinator.over_stop_trigger()),
+                self._coordinator.over_stop_trigger(),
             )
-            self._coordinator.wait_for_any()
-            if snapshot := self.commit_idle():
+            if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
 
-    def _publish_compactions(
-        self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
-    ) -> Snapshot | None:
-        try:
-            outcome = self._commit.commit_compactions(
-                committable,
-                are_overtaken=any(compaction.is_overtaken for compaction in finished),
-            )
-        except BaseException:
-            # They may be in the table all the same; the next commit finds out.
-            self._coordinator.doubt(finished)
-            raise
-        if outcome.conflict is None:
-            self._coordinator.apply(finished)
-        else:
-            latest = self.table.snapshots.latest()
-            at_fault = [compaction for compaction in finished if compaction.is_overtaken]
-            self._coordinator.discard(at_fault or finished, latest, outcome.conflict)
-            others = [compaction for compaction in finished if not compaction.is_overtaken]
-            if at_fault and others:
-                messages = tuple(compaction.message for compaction in others)
-                return self._publish_compactions(replace(committable, compactions=messages), others)
-        return outcome.snapshot
+    def _is_worth_waiting(self) -> bool:
+        """Whether a compaction runs, or will be tried again."""
+        coordinator = self._coordinator
+        return not coordinator.is_idle() or coordinator.seconds_until_retry() is not None
 
-    def _look_at(self, entries: Iterable[ManifestEntry]) -> None:
-        """Note what new rows must respect: sequence numbers, and numbers of buckets."""
-        ours = self.table.options.bucket
-        for entry in entries:
-            if entry.kind is FileKind.ADD:
-                self._check_schema(entry.file.schema_id)
-            self._max_sequence_number = max(
-                self._max_sequence_number, entry.file.max_sequence_number
-            )
-            if entry.kind is FileKind.ADD and entry.total_buckets not in (0, -1, ours):
-                self._bucket_counts[entry.partition] = entry.total_buckets
-
-    def _check_schema(self, schema_id: int) -> None:
-        """Compacting files of a newer schema by ours would drop what only theirs knows."""
-        ours = self.table.schema
-        if schema_id <= ours.schema_id or schema_id in self._same_columns:
-            return
-        if self.table.schemas.schema(schema_id).fields != ours.fields:
-            raise UnsupportedTableError(
-                f"another writer has changed the columns: its files have schema {schema_id}, this "
-                f"job began with schema {ours.schema_id}",
-                where=self.table.location,
-                fix="start the job again, with the table's new columns in table.columns",
-            )
-        self._same_columns.add(schema_id)
-
-    def _check_bucket_counts(self, partitions: set[bytes]) -> None:
-        for partition in partitions & self._bucket_counts.keys():
-            raise UnsupportedTableError(
-                f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
-                f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
-                where=f"{self.table.location}/{self.table.paths.partition(partition)}",
-                fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
-            )
+    def _wait_and_publish(self) -> Snapshot | None:
+        """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
+        if not self._coordinator.is_idle():
+            self._coordinator.wait_for_any()
+            return self.commit_idle()
+        self.table.clock.sleep(self._coordinator.seconds_until_retry() or 0.0)
+        self._coordinator.trigger()
+        return None
 
     def _follow(self) -> Snapshot | None:
         """Take in what others have committed since; the newest snapshot."""
@@ -281,8 +284,10 @@ class StreamTableCommit:
         except (FileNotFoundError, CorruptFileError):
             # Some are expired already, or their manifests: nothing that we know is sure.
             entries = scan.live(latest)
-            touched = self._coordinator.known_buckets()
-        self._look_at(entries)
+            touched, news = self._coordinator.known_buckets(), []
+        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
+            self._write_only.note_compaction()
+        self._constraints.look_at(entries)
         self._coordinator.forget(touched, latest)
         self._history.known = latest
         return latest

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.live_entries import live_entries
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -35,7 +35,8 @@ def _check_identity(snapshot: Snapshot, identifiers: dict[str, int]) -> None:
     if snapshot.commit_kind is CommitKind.APPEND:
         assert snapshot.commit_identifier > last, "an epoch is there twice, or out of order"
     else:
-        assert snapshot.commit_identifier == last, "compactions carry the last epoch's identifier"
+        wanted = last if last >= 0 else BATCH_COMMIT_IDENTIFIER
+        assert snapshot.commit_identifier == wanted, "compactions carry the last epoch's identifier"
     identifiers[snapshot.commit_user] = snapshot.commit_identifier
 
 

@@ -21,6 +21,7 @@ class CompactRequest:
         drop_deletes: no older row can lie below the output, so deletes may be left out.
         max_level: the bucket's highest level.
         rewrite_all: also rewrite files that could merely be upgraded.
+        runs: sorted runs of the bucket when the unit was picked; the more, the more urgent.
     """
 
     partition: bytes
@@ -29,6 +30,7 @@ class CompactRequest:
     drop_deletes: bool
     max_level: int
     rewrite_all: bool = False
+    runs: int = 1
 
 
 class CompactExecutor(Protocol):

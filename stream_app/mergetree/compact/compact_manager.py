@@ -10,14 +10,16 @@ Source: seed documents 000 §5 and 002, Paimon `mergetree/compact/MergeTreeCompa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
-from stream_app.mergetree.compact.universal_compaction import UniversalCompaction, pick_full
+from stream_app.mergetree.compact.force_up_level0_compaction import LEVEL0_UPWARDS
+from stream_app.mergetree.compact.universal_compaction import pick_full
 from stream_app.mergetree.levels import Levels
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -29,6 +31,8 @@ class CompactManager:
     Attributes:
         policy: None when the table is write-only: such a bucket is never compacted here.
         stop_trigger: sorted runs beyond which the bucket's writes wait.
+        rewrite_all: a full compaction rewrites every file.
+        must_rewrite: whether a file has rows that a full compaction has to leave out.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
             that its result may not fit any more.
     """
@@ -36,58 +40,74 @@ class CompactManager:
     partition: bytes
     bucket: int
     levels: Levels
-    policy: UniversalCompaction | None
+    policy: CompactStrategy | None
     stop_trigger: int
     rewrite_all: bool = False
+    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     is_overtaken: bool = field(default=False, init=False)
+    _has_flushed: bool = field(default=False, init=False)
+    _idle_flushes: int = field(default=0, init=False)
+    _full_begun_ms: int | None = field(default=None, init=False)
+    _begun_ms: int = field(default=0, init=False)
     _running: Future[CompactResult] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
 
     def add_new_file(self, file: DataFileMeta) -> None:
         """Take in a committed level-0 file."""
+        self._has_flushed = True
         self.levels.add_level0_file(file)
 
     def should_wait_for_latest_compaction(self) -> bool:
         """Whether more files must wait until compaction has caught up."""
         return self.policy is not None and self.levels.number_of_sorted_runs() > self.stop_trigger
 
-    def should_wait_for_preparing_checkpoint(self) -> bool:
-        """Whether even a commit must wait; one run more is allowed than for a flush."""
-        runs = self.levels.number_of_sorted_runs()
-        return self.policy is not None and runs > self.stop_trigger + 1
-
-    @property
-    def is_compacting(self) -> bool:
-        """Whether a compaction runs, or has finished and is not yet applied."""
-        return self._running is not None
-
     @property
     def running(self) -> Future[CompactResult] | None:
-        """The running compaction, to wait for."""
+        """The running compaction, or the one that has finished and is not yet applied."""
         return self._running
 
     @property
     def unit(self) -> CompactUnit | None:
-        """What the running compaction merges."""
+        """What `running` merges."""
         return self._unit
 
-    def pick(self, *, hour: int) -> CompactUnit | None:
-        """What would be compacted at this hour of the day; None when nothing is due."""
+    def pick(self, *, local_ms: int) -> CompactUnit | None:
+        """What would be compacted now; None when nothing is due.
+
+        Args:
+            local_ms: local time of day as if it were UTC, as files are stamped.
+        """
         if self.policy is None:
             return None
-        unit = self.policy.pick(self.levels.num_levels, self.levels.level_sorted_runs(), hour=hour)
+        last_full_ms = self._last_full_ms()
+        time = PickTime(
+            hour=local_ms // 3_600_000 % 24,
+            full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
+            idle_flushes=self._idle_flushes + self._has_flushed,
+        )
+        levels = self.levels
+        unit = self.policy.pick(levels.num_levels, levels.level_sorted_runs(), time)
         if unit is None or not unit.files:
             return None
         moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
         return unit if moves else None
 
+    def pick_full(self) -> CompactUnit | None:
+        """Everything into the highest level; None when nothing has to be done for that."""
+        levels = self.levels
+        return pick_full(
+            levels.num_levels,
+            levels.level_sorted_runs(),
+            lambda file: self.rewrite_all or self.must_rewrite(file),
+        )
+
     def trigger_compaction(
-        self, executor: CompactExecutor, *, hour: int, full: bool = False
+        self, executor: CompactExecutor, *, local_ms: int, full: bool = False
     ) -> bool:
         """Begin the next compaction when one is due and none runs; True when one was begun.
 
         Args:
-            hour: of the day, 0 to 23.
+            local_ms: see `pick`.
 
         Raises:
             UsageError: a full compaction was asked of a write-only table.
@@ -102,10 +122,12 @@ class CompactManager:
         if self._running is not None:
             return False
         levels = self.levels
-        unit = self.pick(hour=hour)
-        if full:
-            runs = levels.level_sorted_runs()
-            unit = pick_full(levels.num_levels, runs, rewrite_all=self.rewrite_all)
+        unit = self.pick_full() if full else self.pick(local_ms=local_ms)
+        if unit is None:
+            self._idle_flushes += self._has_flushed
+        elif unit.reason == LEVEL0_UPWARDS:
+            self._idle_flushes = 0
+        self._has_flushed = False
         if unit is None:
             return False
         request = CompactRequest(
@@ -118,8 +140,10 @@ class CompactManager:
             ),
             max_level=levels.max_level,
             rewrite_all=self.rewrite_all,
+            runs=levels.number_of_sorted_runs(),
         )
         self._unit = unit
+        self._begun_ms = local_ms
         self._running = executor.submit(request)
         return True
 
@@ -129,6 +153,9 @@ class CompactManager:
 
     def apply(self, result: CompactResult) -> None:
         """The committer has published `result`: levels follow."""
+        unit = self._unit
+        if unit is not None and unit.output_level == self.levels.max_level:
+            self._full_begun_ms = self._begun_ms
         self.levels.update(result.before, result.after)
         self.forget_running()
 
@@ -142,6 +169,23 @@ class CompactManager:
         """Believe the table again, after another writer changed this bucket."""
         self.levels = Levels(files, num_levels=num_levels, key_of=self.levels.key_of)
         self.is_overtaken = self._running is not None
+
+    def _last_full_ms(self) -> int | None:
+        """When the bucket was last merged whole, as far as this process or its files tell.
+
+        Files keep their time over restarts, so that the next process goes on counting.
+        """
+        top = self.levels.max_level
+        stamps = [
+            file.creation_time_ms
+            for run in self.levels.level_sorted_runs()
+            if run.level == top
+            for file in run.run.files
+            if file.creation_time_ms is not None
+        ]
+        if self._full_begun_ms is not None:
+            stamps.append(self._full_begun_ms)
+        return max(stamps, default=None)
 
 
 def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> bool:

@@ -14,22 +14,36 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_function import MergeFunction
-from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.mergetree.spilled_runs import SpilledRuns
 from stream_app.model.data_file_meta import FileSource
+
+FAN_IN = 32
+"""Runs of a section that are read at a time, when nobody says how many."""
+PIECE_BYTES = 4 << 20
+"""Arrow memory in which a spilled run is read back at a time."""
 
 
 @dataclass(frozen=True)
 class CompactRewriter:
-    """Rewrites sections of one bucket."""
+    """Rewrites sections of one bucket.
+
+    Attributes:
+        expire: which rows are too old to be kept; None: none is.
+        fan_in: see `merged_section`.
+    """
 
     layout: KeyValueLayout
     merge_function: MergeFunction
     files: KeyValueFileAccess
+    expire: RecordLevelExpire | None = None
+    fan_in: int = FAN_IN
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
@@ -42,8 +56,8 @@ class CompactRewriter:
         writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
         try:
             for section in sections:
-                for batch in merged_section(section, self.layout, self.merge_function, self.files):
-                    kept = without_deletes(batch) if drop_deletes else batch
+                for batch in self._merged(section):
+                    kept = self._without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
             after = writer.close()
@@ -53,19 +67,51 @@ class CompactRewriter:
         before = tuple(file for section in sections for run in section for file in run.files)
         return CompactResult(before, after)
 
+    def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
+        return merged_section(
+            section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
+        )
+
+    def _without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
+        stale = is_retract(batch)
+        if self.expire is not None:
+            stale = stale | self.expire.is_expired(batch)
+        return take(batch, np.flatnonzero(~stale)) if stale.any() else batch
+
 
 def merged_section(
     section: Section,
     layout: KeyValueLayout,
     merge_function: MergeFunction,
     files: KeyValueFileAccess,
+    *,
+    fan_in: int = FAN_IN,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a section, one a key, deletes included, in key order."""
+    """The rows of a section, one a key, deletes included, in key order.
+
+    Args:
+        fan_in: runs that are read at a time; more are first merged into fewer on local disk.
+    """
     # With the oldest run first, rows of one key mostly meet in the order of their age already.
     by_age = sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
     runs = [_read_run(run, files) for run in by_age]
-    for window in merge_windows(runs, layout):
-        yield merge_function.merge(window.batch, window.order, layout)
+
+    def merge(window: MergeWindow) -> pa.RecordBatch:
+        return merge_function.merge(window.batch, window.order, layout)
+
+    if len(runs) <= fan_in:
+        yield from map(merge, merge_windows(runs, layout))
+        return
+    spilled = SpilledRuns(
+        layout=layout, piece_bytes=PIECE_BYTES, merge=merge, limit=None, parent=None
+    )
+    try:
+        for start in range(0, len(runs), fan_in):
+            spilled.add(runs[start : start + fan_in])
+        yield from map(merge, merge_windows(spilled.read(), layout))
+    finally:
+        spilled.close()
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

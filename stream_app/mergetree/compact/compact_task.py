@@ -8,6 +8,7 @@ Source: seed document 000 §5.5, Paimon `mergetree/compact/MergeTreeCompactTask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
@@ -24,12 +25,14 @@ class CompactTask:
 
     Attributes:
         min_file_size: bytes below which a file is rewritten although it overlaps nothing.
+        must_rewrite: whether a file has rows that must not stay.
     """
 
     request: CompactRequest
     rewriter: CompactRewriter
     key_of: KeyOrder
     min_file_size: int
+    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     _result: CompactResult = field(default_factory=CompactResult)
     _pending: list[Section] = field(default_factory=list)
 
@@ -69,7 +72,8 @@ class CompactTask:
         request = self.request
         # The highest level must hold no deletes: readers and later compactions rely on it.
         at_top = request.unit.output_level == request.max_level
-        if request.rewrite_all or (at_top and file.may_have_deletes):
+        stale = request.drop_deletes and self.must_rewrite(file)
+        if request.rewrite_all or stale or (at_top and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             upgraded = file.upgraded(request.unit.output_level)

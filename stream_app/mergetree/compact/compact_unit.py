@@ -30,14 +30,20 @@ class CompactUnit:
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """The outcome: `before` is replaced by `after`; an upgraded file is in both."""
+    """The outcome: `before` is replaced by `after`; an upgraded file is in both.
+
+    `seconds` is how long it took, waiting not included.
+    """
 
     before: tuple[DataFileMeta, ...] = ()
     after: tuple[DataFileMeta, ...] = ()
+    seconds: float = 0.0
 
     def merged_with(self, other: CompactResult) -> CompactResult:
         """Both outcomes as one."""
-        return CompactResult(self.before + other.before, self.after + other.after)
+        return CompactResult(
+            self.before + other.before, self.after + other.after, self.seconds + other.seconds
+        )
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:

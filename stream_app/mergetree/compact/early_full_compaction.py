@@ -1,4 +1,4 @@
-"""Full compactions that are due by size, whatever the universal rules say.
+"""Full compactions that are due by time or size, whatever the universal rules say.
 
 Asked by universal_compaction before its own rules. One sorted run alone is never compacted.
 
@@ -9,28 +9,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
 from stream_app.mergetree.sorted_run import LevelSortedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyFullCompaction:
-    """The thresholds, in bytes; None: the rule is off.
+    """The thresholds; None: the rule is off.
 
     Attributes:
-        total_size: a bucket that is smaller is merged whole each time: that costs little, and its
-            readers find one run.
-        incremental_size: a bucket that holds more below the highest level is merged whole.
+        interval_ms: a bucket that was last merged whole longer ago than this is merged whole, so
+            that its highest level, which is read without merging, is no older.
+        total_size: bytes; a bucket that is smaller is merged whole each time: that costs little,
+            and its readers find one run.
+        incremental_size: bytes; a bucket that holds more below the highest level is merged whole.
     """
 
+    interval_ms: int | None = None
     total_size: int | None = None
     incremental_size: int | None = None
 
-    def pick(self, num_levels: int, runs: tuple[LevelSortedRun, ...]) -> CompactUnit | None:
-        """Everything into the highest level, or None when neither rule says so."""
+    def pick(
+        self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
+    ) -> CompactUnit | None:
+        """Everything into the highest level, or None when no rule says so."""
         max_level = num_levels - 1
         if len(runs) < 2:
             return None
+        if self.interval_ms is not None and (
+            time.full_age_ms is None or time.full_age_ms > self.interval_ms
+        ):
+            return unit_from_runs(max_level, runs, "interval")
         if self.total_size is not None:
             total = sum(run.run.total_size for run in runs)
             if total < self.total_size:

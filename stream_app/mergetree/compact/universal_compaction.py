@@ -5,7 +5,7 @@ and levels only: no rows, no files, no clock.
 
 The rules, first match wins (runs are ordered newest first):
 
-0. early full compaction, by size (early_full_compaction);
+0. early full compaction, by time and size (early_full_compaction);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
 2. size ratio: beginning with the newest, take in the next run while it is not larger than what
@@ -19,12 +19,15 @@ the seed document reads it as 100 %.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
 from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
 from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.sorted_run import LevelSortedRun
+from stream_app.model.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]
 
@@ -39,20 +42,20 @@ class UniversalCompaction:
     early: EarlyFullCompaction | None = None
     off_peak: OffPeakHours | None = None
 
-    def pick(self, num_levels: int, runs: Runs, *, hour: int) -> CompactUnit | None:
-        """The next unit, or None when nothing is due.
-
-        Args:
-            hour: of the day, 0 to 23.
-        """
+    def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
+        """The next unit, or None when nothing is due."""
         max_level = num_levels - 1
-        ratio = self.size_ratio + (self.off_peak.ratio_at(hour) if self.off_peak else 0)
+        ratio = self.ratio_at(time)
         return (
-            (self.early.pick(num_levels, runs) if self.early else None)
+            (self.early.pick(num_levels, runs, time) if self.early else None)
             or self._pick_for_size_amplification(max_level, runs)
             or self._pick_for_size_ratio(max_level, runs, ratio)
             or self._pick_for_run_count(max_level, runs, ratio)
         )
+
+    def ratio_at(self, time: PickTime) -> int:
+        """Percent by which the next run may be larger at this hour."""
+        return self.size_ratio + (self.off_peak.ratio_at(time.hour) if self.off_peak else 0)
 
     def _pick_for_size_amplification(self, max_level: int, runs: Runs) -> CompactUnit | None:
         if len(runs) < self.run_count_trigger or not runs:
@@ -106,15 +109,25 @@ def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactU
     return unit_from_runs(output_level, runs[:count], reason)
 
 
-def pick_full(num_levels: int, runs: Runs, *, rewrite_all: bool = False) -> CompactUnit | None:
+def pick_full(
+    num_levels: int, runs: Runs, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
+) -> CompactUnit | None:
     """Everything into the highest level; None when it is there already.
 
-    With `rewrite_all`, what is there already is picked too, to be written anew.
+    Args:
+        must_rewrite: whether a file that is there already has to be written anew.
 
     Source: Paimon `mergetree/compact/CompactStrategy.java#pickFullCompaction`.
     """
     max_level = num_levels - 1
-    is_there = len(runs) == 1 and runs[0].level == max_level
-    if not runs or (is_there and not rewrite_all):
+    if not runs:
         return None
+    if len(runs) == 1 and runs[0].level == max_level:
+        files = runs[0].run.files
+        due = [number for number, file in enumerate(files) if must_rewrite(file)]
+        if not due:
+            return None
+        # Without a gap: small neighbours are joined, and a file that is left out between them
+        # would overlap the joined one.
+        return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
     return unit_from_runs(max_level, runs, "full compaction")

@@ -16,8 +16,10 @@ import pytest
 from stream_app.errors import StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
 from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
+from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
 from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.compact.universal_compaction import (
     Runs,
@@ -66,15 +68,27 @@ def show_levels(levels: Levels) -> str:
 # universal_compaction.txt
 
 
-def policy_of(case: Case) -> UniversalCompaction:
-    return UniversalCompaction(
+def policy_of(case: Case) -> CompactStrategy:
+    """``up``: level 0 is lifted after each flush; ``up=3``: after three without a pick."""
+    universal = UniversalCompaction(
         max_size_amplification_percent=int(case.args.get("amplification", 200)),
         size_ratio=int(case.args.get("ratio", 1)),
         run_count_trigger=int(case.args.get("trigger", 5)),
         early=EarlyFullCompaction(
-            total_size=_optional(case, "total"), incremental_size=_optional(case, "increment")
+            interval_ms=_optional(case, "interval"),
+            total_size=_optional(case, "total"),
+            incremental_size=_optional(case, "increment"),
         ),
         off_peak=_off_peak(case),
+    )
+    if "up" not in case.args:
+        return universal
+    return ForceUpLevel0Compaction(universal, int(case.args["up"]) if case.args["up"] else None)
+
+
+def time_of(case: Case) -> PickTime:
+    return PickTime(
+        full_age_ms=_optional(case, "full-age"), idle_flushes=_optional(case, "idle") or 0
     )
 
 
@@ -111,21 +125,22 @@ def pick(case: Case) -> str:
     """Each line a tree."""
     levels = int(case.args.get("levels", 6))
     return "\n".join(
-        show_unit(policy_of(case).pick(levels, runs_of(li), hour=12)) for li in case.input_lines
+        show_unit(policy_of(case).pick(levels, runs_of(line), time_of(case)))
+        for line in case.input_lines
     )
 
 
 def hours(case: Case) -> str:
     """The hours of the day at which something is picked."""
     policy, runs = policy_of(case), runs_of(case.input)
-    picked = [hour for hour in range(24) if policy.pick(6, runs, hour=hour) is not None]
+    picked = [hour for hour in range(24) if policy.pick(6, runs, PickTime(hour=hour)) is not None]
     return " ".join(map(str, picked)) or "never"
 
 
 def full(case: Case) -> str:
     levels = int(case.args.get("levels", 6))
     rewrite_all = "rewrite-all" in case.args
-    units = [pick_full(levels, runs_of(line), rewrite_all=rewrite_all) for line in case.input_lines]
+    units = [pick_full(levels, runs_of(line), lambda _: rewrite_all) for line in case.input_lines]
     return "\n".join(show_unit(unit) for unit in units)
 
 
@@ -152,7 +167,7 @@ def grow(case: Case) -> str:
         reasons = []
         while True:
             unit = policy.pick(
-                levels, runs_of(" ".join(f"{lev}:{size}" for lev, size in tree)), hour=12
+                levels, runs_of(" ".join(f"{lev}:{size}" for lev, size in tree)), PickTime()
             )
             if unit is None or (len(unit.files) == 1 and tree[0][0] == unit.output_level):
                 break
@@ -215,7 +230,8 @@ class Bucket:
         )
 
     def files(self, case: Case) -> list[DataFileMeta]:
-        return [file_of(line, number) for number, line in enumerate(case.input_lines)]
+        lines = [line for line in case.input_lines if line]
+        return [file_of(line, number) for number, line in enumerate(lines)]
 
     def show(self) -> str:
         return show_levels(self.manager.levels)
@@ -242,19 +258,23 @@ class Bucket:
         manager = self.manager
         return (
             f"{manager.levels.number_of_sorted_runs()} runs: "
-            f"writes {'wait' if manager.should_wait_for_latest_compaction() else 'go on'}, "
-            f"commits {'wait' if manager.should_wait_for_preparing_checkpoint() else 'go on'}"
+            f"writes {'wait' if manager.should_wait_for_latest_compaction() else 'go on'}"
         )
 
     def trigger(self, case: Case) -> str:
-        begun = self.manager.trigger_compaction(self.executor, hour=12, full="full" in case.args)
+        begun = self.manager.trigger_compaction(
+            self.executor, local_ms=self.local_ms(case), full="full" in case.args
+        )
         if not begun:
-            busy = "one is running" if self.manager.is_compacting else "nothing is due"
+            busy = "one is running" if self.manager.running else "nothing is due"
             return f"none begun: {busy}"
         request = self.executor.requests[-1][0]
         names = " ".join(file.file_name for file in request.unit.files)
         drops = "without deletes" if request.drop_deletes else "with deletes"
         return f"{names} → level {request.unit.output_level}, {drops} ({request.unit.reason})"
+
+    def local_ms(self, case: Case) -> int:
+        return int(case.args.get("at", 0)) * 60_000
 
     def ends(self, case: Case) -> str:
         """The running compaction makes one file of all its own, or fails."""

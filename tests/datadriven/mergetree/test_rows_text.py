@@ -17,6 +17,7 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout, order_by_key
 from stream_app.mergetree.merge_function import Deduplicate
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
@@ -78,6 +79,7 @@ def compact(case: Case) -> str:
     files = MemoryFiles(layout, INT_KEY, rows_per_file=int(case.args.get("rows-per-file", 1000)))
     metas = store_files(case, layout, files)
     given = set(files.stored)
+    bound = int(case.args.get("expire-before", 0))
     request = CompactRequest(
         partition=b"",
         bucket=0,
@@ -88,9 +90,16 @@ def compact(case: Case) -> str:
     )
     task = CompactTask(
         request=request,
-        rewriter=CompactRewriter(layout, Deduplicate(), files),
+        rewriter=CompactRewriter(
+            layout,
+            Deduplicate(),
+            files,
+            expire=RecordLevelExpire("ts", bound) if bound else None,
+            fan_in=int(case.args.get("fan-in", 32)),
+        ),
         key_of=files.key_of,
         min_file_size=int(case.args["min-size"]),
+        must_rewrite=lambda file: file.file_name in case.args.get("stale", "").split(","),
     )
     result = task.run()
     assert given <= set(files.stored), "input files are the committer's to forget"

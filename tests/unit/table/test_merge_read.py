@@ -185,7 +185,6 @@ def test_pruning_of_every_type_of_key(opened: list[str]) -> None:
     [
         ({"merge-engine": "aggregation"}, "merge-engine = aggregation"),
         ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
-        ({"record-level.expire-time": "1 d"}, "record-level.expire-time"),
         ({"bucket": "-2"}, "bucket = -2"),
     ],
 )

@@ -113,7 +113,7 @@ class BucketModel:
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
         before = levels.level_sorted_runs()
-        if not self.manager.trigger_compaction(self.executor, hour=12, full=full):
+        if not self.manager.trigger_compaction(self.executor, local_ms=0, full=full):
             return
         unit = self.executor.requests[-1].unit
         taken = [run for run in before if set(run.run.files) <= set(unit.files)]
@@ -235,10 +235,10 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     assert policy is not None
     for _ in range(50):
         bucket.trigger(full=False)
-        if not bucket.manager.is_compacting:
+        if not bucket.manager.running:
             break
         bucket.settle(lost=False)
-    assert not bucket.manager.is_compacting, "it must end"
+    assert not bucket.manager.running, "it must end"
     assert bucket.manager.levels.number_of_sorted_runs() <= policy.run_count_trigger
     bucket.check()
     bucket.manager.rewrite_all = False

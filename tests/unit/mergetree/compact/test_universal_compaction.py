@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction, pick_full
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from tests.support.lsm_files import a_file
@@ -32,7 +33,7 @@ def test_picks_are_those_of_java() -> None:
             size_ratio=ratio,
             run_count_trigger=trigger,
         )
-        unit = policy.pick(levels, runs_of(runs), hour=0)
+        unit = policy.pick(levels, runs_of(runs), PickTime())
         ours = "-" if unit is None else f"{len(unit.files)} {unit.output_level}"
         if ours != expected.strip():
             different.append(f"{line}, ours: {ours}")
@@ -40,7 +41,7 @@ def test_picks_are_those_of_java() -> None:
 
 
 def test_an_empty_bucket_is_left_alone() -> None:
-    assert UniversalCompaction(run_count_trigger=1).pick(6, (), hour=0) is None
+    assert UniversalCompaction(run_count_trigger=1).pick(6, (), PickTime()) is None
     assert pick_full(6, ()) is None
 
 
@@ -49,5 +50,5 @@ def test_size_ratio_is_exact_for_huge_runs(beyond: int) -> None:
     # 100 and 101 times 2^60: a double would round the last bits away.
     size = 100 << 60
     runs = runs_of(f"0:{size} 1:{size // 100 * 101 + beyond} 2:{size << 20}")
-    unit = UniversalCompaction(run_count_trigger=3).pick(3, runs, hour=0)
+    unit = UniversalCompaction(run_count_trigger=3).pick(3, runs, PickTime())
     assert (unit is not None) == (beyond == 0)

@@ -1,0 +1,47 @@
+"""What decides which sorted runs of a bucket are merged next.
+
+Asked by compact_manager. Implemented by universal_compaction and, around it, by
+force_up_level0_compaction; `compact_strategy` chooses by a table's options. Pure: the time comes in
+as a `PickTime`.
+
+Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.mergetree.sorted_run import LevelSortedRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickTime:
+    """What the rules that look at the time see.
+
+    Attributes:
+        hour: of the day, 0 to 23, local time.
+        full_age_ms: milliseconds since the bucket was last merged whole; None: it never was.
+        idle_flushes: flushes after which nothing was picked, since level 0 was last lifted by
+            force; the one that asks is counted.
+    """
+
+    hour: int = 12
+    full_age_ms: int | None = None
+    idle_flushes: int = 0
+
+
+class CompactStrategy(Protocol):
+    """Picks a unit, or nothing when nothing is due."""
+
+    def pick(
+        self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
+    ) -> CompactUnit | None:
+        """The next unit.
+
+        Args:
+            num_levels: of the bucket, level 0 included.
+            runs: newest first.
+        """
+        ...

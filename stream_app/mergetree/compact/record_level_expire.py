@@ -1,0 +1,54 @@
+"""Rows that are too old are left out when a bucket's oldest rows are rewritten.
+
+Used by compact_rewriter on the winners of a merge, and only where nothing older lies below the
+output: a row that is left out anywhere else would bring back an older version of its key. Paimon
+filters before the merge and at every level; where times of a key only grow, the end is the same.
+
+Source: seed document 000, Paimon `io/RecordLevelExpire.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MILLISECONDS_FROM = 1_000_000_000_000
+"""A BIGINT from here on counts milliseconds: as seconds it would be the year 33658."""
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLevelExpire:
+    """Which rows are too old at a moment.
+
+    Attributes:
+        column: the time field's name: INT (seconds), BIGINT (seconds, or milliseconds from 10^12
+            on) or TIMESTAMP. A row where it is null never expires.
+        bound: seconds since 1970; rows from before expire.
+    """
+
+    column: str
+    bound: int
+
+    def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """For each row whether it is too old."""
+        times = batch.column(self.column)
+        seconds = _seconds(times)
+        expired: npt.NDArray[np.bool_] = seconds < self.bound
+        if times.null_count:
+            expired &= pc.is_valid(times).to_numpy(zero_copy_only=False)
+        return expired
+
+
+def _seconds(times: pa.Array) -> npt.NDArray[np.int64]:
+    integers = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
+    counted: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
+    if pa.types.is_timestamp(times.type):
+        return counted // _PER_SECOND[times.type.unit]
+    if times.type == pa.int64():
+        return np.where(counted >= MILLISECONDS_FROM, counted // 1000, counted)
+    return counted

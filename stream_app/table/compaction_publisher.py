@@ -1,0 +1,71 @@
+"""Publishes finished compactions as COMPACT snapshots; what conflicts is dropped, never an epoch.
+
+Used by stream_commit. See docs/adr/0006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.compaction_report import (
+    CompactionReport,
+    compaction_report,
+    reports_as_property,
+)
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class CompactionPublisher:
+    """Commits what the coordinator has finished, and tells the coordinator what became of it."""
+
+    table: FileStoreTable
+    commit: FileStoreCommit
+    coordinator: CompactCoordinator
+    _reports: list[CompactionReport] = field(default_factory=list)
+
+    def take_reports(self) -> tuple[CompactionReport, ...]:
+        """The compactions that were published since the last call."""
+        reports, self._reports = tuple(self._reports), []
+        return reports
+
+    def publish(
+        self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
+    ) -> Snapshot | None:
+        """Publish compactions; None when there are none, or all had to be dropped."""
+        reports = [self._report(compaction) for compaction in finished]
+        properties = {**(committable.properties or {}), **reports_as_property(reports)}
+        committable = replace(
+            committable,
+            compactions=tuple(compaction.message for compaction in finished),
+            properties=properties,
+        )
+        try:
+            outcome = self.commit.commit_compactions(
+                committable,
+                are_overtaken=any(compaction.is_overtaken for compaction in finished),
+            )
+        except BaseException:
+            # They may be in the table all the same; the next commit finds out.
+            self.coordinator.doubt(finished)
+            raise
+        if outcome.conflict is None:
+            self.coordinator.apply(finished)
+            self._reports += reports
+            return outcome.snapshot
+        latest = self.table.snapshots.latest()
+        at_fault = [compaction for compaction in finished if compaction.is_overtaken]
+        self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
+        others = [compaction for compaction in finished if not compaction.is_overtaken]
+        return self.publish(committable, others) if at_fault and others else None
+
+    def _report(self, compaction: FinishedCompaction) -> CompactionReport:
+        partition, bucket = compaction.bucket
+        return compaction_report(
+            self.table.paths.partition(partition), bucket, compaction.unit, compaction.result
+        )

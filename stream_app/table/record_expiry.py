@@ -1,0 +1,66 @@
+"""A table's ``record-level.expire-time``: which rows and which files are too old now.
+
+Source: Paimon `io/RecordLevelExpire.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stream_app.errors import StreamAppError
+from stream_app.format.binary_row import deserialize_row
+from stream_app.mergetree.compact.record_level_expire import MILLISECONDS_FROM, RecordLevelExpire
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_type import TIMESTAMP_ROOTS, TypeRoot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
+    """Which rows are too old at this moment; None when rows do not expire."""
+    expire_ms = table.options.optional_integer("record-level.expire-time")
+    if expire_ms is None:
+        return None
+    bound = table.clock.now_ms() // 1000 - expire_ms // 1000
+    return RecordLevelExpire(table.options.text("record-level.time-field"), bound)
+
+
+def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
+    """Tells of a file, by its statistics, whether it has rows that are too old now."""
+    if table.options.optional_integer("record-level.expire-time") is None:
+        return lambda _: False
+
+    def check(file: DataFileMeta) -> bool:
+        expire = record_level_expire(table)
+        oldest = _oldest_seconds(table, file)
+        return expire is not None and oldest is not None and oldest < expire.bound
+
+    return check
+
+
+def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
+    """The least time in a file; None when its statistics do not tell."""
+    column = table.schema.fields.field(table.options.text("record-level.time-field"))
+    try:
+        schema = table.schema
+        if file.schema_id != schema.schema_id:
+            schema = table.schemas.schema(file.schema_id)
+    except (FileNotFoundError, StreamAppError):
+        return None
+    if not file.value_stats.null_counts:
+        return None
+    names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
+    stored = [schema.fields.field(name) for name in names]
+    place = next((i for i, one in enumerate(stored) if one.field_id == column.field_id), None)
+    if place is None:
+        return None
+    values = deserialize_row(
+        file.value_stats.min_values, [one.data_type.as_nullable() for one in stored]
+    )
+    least = values[place]
+    if not isinstance(least, int):
+        return None
+    root = stored[place].data_type.root
+    if root in TIMESTAMP_ROOTS:
+        return least // 1_000_000_000
+    milliseconds = root is TypeRoot.BIGINT and least >= MILLISECONDS_FROM
+    return least // 1000 if milliseconds else least

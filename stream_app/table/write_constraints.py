@@ -1,0 +1,75 @@
+"""What new rows of a table must respect: sequence numbers, numbers of buckets, columns.
+
+Kept by stream_commit from every manifest entry that it sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class WriteConstraints:
+    """What is known of the files of a table.
+
+    Attributes:
+        max_sequence_number: the greatest of any file; -1 when there is none.
+    """
+
+    table: FileStoreTable
+    max_sequence_number: int = -1
+    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    _same_columns: set[int] = field(default_factory=set)
+
+    def look_at(self, entries: Iterable[ManifestEntry]) -> None:
+        """Take in files that others have added.
+
+        Raises:
+            UnsupportedTableError: a file has other columns than the table had when we opened it.
+        """
+        ours = self.table.options.bucket
+        for entry in entries:
+            self.add(entry.file)
+            if entry.kind is not FileKind.ADD:
+                continue
+            self._check_schema(entry.file.schema_id)
+            if entry.total_buckets not in (0, -1, ours):
+                self._bucket_counts[entry.partition] = entry.total_buckets
+
+    def add(self, file: DataFileMeta) -> None:
+        """Take in a file of our own."""
+        self.max_sequence_number = max(self.max_sequence_number, file.max_sequence_number)
+
+    def check_bucket_counts(self, partitions: set[bytes]) -> None:
+        """See that partitions have as many buckets as the table.
+
+        Raises:
+            UnsupportedTableError: one has another number.
+        """
+        for partition in partitions & self._bucket_counts.keys():
+            raise UnsupportedTableError(
+                f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
+                f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
+                where=f"{self.table.location}/{self.table.paths.partition(partition)}",
+                fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
+            )
+
+    def _check_schema(self, schema_id: int) -> None:
+        """Compacting files of a newer schema by ours would drop what only theirs knows."""
+        ours = self.table.schema
+        if schema_id <= ours.schema_id or schema_id in self._same_columns:
+            return
+        if self.table.schemas.schema(schema_id).fields != ours.fields:
+            raise UnsupportedTableError(
+                f"another writer has changed the columns: its files have schema {schema_id}, this "
+                f"job began with schema {ours.schema_id}",
+                where=self.table.location,
+                fix="start the job again, with the table's new columns in table.columns",
+            )
+        self._same_columns.add(schema_id)

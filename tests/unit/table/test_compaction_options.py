@@ -1,0 +1,201 @@
+"""What each option makes of a job's compactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import CommitKind
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.compaction_report import reports_of_property
+from stream_app.table.file_store_scan import FileStoreScan
+from tests.support.compacting_table import a_table, rows
+from tests.support.small_table import Change, SteppingClock, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import (
+    CompactInCaller,
+    CompactInThreads,
+    CompactLater,
+    TableWriter,
+    assert_table_is,
+    read_rows,
+)
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def test_wait_compaction_leaves_nothing_to_do(tmp_path: Path) -> None:
+    options = {"num_sorted_run__compaction_trigger": 2, "prepare_commit__wait_compaction": "true"}
+    writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
+    for epoch in range(5):
+        committed = writer.write(rows(epoch))
+        assert committed is not None
+        kinds = [snapshot.commit_kind for snapshot in committed.snapshots]
+        assert kinds == [CommitKind.APPEND] + [CommitKind.COMPACT] * (epoch > 0)
+        assert {snapshot.commit_identifier for snapshot in committed.snapshots} == {epoch}
+        assert writer.commit.compactions_running() == 0
+        assert set(writer.commit.sorted_runs().values()) == {1}
+
+
+def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path, compaction__total_size_threshold="1 gb"))
+    for epoch in range(3):
+        writer.write(rows(epoch))
+        writer.commit.drain()
+        assert set(writer.commit.sorted_runs().values()) == {1}
+    assert_table_is(writer)
+
+
+def test_off_peak_hours_are_told_by_the_clock(tmp_path: Path) -> None:
+    """Four runs, each larger than all before it: too large but off-peak."""
+    options = {
+        "compaction__offpeak__start__hour": 22,
+        "compaction__offpeak__end__hour": 6,
+        "compaction__offpeak_ratio": 100_000,
+        "num_sorted_run__compaction_trigger": 4,
+        "compaction__max_size_amplification_percent": 100_000,
+    }
+    picked = {}
+    for hour in (12, 23):
+        table = a_table(tmp_path / str(hour), **options)
+        now = datetime(2026, 1, 5, hour, 30).astimezone()
+        table = replace(table, clock=SteppingClock(int(now.timestamp() * 1000)))
+        writer = TableWriter(table, CompactLater)
+        for count in (4_000, 900, 150, 1):
+            changes: list[Change] = [("+I", {"k": k, "v": str(k * 7919)}) for k in range(count)]
+            writer.write(changes)
+        picked[hour] = writer.commit.compactions_running()
+    assert picked == {12: 0, 23: 1}
+
+
+def test_full_compaction_is_paced_by_the_epochs(tmp_path: Path) -> None:
+    """Also of buckets that an earlier process has written."""
+    options = {"full_compaction__delta_commits": 3, "num_sorted_run__compaction_trigger": 9}
+    writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactInThreads)
+    shapes = []
+    for epoch in range(6):
+        if epoch == 5:
+            writer.restart()
+        changes = rows(epoch) if epoch < 5 else rows(epoch)[:1]
+        committed = writer.write(changes)
+        assert committed is not None
+        scan = FileStoreScan(writer.table).live(writer.table.snapshots.latest())
+        shapes.append(sorted((entry.bucket, entry.file.level) for entry in scan))
+        assert {report.reason for report in committed.compactions} <= {"full compaction"}
+    top = [(0, 9), (1, 9)]
+    assert [len(shape) for shape in shapes] == [2, 4, 2, 4, 6, 2]
+    assert shapes[2] == shapes[5] == top
+    assert_table_is(writer)
+
+
+def test_full_compaction_rewrites_each_bucket_once(tmp_path: Path) -> None:
+    options = {
+        "full_compaction__delta_commits": 2,
+        "compaction__force_rewrite_all_files": "true",
+    }
+    writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactInThreads)
+    for epoch in range(4):
+        committed = writer.write(rows(epoch))
+        assert committed is not None
+        assert len(committed.compactions) == 2 * (epoch % 2)
+    assert_table_is(writer)
+
+
+def test_force_compact_waits_as_wait_compaction_does(tmp_path: Path) -> None:
+    options = {"num_sorted_run__compaction_trigger": 2, "commit__force_compact": "true"}
+    writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
+    for epoch in range(4):
+        writer.write(rows(epoch))
+        assert set(writer.commit.sorted_runs().values()) == {1}
+
+
+def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: Path) -> None:
+    table = a_table(tmp_path, compaction__optimization_interval="10 min")
+    clock = SteppingClock(1_700_000_000_000)
+    writer = TableWriter(replace(table, clock=clock), CompactInCaller)
+    reasons: list[list[str]] = []
+    for minute in range(0, 36, 4):
+        clock.millis = 1_700_000_000_000 + minute * 60_000
+        writer.restart()
+        committed = writer.write(rows(minute))
+        assert committed is not None
+        writer.commit.drain()
+        reports = (*committed.compactions, *writer.commit.take_reports())
+        reasons.append([report.reason for report in reports])
+    begun = [4 * number for number, found in enumerate(reasons) if found]
+    # Two runs are there in minute 4 for the first time; then every 10 minutes, as epochs come.
+    assert begun == [4, 16, 28]
+    assert {reason for found in reasons for reason in found} == {"interval"}
+    assert_table_is(writer)
+
+
+def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
+    """Rows of 1000 s and older; also those of a big file that would merely be moved up."""
+    options = {
+        "record_level__expire_time": "1000 s",
+        "record_level__time_field": "t",
+        "num_sorted_run__compaction_trigger": 2,
+        "target_file_size": "1 b",
+    }
+    table = small_table(tmp_path / "db.db" / "t", "k INT, t BIGINT", ("k",), **options).table
+    clock = SteppingClock(1_700_000_000_000)
+    writer = TableWriter(replace(table, clock=clock), CompactInCaller)
+    writer.write([("+I", {"k": k, "t": 1_700_000_000 + 1000 * k}) for k in range(10)])
+    writer.write([("+I", {"k": 100, "t": None}), ("+I", {"k": 101, "t": 1_700_000_000_000})])
+    writer.commit.drain()
+    assert len(read_rows(writer.table)) == 12
+    clock.millis = (1_700_000_000 + 6_050) * 1000
+    writer.commit.compact_whole()
+    assert [row["k"] for row in read_rows(writer.table)] == [6, 7, 8, 9, 100]
+    assert writer.commit.compact_whole() == [], "nothing has expired since"
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "problem"),
+    [
+        ("STRING", "t", "'t' is STRING: use INT, BIGINT or TIMESTAMP"),
+        ("INT", "u", "names 'u', which is no column"),
+        ("INT", "", "is not set"),
+    ],
+)
+def test_a_wrong_time_field_is_told_at_once(
+    tmp_path: Path, kind: str, field: str, problem: str
+) -> None:
+    options = {"bucket": "1", "record-level.expire-time": "1 d"}
+    if field:
+        options["record-level.time-field"] = field
+    with pytest.raises(UsageError, match=problem):
+        new_table_schema(
+            columns=parse_columns(f"k INT NOT NULL, t {kind}"),
+            primary_keys=("k",),
+            partition_keys=(),
+            options=options,
+            time_millis=0,
+        )
+
+
+def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
+    told = []
+    for epoch in range(5):
+        committed = writer.write(rows(epoch))
+        assert committed is not None
+        told += committed.compactions
+    for snapshot in writer.commit.drain():
+        told += reports_of_property(snapshot.properties) or []
+    kept = [
+        report
+        for snapshot in check_chain(writer.table)
+        for report in reports_of_property(snapshot.properties) or []
+    ]
+    assert kept == told
+    first = kept[0]
+    assert (first.bucket, first.levels, first.output_level) == (0, (0, 0, 0), 3)
+    assert first.reason == "size ratio"
+    assert (first.files_in, first.files_out, first.upgraded) == (3, 1, 0)
+    assert first.bytes_in > first.bytes_out > 0

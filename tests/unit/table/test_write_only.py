@@ -1,0 +1,85 @@
+"""A job that leaves compaction to another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CompactionError
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.compacting_table import a_table, rows
+from tests.support.small_table import SteppingClock
+from tests.support.table_writer import (
+    CompactInCaller,
+    CompactLater,
+    TableWriter,
+    assert_table_is,
+)
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def test_a_write_only_table_is_not_compacted_and_never_waits(tmp_path: Path) -> None:
+    table = a_table(tmp_path, write_only="true", num_sorted_run__stop_trigger=2)
+    writer = TableWriter(table, CompactLater)
+    for epoch in range(10):
+        writer.write(rows(epoch))
+    assert writer.commit.drain() == []
+    assert isinstance(writer.executor, CompactLater)
+    assert writer.executor.waiting == []
+    assert set(writer.commit.sorted_runs().values()) == {10}
+    assert_table_is(writer)
+
+
+@dataclass
+class CompactsMeanwhile(SteppingClock):
+    """Whenever somebody waits, the other job compacts."""
+
+    def __init__(self, job: StreamTableCommit) -> None:
+        super().__init__()
+        self.job = job
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.job.compact_whole()
+
+
+def test_a_write_only_job_waits_for_whoever_compacts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"write_only": "true", "write_only__stop_trigger": 6}
+    table = a_table(tmp_path, **options)
+    writer = TableWriter(table, CompactLater)
+    compactor = StreamTableCommit(
+        table.with_options({"write-only": "false"}),
+        "compactor",
+        CompactInCaller(table),
+        last_identifier=BATCH_COMMIT_IDENTIFIER,
+    )
+
+    for epoch in range(7):
+        writer.write(rows(epoch))
+    assert "7 sorted runs" not in caplog.text
+    assert "this job is write-only and waits beyond 6" in caplog.text
+    writer.table = replace(writer.table, clock=CompactsMeanwhile(compactor))
+    writer.restart()
+    writer.commit.touch()
+    writer.write(rows(7))
+    assert set(writer.commit.sorted_runs().values()) == {2}
+    assert_table_is(writer)
+
+
+def test_a_write_only_job_ends_when_nobody_compacts(tmp_path: Path) -> None:
+    options = {
+        "write_only": "true",
+        "write_only__stop_trigger": 3,
+        "write_only__compactor_timeout": "1 min",
+    }
+    writer = TableWriter(a_table(tmp_path, **options), CompactLater)
+    for epoch in range(4):
+        writer.write(rows(epoch))
+    with pytest.raises(CompactionError, match="nobody has compacted the table for 60 s"):
+        writer.write(rows(4))
