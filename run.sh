@@ -78,6 +78,7 @@ case $verb in
   setup) prepare run; prepare dev; python -P -m stream_app.app.jars spark-kafka kafka-broker > /dev/null ;; # fetch everything now: packages and jars
   demo) app "$@" ;;      # a broker, a shop's changes, the job, a crash, the proof: two minutes
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
+  compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|manifests|options]

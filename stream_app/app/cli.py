@@ -41,6 +41,7 @@ class Verb:
 VERBS = (
     Verb("demo", "stream_app.app.demo", "watch a shop's changes become a table, crash included"),
     Verb("ingest", "stream_app.app.ingest_command", "run the job: Kafka CDC into a Paimon table"),
+    Verb("compact", "stream_app.app.compact_command", "compact a table outside of its job"),
     Verb("read", "stream_app.app.read_command", "print a table's rows"),
     Verb("changelog", "stream_app.app.changelog_command", "print a table's changes"),
     Verb(

@@ -55,8 +55,13 @@ def partition_path(
     for value, field in zip(values, partition_type, strict=True):
         text = "" if value is None else _value_text(value, field, legacy_name=legacy_name)
         shown = default_name if _JAVA_BLANK.fullmatch(text) else text
-        parts.append(f"{_escape(field.name)}={_escape(shown)}")
+        parts.append(partition_component(field.name, shown))
     return "/".join(parts)
+
+
+def partition_component(name: str, text: str) -> str:
+    """One step of the path: a column and its value's text."""
+    return f"{_escape(name)}={_escape(text)}"
 
 
 def _escape(text: str) -> str:

@@ -149,6 +149,11 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         "Column that says how old a row is: seconds (INT, BIGINT), milliseconds (BIGINT from "
         "10^12 on) or TIMESTAMP.",
     ),
+    duration_option(
+        "continuous.discovery-interval",
+        "10 s",
+        "How often `compact --follow` looks for work.",
+    ),
     boolean_option(
         "write-only",
         False,

@@ -2,14 +2,18 @@
 
 A few threads of the driver each submit one job of one task for one bucket, in the FAIR pool
 "compaction", so that compaction takes what ingestion leaves. The pool is a local property of the
-thread: it is set in each of them.
+thread: it is set in each of them. What waits for a thread is taken by urgency (`queue_rank`).
 
 Source: seed document 002; Paimon runs compactions in a thread of the writer's task.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import itertools
+import queue
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,6 +24,24 @@ from stream_app.table.file_store_table import FileStoreTable
 
 POOL = "compaction"
 _POOL_PROPERTY = "spark.scheduler.pool"
+OVERTAKEN_BY_A_RUN = 4
+"""Requests that a bucket with one sorted run more may overtake."""
+
+
+def queue_rank(number: int, runs: int) -> int:
+    """The place of the `number`-th request in the queue; the least is taken first.
+
+    A bucket with more sorted runs overtakes what came before it, but only so much: whatever is
+    submitted later, each request's turn comes.
+    """
+    return number - OVERTAKEN_BY_A_RUN * runs
+
+
+@dataclass(order=True, slots=True)
+class _Waiting:
+    rank: float
+    request: CompactRequest | None = field(compare=False)
+    future: Future[CompactResult] = field(compare=False, default_factory=Future)
 
 
 class SparkCompactExecutor:
@@ -30,20 +52,44 @@ class SparkCompactExecutor:
         self._table = table
         configured = table.options.optional_integer("compaction.max-parallelism")
         parallelism = configured or max(1, self._context.defaultParallelism // 2)
-        self._threads = ThreadPoolExecutor(
-            parallelism, thread_name_prefix="compaction", initializer=self._enter_pool
-        )
+        self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
+        self._numbers = itertools.count()
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
+            for number in range(parallelism)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, request: CompactRequest) -> Future[CompactResult]:
         """Queue one compaction."""
-        return self._threads.submit(self._run, request)
+        waiting = _Waiting(queue_rank(next(self._numbers), request.runs), request)
+        self._queue.put(waiting)
+        return waiting.future
+
+    def queued(self) -> int:
+        """Compactions that wait for a thread."""
+        return self._queue.qsize()
 
     def close(self) -> None:
-        """Drop what is queued and cancel what runs; uncommitted files are orphans then."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Drop what is queued and leave what runs; uncommitted files are orphans then."""
+        self._closed.set()
+        for _ in self._threads:
+            self._queue.put(_Waiting(float("-inf"), None))
 
-    def _enter_pool(self) -> None:
+    def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
+        while True:
+            waiting = self._queue.get()
+            if waiting.request is None or self._closed.is_set():
+                return
+            if not waiting.future.set_running_or_notify_cancel():
+                continue
+            try:
+                waiting.future.set_result(self._run(waiting.request))
+            except BaseException as error:
+                waiting.future.set_exception(error)
 
     def _run(self, request: CompactRequest) -> CompactResult:
         table = self._table

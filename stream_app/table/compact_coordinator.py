@@ -10,6 +10,7 @@ all, because Spark's tasks end with the epoch.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ FAILURES_MAX = 3
 FIRST_RETRY_S = 1.0
 """Wait after the first failure of a bucket; each further one in a row doubles it."""
 LONGEST_RETRY_S = 300.0
+DROPPED_MAX = 5
+"""Lost conflicts of one bucket after which a full compaction is not asked for again."""
 
 
 @dataclass(slots=True)
@@ -74,19 +77,19 @@ class CompactCoordinator:
     _managers: dict[BucketId, CompactManager] = field(default_factory=dict)
     _failures: dict[BucketId, _Failures] = field(default_factory=dict)
     _in_doubt: set[BucketId] = field(default_factory=set)
+    _dropped: Counter[BucketId] = field(default_factory=Counter)
+    _to_be_asked_again: set[BucketId] = field(default_factory=set)
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet."""
         missing = {bucket for bucket in buckets if bucket not in self._managers}
-        if missing:
-            for bucket, files in self._live_files(missing, snapshot).items():
-                self._managers[bucket] = self._manager(bucket, files)
+        self._managers |= bucket_managers(self.table, snapshot, missing)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions go on."""
         known = {bucket for bucket in buckets if bucket in self._managers}
-        for bucket, files in self._live_files(known, snapshot).items():
-            self._managers[bucket].restore(files, num_levels=self.table.options.num_levels)
+        for bucket, now in bucket_managers(self.table, snapshot, known).items():
+            self._managers[bucket].restore(now.levels)
 
     def known_buckets(self) -> set[BucketId]:
         """Buckets whose levels are kept here."""
@@ -137,6 +140,23 @@ class CompactCoordinator:
                 if manager.running is None:
                     self._failures.pop(bucket, None)
         return left
+
+    def planned(self, *, full: bool) -> dict[BucketId, CompactUnit | None]:
+        """What would be begun now in each bucket."""
+        local_ms = local_wall_clock_ms(self.table.clock)
+        return {
+            bucket: manager.pick_full() if full else manager.pick(local_ms=local_ms)
+            for bucket, manager in self._managers.items()
+        }
+
+    def dropped(self) -> int:
+        """Compactions that came to nothing because another writer was first."""
+        return self._dropped.total()
+
+    def take_dropped(self) -> set[BucketId]:
+        """Buckets whose compaction was dropped since the last call, unless that happens often."""
+        buckets, self._to_be_asked_again = self._to_be_asked_again, set()
+        return {bucket for bucket in buckets if self._dropped[bucket] < DROPPED_MAX}
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction has failed, and not yet too often."""
@@ -275,6 +295,8 @@ class CompactCoordinator:
                 self.table.paths.bucket(*compaction.bucket),
                 why,
             )
+            self._dropped[compaction.bucket] += 1
+            self._to_be_asked_again.add(compaction.bucket)
             in_doubt = compaction.bucket in self._in_doubt
             self._in_doubt.discard(compaction.bucket)
             for file in () if in_doubt else compaction.result.rewritten:
@@ -288,26 +310,28 @@ class CompactCoordinator:
             if manager.running is not None:
                 yield manager.running
 
-    def _live_files(
-        self, buckets: set[BucketId], snapshot: Snapshot | None
-    ) -> dict[BucketId, list[DataFileMeta]]:
-        files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets}
-        if buckets:
-            for entry in FileStoreScan(self.table).live(snapshot, buckets):
-                files[entry.partition, entry.bucket].append(entry.file)
-        return files
 
-    def _manager(self, bucket: BucketId, files: list[DataFileMeta]) -> CompactManager:
-        options = self.table.options
-        return CompactManager(
+def bucket_managers(
+    table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
+) -> dict[BucketId, CompactManager]:
+    """A manager for each bucket as it is in a snapshot; None: for those that have files."""
+    files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
+    if buckets is None or buckets:
+        for entry in FileStoreScan(table).live(snapshot, buckets):
+            files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    options = table.options
+    return {
+        bucket: CompactManager(
             partition=bucket[0],
             bucket=bucket[1],
-            levels=Levels(files, num_levels=options.num_levels, key_of=self.table.key_of),
+            levels=Levels(members, num_levels=options.num_levels, key_of=table.key_of),
             policy=None if options.boolean("write-only") else compact_strategy(options),
             stop_trigger=options.stop_trigger,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
-            must_rewrite=has_expired_rows(self.table),
+            must_rewrite=has_expired_rows(table),
         )
+        for bucket, members in files.items()
+    }
 
 
 def _in_one_line(error: BaseException | None) -> str:

@@ -51,13 +51,11 @@ def compaction_report(
     """The report of a finished compaction."""
     after = {file.file_name for file in result.after}
     read = [file for file in result.before if file.file_name not in after]
-    levels = [file.level for file in unit.files if file.level == 0]
-    levels += sorted({file.level for file in unit.files if file.level > 0})
     return CompactionReport(
         partition=partition,
         bucket=bucket,
         reason=unit.reason,
-        levels=tuple(levels),
+        levels=unit.levels,
         output_level=unit.output_level,
         files_in=len(read),
         bytes_in=sum(file.file_size for file in read),

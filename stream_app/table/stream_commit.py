@@ -11,7 +11,7 @@ Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.jav
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitError, CorruptFileError
@@ -55,6 +55,7 @@ class StreamTableCommit:
         commit_user: the streaming query's id; of a job that only compacts, a fresh one.
         last_identifier: of this user's newest commit, which compactions carry too; None when it has
             not committed yet. Given only for a job that commits no epochs.
+        coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
     """
 
     table: FileStoreTable
@@ -63,7 +64,7 @@ class StreamTableCommit:
     last_identifier: int | None = None
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
-    _coordinator: CompactCoordinator = field(init=False)
+    coordinator: CompactCoordinator = field(init=False)
     _publisher: CompactionPublisher = field(init=False)
     _constraints: WriteConstraints = field(init=False)
     _write_only: WriteOnlyBound = field(init=False)
@@ -73,8 +74,8 @@ class StreamTableCommit:
         latest = self.table.snapshots.latest()
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
-        self._coordinator = CompactCoordinator(self.table, self.executor)
-        self._publisher = CompactionPublisher(self.table, self._commit, self._coordinator)
+        self.coordinator = CompactCoordinator(self.table, self.executor)
+        self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
         self._constraints = WriteConstraints(self.table)
         self._constraints.look_at(FileStoreScan(self.table).live(latest))
         self._write_only = WriteOnlyBound(self.table)
@@ -98,7 +99,7 @@ class StreamTableCommit:
         """
         self._follow()
         if self.table.options.boolean("write-only"):
-            self._write_only.wait(self._coordinator.most_sorted_runs, self._follow)
+            self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
         else:
             self._back_pressure()
         return self._constraints.max_sequence_number + 1
@@ -122,14 +123,14 @@ class StreamTableCommit:
             latest = self._follow()
             touched = {(message.partition, message.bucket) for message in messages}
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
-            self._coordinator.restore(touched, latest)
+            self.coordinator.restore(touched, latest)
             # Known only now: buckets that this process has not touched before.
             self._back_pressure()
-            self._coordinator.check_not_stuck(touched)
+            self.coordinator.check_not_stuck(touched)
         except BaseException:
             self.discard(messages)
             raise
-        finished = self._coordinator.finished()
+        finished = self.coordinator.finished()
         committable = ManifestCommittable(
             identifier=epoch,
             appends=tuple(messages),
@@ -143,12 +144,12 @@ class StreamTableCommit:
             raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
-        self._coordinator.add_new_files(messages)
+        self.coordinator.add_new_files(messages)
         for message in messages:
             for file in message.new_files:
                 self._constraints.add(file)
         compact = self._publisher.publish(committable, finished)
-        begun = self._coordinator.trigger()
+        begun = self.coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
         self._while_waiting.clear()
         delta_commits = self.table.options.optional_integer("full-compaction.delta-commits")
@@ -160,7 +161,7 @@ class StreamTableCommit:
             snapshots=tuple(snapshots),
             compactions=self.take_reports(),
             compactions_begun=begun,
-            compactions_running=self._coordinator.running(),
+            compactions_running=self.coordinator.running(),
         )
 
     def discard(self, messages: Iterable[CommitMessage]) -> None:
@@ -174,29 +175,31 @@ class StreamTableCommit:
         """Publish finished compactions without an epoch, under the last one's identifier."""
         if self.last_identifier is None:
             return None
-        if not self._coordinator.finished():
+        if not self.coordinator.finished():
             return None
         # Only now it shows whether others have overtaken them.
         self._follow()
-        finished = self._coordinator.finished()
+        finished = self.coordinator.finished()
         committable = ManifestCommittable(
             identifier=self.last_identifier,
             appends=None,
         )
         snapshot = self._publisher.publish(committable, finished)
-        self._coordinator.trigger()
+        self.coordinator.trigger()
         return snapshot
 
     def drain(self) -> list[Snapshot]:
         """Wait for all compactions that are due and publish them; the snapshots."""
-        snapshots: list[Snapshot] = []
+        return list(self.draining())
+
+    def draining(self) -> Iterator[Snapshot]:
+        """As `drain`, snapshot by snapshot."""
         if self.last_identifier is None:
-            return snapshots
-        self._coordinator.trigger()
+            return
+        self.coordinator.trigger()
         while self._is_worth_waiting():
             if snapshot := self._wait_and_publish():
-                snapshots.append(snapshot)
-        return snapshots
+                yield snapshot
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Merge buckets whole and publish that, whatever it takes; the snapshots.
@@ -207,17 +210,21 @@ class StreamTableCommit:
         Raises:
             UsageError: the table is write-only.
         """
-        snapshots: list[Snapshot] = []
+        return list(self.compacting_whole(buckets))
+
+    def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
+        """As `compact_whole`, snapshot by snapshot."""
         self.touch(buckets)
-        pending = self._coordinator.known_buckets() if buckets is None else set(buckets)
+        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         asked = set(pending)
         while True:
-            pending = self._coordinator.trigger_full(pending)
+            pending = self.coordinator.trigger_full(pending)
             if not self._is_worth_waiting():
-                return snapshots
+                return
             if snapshot := self._wait_and_publish():
-                snapshots.append(snapshot)
-            pending |= asked & self._coordinator.to_be_retried()
+                yield snapshot
+            dropped = self.coordinator.take_dropped()
+            pending |= asked & (dropped | self.coordinator.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Take buckets into account that no epoch has touched yet; None: all that have files."""
@@ -225,7 +232,7 @@ class StreamTableCommit:
         if buckets is None:
             entries = FileStoreScan(self.table).live(latest)
             buckets = {(entry.partition, entry.bucket) for entry in entries}
-        self._coordinator.restore(buckets, latest)
+        self.coordinator.restore(buckets, latest)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """The compactions that were published since the last call."""
@@ -233,37 +240,37 @@ class StreamTableCommit:
 
     def sorted_runs(self) -> dict[tuple[bytes, int], int]:
         """Sorted runs of each bucket that was touched."""
-        return self._coordinator.sorted_runs()
+        return self.coordinator.sorted_runs()
 
     def compactions_running(self) -> int:
         """Compactions that run now."""
-        return self._coordinator.running()
+        return self.coordinator.running()
 
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
-        while self.last_identifier is not None and self._coordinator.over_stop_trigger():
-            self._coordinator.trigger()
+        while self.last_identifier is not None and self.coordinator.over_stop_trigger():
+            self.coordinator.trigger()
             if not self._is_worth_waiting():
                 return  # nothing can be picked, waiting would not help
             _LOG.info(
                 "waiting for compaction: %d buckets are over the stop trigger",
-                self._coordinator.over_stop_trigger(),
+                self.coordinator.over_stop_trigger(),
             )
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
 
     def _is_worth_waiting(self) -> bool:
         """Whether a compaction runs, or will be tried again."""
-        coordinator = self._coordinator
+        coordinator = self.coordinator
         return not coordinator.is_idle() or coordinator.seconds_until_retry() is not None
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
-        if not self._coordinator.is_idle():
-            self._coordinator.wait_for_any()
+        if not self.coordinator.is_idle():
+            self.coordinator.wait_for_any()
             return self.commit_idle()
-        self.table.clock.sleep(self._coordinator.seconds_until_retry() or 0.0)
-        self._coordinator.trigger()
+        self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
+        self.coordinator.trigger()
         return None
 
     def _follow(self) -> Snapshot | None:
@@ -284,10 +291,10 @@ class StreamTableCommit:
         except (FileNotFoundError, CorruptFileError):
             # Some are expired already, or their manifests: nothing that we know is sure.
             entries = scan.live(latest)
-            touched, news = self._coordinator.known_buckets(), []
+            touched, news = self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self._write_only.note_compaction()
         self._constraints.look_at(entries)
-        self._coordinator.forget(touched, latest)
+        self.coordinator.forget(touched, latest)
         self._history.known = latest
         return latest

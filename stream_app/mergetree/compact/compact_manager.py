@@ -10,7 +10,7 @@ Source: seed documents 000 §5 and 002, Paimon `mergetree/compact/MergeTreeCompa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -165,9 +165,9 @@ class CompactManager:
         self._unit = None
         self.is_overtaken = False
 
-    def restore(self, files: Iterable[DataFileMeta], *, num_levels: int) -> None:
+    def restore(self, levels: Levels) -> None:
         """Believe the table again, after another writer changed this bucket."""
-        self.levels = Levels(files, num_levels=num_levels, key_of=self.levels.key_of)
+        self.levels = levels
         self.is_overtaken = self._running is not None
 
     def _last_full_ms(self) -> int | None:

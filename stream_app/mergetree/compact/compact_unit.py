@@ -23,6 +23,12 @@ class CompactUnit:
     reason: str
 
     @property
+    def levels(self) -> tuple[int, ...]:
+        """Of the sorted runs, newest first."""
+        level0 = [0 for file in self.files if file.level == 0]
+        return (*level0, *sorted({file.level for file in self.files if file.level > 0}))
+
+    @property
     def total_size(self) -> int:
         """Bytes of the files to read."""
         return sum(file.file_size for file in self.files)

@@ -300,7 +300,9 @@ class Bucket:
         self.manager.forget_running()
 
     def restore(self, case: Case) -> None:
-        self.manager.restore(self.files(case), num_levels=int(case.args["count"]))
+        self.manager.restore(
+            Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of)
+        )
 
 
 STATELESS: dict[str, Callable[[Case], str]] = {

@@ -93,5 +93,5 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
     assert len(text.splitlines()) < 120
     assert text.startswith("#!/usr/bin/env bash\n")
     verbs = set(re.findall(r"^  ([a-z]+)\)[^#]*# ", text, flags=re.MULTILINE))
-    wanted = "help setup demo ingest read changelog inspect test check bench broker"
+    wanted = "help setup demo ingest compact read changelog inspect test check bench broker"
     assert verbs == set(wanted.split())

@@ -147,7 +147,9 @@ class BucketModel:
                     self.files.delete(file)
 
     def restore(self) -> None:
-        self.manager.restore(self.live(), num_levels=self.num_levels)
+        self.manager.restore(
+            Levels(self.live(), num_levels=self.num_levels, key_of=self.files.key_of)
+        )
 
     def live(self) -> tuple[DataFileMeta, ...]:
         return self.manager.levels.all_files()

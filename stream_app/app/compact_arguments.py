@@ -1,0 +1,123 @@
+"""The arguments of ``stream-app compact``, the same for its job under ``spark-submit``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.core_options import option_problems
+from stream_app.model.option import parse_duration_ms
+from stream_app.table.compaction_choice import CompactionChoice, parse_partition
+from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
+from stream_app.table.where import parse_predicate
+
+
+@dataclass(frozen=True, slots=True)
+class CompactJob:
+    """What is to be compacted.
+
+    Attributes:
+        table: as the job sees it: with the options of the command line, and never write-only.
+        full: merge whole buckets; else what the table's triggers ask for.
+        follow: go on until stopped.
+        spark: settings.
+    """
+
+    table: FileStoreTable
+    choice: CompactionChoice
+    full: bool
+    follow: bool
+    spark: Mapping[str, str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add them."""
+    parser.add_argument(
+        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
+    )
+    parser.add_argument(
+        "--partition",
+        action="append",
+        default=[],
+        metavar="K=V,…",
+        help="only this partition, e.g. dt=2026-11-20; may be repeated",
+    )
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="only partitions for which this is true"
+    )
+    parser.add_argument(
+        "--partition-idle-time",
+        metavar="TIME",
+        help="only partitions to which nothing was added for this time, e.g. 1h",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--full", action="store_true", help="merge each bucket whole (default, but for --follow)"
+    )
+    how.add_argument(
+        "--minor", action="store_true", help="do what the table's triggers ask for, no more"
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="go on: look for work every continuous.discovery-interval (10 s), until Ctrl-C",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="a table option for this run, or a Spark setting (spark.…=…); may be repeated",
+    )
+
+
+def compact_job(args: argparse.Namespace) -> CompactJob:
+    """The job that the arguments ask for.
+
+    Raises:
+        UsageError: an argument is wrong.
+        TableNotFoundError: there is no such table.
+        UnsupportedTableError: we cannot write it.
+    """
+    if args.full and args.follow:
+        raise UsageError(
+            "--full and --follow do not go together: each flush would rewrite the whole bucket",
+            fix="use --follow alone; 'full-compaction.delta-commits' and "
+            "'compaction.optimization-interval' pace full compactions",
+        )
+    options, spark = _settings(args.set)
+    table = open_for_writing(open_table(args.table))
+    table = table.with_options({**options, "write-only": "false"})
+    choice = CompactionChoice(
+        partitions=tuple(map(parse_partition, args.partition)),
+        where=None if args.where is None else parse_predicate(args.where, table.schema.fields),
+        idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
+    )
+    choice.check(table)
+    return CompactJob(table, choice, not (args.minor or args.follow), args.follow, spark)
+
+
+def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Table options and Spark settings."""
+    given = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign:
+            raise UsageError(f"--set {word} has no value", fix="write OPTION=VALUE")
+        given[key.strip()] = value.strip()
+    spark = {key: value for key, value in given.items() if key.startswith("spark.")}
+    options = {key: value for key, value in given.items() if key not in spark}
+    if problems := option_problems(options):
+        raise UsageError("; ".join(problems), fix="mend --set")
+    return options, spark
+
+
+def _idle_ms(text: str) -> int:
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--partition-idle-time {text}: {error}", fix="write it as 30min, 1h or 2d"
+        ) from None

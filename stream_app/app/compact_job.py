@@ -1,0 +1,233 @@
+"""``stream-app compact`` in Spark's driver: compacts a table beside whoever writes it.
+
+Started by ``spark-submit`` through `submit/compact.py`; ``stream-app compact`` builds that command
+line. The table's own writers go on meanwhile: a compaction that loses a conflict is dropped, and a
+full one is asked for again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import threading
+import traceback
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
+from stream_app.app.inspect_listing import size_text
+from stream_app.clock import Clock
+from stream_app.errors import CompactionError, StreamAppError, UsageError
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.session import start_session
+from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.task_errors import readable
+from stream_app.table.compaction_report import CompactionReport
+from stream_app.table.stream_commit import StreamTableCommit
+
+
+@dataclass(slots=True)
+class CompactionSummary:
+    """What a run has done so far; sizes in bytes."""
+
+    runs_before: dict[object, int] = field(default_factory=dict)
+    units: int = 0
+    files_in: int = 0
+    files_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    level0_bytes: int = 0
+    upgraded: int = 0
+
+    def add(self, report: CompactionReport) -> None:
+        """Count a finished unit."""
+        self.units += 1
+        self.files_in += report.files_in
+        self.files_out += report.files_out
+        self.bytes_in += report.bytes_in
+        self.bytes_out += report.bytes_out
+        self.upgraded += report.upgraded
+
+    def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
+        """Two lines or three.
+
+        Args:
+            runs: sorted runs of each bucket afterwards.
+        """
+        before, after = self.runs_before.values(), runs.values()
+        lines = [
+            f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
+            f"({size_text(self.bytes_in)}) → {self.files_out} files "
+            f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
+            f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
+            f"{max(before, default=0)} → {max(after, default=0)} in one",
+        ]
+        if self.level0_bytes:
+            amplification = self.bytes_out / self.level0_bytes
+            lines.append(
+                f"write amplification: {amplification:.2f} (written, for each byte of level 0)"
+            )
+        if dropped:
+            lines.append(
+                f"dropped: {dropped} compactions, because another writer had changed the bucket"
+            )
+        return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … compact.py", description="Compact a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("stream_app").setLevel(logging.INFO)
+    try:
+        run(compact_job(args))
+    except (StreamAppError, OSError) as error:
+        print(f"error: {readable(error)}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(job: CompactJob) -> None:
+    """Compact until everything is done, or until stopped.
+
+    Raises:
+        CompactionError: some buckets could not be compacted; the others are.
+    """
+    table = job.table
+    spark = start_session(f"stream_app compact {table.location}", job.spark)
+    executor = SparkCompactExecutor(spark, table)
+    stop_requested = threading.Event()
+    stop_on_signals(spark, stop_requested)
+    try:
+        stream = StreamTableCommit(
+            table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
+        )
+        _Compaction(job, stream, stop_requested, table.clock).run()
+    finally:
+        executor.close()
+        spark.stop()
+
+
+@dataclass(slots=True)
+class _Compaction:
+    job: CompactJob
+    stream: StreamTableCommit
+    stop_requested: threading.Event
+    clock: Clock
+    summary: CompactionSummary = field(default_factory=CompactionSummary)
+    _snapshot_id: int | None = None
+
+    def run(self) -> None:
+        began = self.clock.steady_seconds()
+        if self.job.follow:
+            self._follow()
+        else:
+            self._once()
+        seconds = self.clock.steady_seconds() - began
+        runs: dict[object, int] = dict(self.stream.sorted_runs())
+        print(self.summary.text(runs, self.stream.coordinator.dropped(), seconds), flush=True)
+        self._check_stuck()
+
+    def _once(self) -> None:
+        self._touch()
+        planned = self.stream.coordinator.planned(full=self.job.full)
+        units = [unit for unit in planned.values() if unit is not None]
+        self.summary.level0_bytes = sum(
+            file.file_size for unit in units for file in unit.files if file.level == 0
+        )
+        steps = (
+            self.stream.compacting_whole(planned.keys())
+            if self.job.full
+            else self.stream.draining()
+        )
+        with _progress() as progress:
+            task = progress.add_task("compacting", total=len(units))
+            for report in self._reports(steps):
+                progress.console.print(report_line(report), highlight=False, soft_wrap=True)
+                progress.advance(task)
+
+    def _follow(self) -> None:
+        interval = self.job.table.options.integer("continuous.discovery-interval") / 1000
+        while not self.stop_requested.is_set():
+            self._touch()
+            for report in self._reports(self.stream.draining()):
+                print(report_line(report), flush=True)
+            self.stop_requested.wait(interval)
+
+    def _touch(self) -> None:
+        """Take in what is new; with a condition on the time, also what has come of age."""
+        table, choice = self.job.table, self.job.choice
+        latest = table.snapshots.latest()
+        number = None if latest is None else latest.snapshot_id
+        if number == self._snapshot_id and choice.idle_ms is None:
+            return
+        self._snapshot_id = number
+        self.stream.touch(choice.buckets(table, latest))
+        for bucket, runs in self.stream.sorted_runs().items():
+            self.summary.runs_before.setdefault(bucket, runs)
+
+    def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
+        for _ in steps:
+            for report in self.stream.take_reports():
+                self.summary.add(report)
+                yield report
+            if self.stop_requested.is_set():
+                return
+
+    def _check_stuck(self) -> None:
+        paths = self.job.table.paths
+        stuck = {
+            paths.bucket(*bucket): error
+            for bucket, error in self.stream.coordinator.stuck().items()
+        }
+        if stuck:
+            raise CompactionError(
+                f"{len(stuck)} buckets could not be compacted: "
+                + "; ".join(f"{path}: {error}" for path, error in sorted(stuck.items())),
+                where=self.job.table.location,
+                fix="see the errors above; all other buckets are compacted",
+            )
+
+
+def report_line(report: CompactionReport) -> str:
+    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
+    where = f"{report.partition} bucket {report.bucket}".strip()
+    levels = " ".join(map(str, report.levels))
+    work = (
+        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
+        f"({size_text(report.bytes_out)})"
+    )
+    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
+    return (
+        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
+        f"{report.seconds:.1f} s"
+    )
+
+
+def _progress() -> Progress:
+    """On a terminal a bar below the lines; else the lines alone."""
+    console = Console()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
