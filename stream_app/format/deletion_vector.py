@@ -44,6 +44,7 @@ BITMAP32_POSITION_MAX = 2**31 - 1
 FILE_HEADER = b"\x01"
 """The version, with which a file of deletion vectors begins."""
 
+_BITMAP32_END = 2**32
 _MAGIC_32 = struct.pack(">I", 1_581_511_376)
 _MAGIC_64 = struct.pack("<I", 1_681_511_377)
 _WORD = 4
@@ -87,12 +88,14 @@ class DeletionVector:
     def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
         """For `count` rows from row `start` on, whether each is still there."""
         kept = np.ones(count, dtype=np.bool_)
-        rows = range(start, start + count)
+        stop = start + count
         if isinstance(self.bitmap, FrozenBitMap64):
-            deleted = np.asarray((self.bitmap & FrozenBitMap64(rows)).to_array())
+            deleted = np.asarray((self.bitmap & FrozenBitMap64(range(start, stop))).to_array())
         else:
+            # pyroaring crashes on a range that lies beyond 32 bits.
+            rows = range(min(start, _BITMAP32_END), min(stop, _BITMAP32_END))
             deleted = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
-        kept[deleted - deleted.dtype.type(start)] = False
+        kept[deleted.astype(np.int64) - start] = False
         return kept
 
     def union(self, other: DeletionVector) -> DeletionVector:

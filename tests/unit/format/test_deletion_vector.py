@@ -111,6 +111,13 @@ def test_a_mask_keeps_what_is_not_deleted(rows: set[int], start: int, count: int
         assert DeletionVector.of(list(rows)).keep_mask(start, count).tolist() == expected
 
 
+def test_a_32_bit_vector_keeps_all_rows_beyond_32_bits() -> None:
+    """pyroaring itself crashes there."""
+    vector = DeletionVector.of([1])
+    assert vector.keep_mask(2**33, 3).tolist() == [True] * 3
+    assert vector.keep_mask(2**32 - 1, 3).tolist() == [True] * 3
+
+
 @settings(deadline=None)
 @given(st.booleans(), POSITIONS, st.booleans(), POSITIONS)
 def test_a_union_deletes_what_either_does(
