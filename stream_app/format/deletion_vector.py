@@ -205,8 +205,9 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
         raise ValueError(f"it has {size} bytes, the index manifest says {told}")
     if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
         raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
-    body = data[body_start : body_start + size]
-    checksum = int.from_bytes(data[body_start + size :][:_WORD], "big")
+    body_end = body_start + size
+    body = data[body_start:body_end]
+    checksum = int.from_bytes(data[body_end : body_end + _WORD], "big")
     if zlib.crc32(body) != checksum:
         raise ValueError(f"its CRC is {zlib.crc32(body):#010x}, it should be {checksum:#010x}")
     bitmap = body[_WORD:]
