@@ -27,7 +27,9 @@ from stream_app.table.file_store_table import FileStoreTable
 def deletion_vectors(
     table: FileStoreTable, snapshot: Snapshot, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, BucketVectors]:
-    """The deletion vectors of a snapshot, of all buckets or of some that have any.
+    """The deletion vectors of a snapshot, of all buckets or of some.
+
+    A bucket without any is absent, or empty when a compaction of Java's has left it so.
 
     Raises:
         CorruptFileError: the index manifest or a file of vectors is missing or unreadable.

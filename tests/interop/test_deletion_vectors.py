@@ -257,6 +257,25 @@ def test_java_and_pypaimon_honour_our_vectors(
     assert_all_read(paimon_java, table, gone, other)
 
 
+@pytest.mark.parametrize("is_64", BITS)
+def test_java_compacts_what_our_vectors_delete(
+    paimon_java: PaimonJava, location: Path, is_64: bool
+) -> None:
+    table = create_append(paimon_java, location, is_64=is_64, **{"bucket": 1, "bucket-key": "k"})
+    *in_a, _, last = live_of(table)
+    gone = delete_rows(table, {in_a[0]: [0, 3], in_a[1]: [1], last: [2]}, is_64=is_64)
+    paimon_java.compact(location)
+    assert_all_read(paimon_java, table, gone)
+    names = {entry.file.file_name for entry in live_of(table)}
+    assert names.isdisjoint(entry.file.file_name for entry in (*in_a, last))
+
+    # Java leaves files without a vector behind, beside which no second one may lie.
+    vectors = deletion_vectors(table, latest_of(table))
+    assert vectors == {(entry.partition, 0): {} for entry in (in_a[0], last)}
+    gone |= delete_rows(table, {live_of(table)[0]: [7]}, is_64=is_64)
+    assert_all_read(paimon_java, table, gone)
+
+
 @pytest.mark.parametrize("kind", APPEND_KINDS)
 def test_java_expires_only_what_our_snapshots_do_not_need(
     paimon_java: PaimonJava, location: Path, kind: dict[str, Any]
