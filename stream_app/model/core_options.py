@@ -127,6 +127,11 @@ OPTIONS: dict[str, Option] = {
             "Column statistics kept in manifests: none, counts, truncate(n) or full.",
             parse=parse_stats_mode,
         ),
+        size_option(
+            "deletion-vector.index-file.target-size",
+            "2 mb",
+            "A new file of deletion vectors is begun at this size, in tables without buckets.",
+        ),
         size_option("target-file-size", "128 mb", "A new data file is begun at this size."),
         size_option("write-buffer-size", "256 mb", "Memory of one bucket's write buffer."),
         boolean_option(
