@@ -13,6 +13,7 @@ import pytest
 from stream_app.errors import CheckpointError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import (
@@ -21,6 +22,7 @@ from stream_app.table.file_store_table import (
     open_for_writing,
     open_table,
 )
+from stream_app.table.stream_commit import StreamTableCommit
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.paimon_java import PaimonError, PaimonJava
@@ -235,35 +237,31 @@ def attempt(writer: TableWriter, epoch: int, changes: list[Change]) -> None:
     writer.commit.commit_epoch(epoch, messages)
 
 
-@pytest.mark.parametrize("java_compacts", [False, True])
+@pytest.mark.parametrize(
+    ("java_compacts", "another_compacts"), [(False, False), (True, False), (True, True)]
+)
 def test_both_commit_to_one_table_at_the_same_time(
-    paimon_java: PaimonJava, tmp_path: Path, java_compacts: bool
+    paimon_java: PaimonJava, tmp_path: Path, java_compacts: bool, another_compacts: bool
 ) -> None:
-    """Each has its own keys, so that who comes first does not matter; the buckets are shared."""
+    """Each has its own keys, so that who comes first does not matter; the buckets are shared.
+
+    With a third process, ours too, that only compacts.
+    """
     # Else Paimon expires what seems old by our clock.
     options = {"bucket": "3", "snapshot.num-retained.min": "1000"}
     table = a_table(tmp_path, "k INT, a STRING", ["k"], **LOW, **options)
     stop = threading.Event()
     done: list[int] = []
     errors: list[BaseException] = []
-
-    def drive() -> None:
-        while not stop.is_set() or len(done) < 5:
-            rows = [("+I", {"k": -1 - k, "a": f"java {len(done)}"}) for k in range(20)]
-            try:
-                paimon_java.write(
-                    table.location, rows, identifier=len(done),
-                    options={"write-only": not java_compacts},
-                )  # fmt: skip
-            except PaimonError as error:
-                # Its rows are in the table before it finds that its compaction has lost.
-                if not java_compacts or "deletion conflicts" not in str(error):
-                    errors.append(error)
-                    return
-            done.append(len(done))
-
-    other = threading.Thread(target=drive)
-    other.start()
+    shared = stop, done, errors
+    others = [
+        threading.Thread(target=_java_writes, args=(paimon_java, table, java_compacts, *shared)),
+        threading.Thread(target=_compacts, args=(table, stop, errors)),
+    ]
+    if not another_compacts:
+        others.pop()
+    for other in others:
+        other.start()
     writer = TableWriter(table, CompactInThreads, user="ours")
     try:
         for epoch in range(25):
@@ -273,7 +271,8 @@ def test_both_commit_to_one_table_at_the_same_time(
                 writer.commit.commit_idle()
     finally:
         stop.set()
-        other.join()
+        for other in others:
+            other.join()
     assert errors == []
     writer.commit.drain()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
@@ -287,12 +286,52 @@ def test_both_commit_to_one_table_at_the_same_time(
         if snapshot["commitUser"] == "ours"
     ]
     assert [number for number, kind in commits if kind == "APPEND"] == list(range(25))
-    assert "COMPACT" in {kind for _, kind in commits}
+    by_whom = {
+        snapshot["commitUser"]
+        for snapshot in paimon_java.snapshots(table.location)
+        if snapshot["commitKind"] == "COMPACT"
+    }
+    assert ("compactor" if another_compacts else "ours") in by_whom
     scan = FileStoreScan(table)
     for number in table.snapshots.ids():
         snapshot = table.snapshots.snapshot(number)
         live = scan.live(snapshot)
         assert snapshot.total_record_count == sum(entry.file.row_count for entry in live)
+
+
+def _java_writes(
+    paimon_java: PaimonJava,
+    table: FileStoreTable,
+    compacts: bool,
+    stop: threading.Event,
+    done: list[int],
+    errors: list[BaseException],
+) -> None:
+    while not stop.is_set() or len(done) < 5:
+        rows = [("+I", {"k": -1 - k, "a": f"java {len(done)}"}) for k in range(20)]
+        options = {"write-only": not compacts}
+        try:
+            paimon_java.write(table.location, rows, identifier=len(done), options=options)
+        except PaimonError as error:
+            # Its rows are in the table before it finds that its compaction has lost.
+            if not compacts or "deletion conflicts" not in str(error):
+                errors.append(error)
+                return
+        done.append(len(done))
+
+
+def _compacts(table: FileStoreTable, stop: threading.Event, errors: list[BaseException]) -> None:
+    while not stop.is_set():
+        try:
+            compactor = StreamTableCommit(
+                table, "compactor", CompactInThreads(table), BATCH_COMMIT_IDENTIFIER
+            )
+            while not stop.is_set():
+                compactor.compact_whole()
+        except CheckpointError as error:  # see attempt_again
+            if "replaced" not in str(error):
+                errors.append(error)
+                return
 
 
 def attempt_again(writer: TableWriter) -> None:

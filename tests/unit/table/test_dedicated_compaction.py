@@ -1,0 +1,180 @@
+"""A job that only compacts, beside jobs that write and compact the same table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.compact_coordinator import CompactCoordinator
+from stream_app.table.compaction_choice import CompactionChoice, parse_partition
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.where import parse_predicate
+from tests.support.compacting_table import a_table, rows
+from tests.support.small_table import Change, small_table
+from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
+from tests.support.table_writer import (
+    CompactInThreads,
+    CompactLater,
+    TableWriter,
+    assert_table_is,
+    read_rows,
+)
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTableCommit:
+    job = table.with_options({"write-only": "false"})
+    return StreamTableCommit(job, "compactor", executor, last_identifier=BATCH_COMMIT_IDENTIFIER)
+
+
+def test_a_lost_conflict_drops_the_compaction_and_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job itself compacts the bucket while ours runs: only ours comes to nothing."""
+    options = {"num_sorted_run__compaction_trigger": 3, "num_sorted_run__stop_trigger": 9}
+    writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    executor = CompactLater(writer.table)
+    compactor = a_compactor(writer.table, executor)
+    tries = []
+
+    wait_for_any = CompactCoordinator.wait_for_any
+
+    def work_late(coordinator: CompactCoordinator) -> None:
+        if coordinator is not compactor.coordinator:
+            wait_for_any(coordinator)
+            return
+        if not tries:
+            writer.write(rows(2))
+            writer.commit.drain()
+            writer.write(rows(3))
+        tries.append(len(executor.waiting))
+        executor.run()
+
+    monkeypatch.setattr(CompactCoordinator, "wait_for_any", work_late)
+    snapshots = compactor.compact_whole()
+    assert tries == [1, 1]
+    assert compactor.coordinator.dropped() == 1
+    assert len(snapshots) == 1
+    assert set(compactor.sorted_runs().values()) == {1}
+    writer.write(rows(4))
+    assert_table_is(writer)
+    assert files_on_disk(writer.table, "data-") == files_that_snapshots_name(writer.table)
+
+
+def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
+    """One writes and compacts, one only writes, one only compacts; each has its own keys."""
+    options = {"bucket": 2, "num_sorted_run__compaction_trigger": 3, "commit__max_retries": 1000}
+    table = a_table(tmp_path, **options)
+    generator = random.Random(seed)
+
+    def job(name: str, first_key: int, write_only: str, seed: float) -> TableWriter:
+        choose = random.Random(seed)
+        writer = TableWriter(table.with_options({"write-only": write_only}), CompactInThreads, name)
+        for epoch in range(12):
+            keys = choose.sample(range(first_key, first_key + 30), 10)
+            kinds = choose.choices(("+I", "-D"), (4, 1), k=10)
+            changes: list[Change] = [
+                (kind, {"k": k, "v": f"{name} {epoch}"})
+                for kind, k in zip(kinds, keys, strict=True)
+            ]
+            writer.write(changes)
+        writer.commit.drain()
+        return writer
+
+    def compact() -> StreamTableCommit:
+        compactor = a_compactor(table, CompactInThreads(table))
+        while not all_written.is_set():
+            compactor.compact_whole()
+        return compactor
+
+    all_written = threading.Event()
+    with ThreadPoolExecutor(3) as threads:
+        compacting = threads.submit(compact)
+        jobs = [
+            threads.submit(job, "both", 0, "false", generator.random()),
+            threads.submit(job, "writes", 100, "true", generator.random()),
+        ]
+        writers = []
+        try:
+            writers = [one.result() for one in jobs]
+        finally:
+            all_written.set()
+        compacting.result()
+    found = check_chain(table)
+    assert {snapshot.commit_user for snapshot in found} == {"both", "writes", "compactor"}
+    wanted = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    last = a_compactor(table, CompactInThreads(table))
+    last.compact_whole()
+    assert set(last.sorted_runs().values()) == {1}
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+
+
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+
+
+@pytest.fixture
+def by_day(tmp_path: Path) -> FileStoreTable:
+    """Three days as DATE, each in its own epoch, hours apart; region null on the last one."""
+    table = small_table(
+        tmp_path / "db.db" / "t",
+        "dt DATE, region STRING, k INT",
+        ("dt", "region", "k"),
+        ("dt", "region"),
+    )
+    for number, day in enumerate(DAYS):
+        table.table.clock.sleep(3600)
+        region = "eu" if number else "us"
+        table.commit(("+I", {"dt": dt.date.fromisoformat(day), "region": region, "k": 1}))
+    return table.table
+
+
+@pytest.mark.parametrize(
+    ("partitions", "where", "idle", "days"),
+    [
+        ((), None, None, [0, 1, 2]),
+        (("dt=2026-01-02",), None, None, [1]),
+        (("dt=2026-01-02", "region=us"), None, None, [0, 1]),
+        (("dt=2026-01-02,region=us",), None, None, []),
+        (("dt=20456,region=eu",), None, None, [2]),
+        ((), "dt >= DATE '2026-01-02' AND region = 'eu'", None, [1, 2]),
+        ((), "region IS NULL", None, []),
+        ((), None, 5_000_000, [0, 1]),
+        (("region=eu",), "dt < DATE '2026-01-03'", 1_000_000, [1]),
+    ],
+)
+def test_chosen_partitions(
+    by_day: FileStoreTable,
+    partitions: tuple[str, ...],
+    where: str | None,
+    idle: int | None,
+    days: list[int],
+) -> None:
+    choice = CompactionChoice(
+        partitions=tuple(map(parse_partition, partitions)),
+        where=None if where is None else parse_predicate(where, by_day.schema.fields),
+        idle_ms=idle,
+    )
+    choice.check(by_day)
+    by_day.clock.sleep(1800)
+    found = choice.buckets(by_day, by_day.snapshots.latest())
+    paths = sorted(by_day.paths.partition(partition) for partition, _ in found)
+    assert [path.split("/")[0] for path in paths] == [f"dt={20454 + day}" for day in days]
+
+
+def test_a_table_without_partitions_cannot_be_chosen_from(tmp_path: Path) -> None:
+    choice = CompactionChoice(partitions=({"dt": "1"},))
+    with pytest.raises(UsageError, match="'dt' is no partition column"):
+        choice.check(a_table(tmp_path))
