@@ -139,7 +139,7 @@ class _Compaction:
         else:
             self._once()
         seconds = self.clock.steady_seconds() - began
-        runs: dict[object, int] = dict(self.stream.sorted_runs())
+        runs: dict[object, int] = dict(self.stream.coordinator.sorted_runs())
         print(self.summary.text(runs, self.stream.coordinator.dropped(), seconds), flush=True)
         self._check_stuck()
 
@@ -178,7 +178,7 @@ class _Compaction:
             return
         self._snapshot_id = number
         self.stream.touch(choice.buckets(table, latest))
-        for bucket, runs in self.stream.sorted_runs().items():
+        for bucket, runs in self.stream.coordinator.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
 
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:

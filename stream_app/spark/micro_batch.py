@@ -215,11 +215,11 @@ class _Written:
 
 
 def _sorted_runs(commit: StreamTableCommit) -> dict[int, int]:
-    return dict(sorted(Counter(commit.sorted_runs().values()).items()))
+    return dict(sorted(Counter(commit.coordinator.sorted_runs().values()).items()))
 
 
 def _idle_report(commit: StreamTableCommit, snapshot: Snapshot) -> IdleReport:
-    return IdleReport(snapshot, _sorted_runs(commit), commit.compactions_running())
+    return IdleReport(snapshot, _sorted_runs(commit), commit.coordinator.running())
 
 
 def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:

@@ -172,7 +172,14 @@ class StreamTableCommit:
                 self.table.file_io.delete(path)
 
     def commit_idle(self) -> Snapshot | None:
-        """Publish finished compactions without an epoch, under the last one's identifier."""
+        """Publish finished compactions without an epoch, and begin what is due then."""
+        snapshot = self._publish_idle()
+        if snapshot is not None or self.coordinator.to_be_retried():
+            self.coordinator.trigger()
+        return snapshot
+
+    def _publish_idle(self) -> Snapshot | None:
+        """Publish finished compactions under the last epoch's identifier."""
         if self.last_identifier is None:
             return None
         if not self.coordinator.finished():
@@ -184,9 +191,7 @@ class StreamTableCommit:
             identifier=self.last_identifier,
             appends=None,
         )
-        snapshot = self._publisher.publish(committable, finished)
-        self.coordinator.trigger()
-        return snapshot
+        return self._publisher.publish(committable, finished)
 
     def drain(self) -> list[Snapshot]:
         """Wait for all compactions that are due and publish them; the snapshots."""
@@ -200,6 +205,7 @@ class StreamTableCommit:
         while self._is_worth_waiting():
             if snapshot := self._wait_and_publish():
                 yield snapshot
+            self.coordinator.trigger()
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Merge buckets whole and publish that, whatever it takes; the snapshots.
@@ -238,14 +244,6 @@ class StreamTableCommit:
         """The compactions that were published since the last call."""
         return self._publisher.take_reports()
 
-    def sorted_runs(self) -> dict[tuple[bytes, int], int]:
-        """Sorted runs of each bucket that was touched."""
-        return self.coordinator.sorted_runs()
-
-    def compactions_running(self) -> int:
-        """Compactions that run now."""
-        return self.coordinator.running()
-
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
         while self.last_identifier is not None and self.coordinator.over_stop_trigger():
@@ -268,9 +266,8 @@ class StreamTableCommit:
         """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
-            return self.commit_idle()
+            return self._publish_idle()
         self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
-        self.coordinator.trigger()
         return None
 
     def _follow(self) -> Snapshot | None:

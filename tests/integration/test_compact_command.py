@@ -1,0 +1,113 @@
+"""``stream-app compact`` as a shell runs it, on Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stream_app.model.snapshot import CommitKind
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.fast_jvm import fast_jvm
+from tests.support.small_table import Change, small_table
+from tests.support.table_writer import CompactLater, TableWriter, assert_table_is, read_rows
+
+REPO = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+TIMEOUT = 120
+COMMAND = [
+    *(sys.executable, "-P", "-m", "stream_app", "compact"),
+    *("--set", "spark.master=local[2]"),
+    *("--set", f"spark.driver.extraJavaOptions={fast_jvm()}"),
+]
+
+
+def rows(epoch: int) -> list[Change]:
+    return [("+I", {"dt": day, "k": k, "v": str(epoch)}) for day in ("a", "b") for k in range(50)]
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TableWriter:
+    """A write-only job's table with two partitions of two buckets."""
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
+        bucket=2, write_only="true",
+    ).table  # fmt: skip
+    return TableWriter(table, CompactLater)
+
+
+def levels(table: FileStoreTable) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for entry in FileStoreScan(table).live(table.snapshots.latest()):
+        place = f"{table.paths.partition(entry.partition)} {entry.bucket}"
+        found.setdefault(place, []).append(entry.file.level)
+    return {place: sorted(of) for place, of in sorted(found.items())}
+
+
+def test_once_and_what_cannot_be_compacted(writer: TableWriter) -> None:
+    for epoch in range(4):
+        writer.write(rows(epoch))
+    table = writer.table
+    broken = next((Path(table.location) / "dt=b" / "bucket-1").iterdir())
+    content = broken.read_bytes()
+    broken.write_bytes(content[:100])
+    done = subprocess.run(
+        [*COMMAND, table.location], cwd=REPO, capture_output=True, text=True, timeout=TIMEOUT,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()  # with the log: spark-submit brings both together
+    units = [line for line in lines if "full compaction, levels 0 0 0 0 → 5, 4 files" in line]
+    assert sorted(line.split(": ")[0] for line in units) == [
+        "dt=a bucket 0", "dt=a bucket 1", "dt=b bucket 0",
+    ]  # fmt: skip
+    assert any(line.startswith("3 compactions in ") for line in lines)
+    assert "sorted runs of 4 buckets: 16 → 7, at most 4 → 4 in one" in lines
+    assert "error: 1 buckets could not be compacted" in done.stdout
+    assert f"{broken.name}\n" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert levels(table) == {"dt=a 0": [5], "dt=a 1": [5], "dt=b 0": [5], "dt=b 1": [0, 0, 0, 0]}
+    broken.write_bytes(content)
+    assert read_rows(table)[0]["v"] == "3"
+    assert table.snapshots.latest() is not None
+
+
+def test_as_a_service_beside_a_job(writer: TableWriter) -> None:
+    table = writer.table
+    process = subprocess.Popen(
+        [
+            *COMMAND, table.location, "--follow", "--set", "continuous.discovery-interval=200ms",
+            "--set", "num-sorted-run.compaction-trigger=3",
+        ],
+        cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        compactions = 0
+        while compactions < 3:
+            assert time.monotonic() < deadline, "it compacts nothing"
+            assert process.poll() is None, process.communicate()
+            if writer.epoch < 3 or max(map(len, levels(table).values())) < 3:
+                writer.write(rows(writer.epoch))
+            time.sleep(0.2)
+            kinds = [
+                table.snapshots.snapshot(number).commit_kind for number in table.snapshots.ids()
+            ]
+            compactions = kinds.count(CommitKind.COMPACT)
+        os.kill(process.pid, signal.SIGTERM)
+        out, errors = process.communicate(timeout=TIMEOUT)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    assert "sorted runs of 4 buckets" in out
+    assert "levels 0 0 0 → " in out
+    writer.write(rows(writer.epoch))
+    assert_table_is(writer)
