@@ -29,5 +29,5 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> CompactRes
         request=request,
         rewriter=rewriter,
         key_of=table.key_of,
-        min_file_size=table.options.compaction_file_size,
+        min_file_size=table.schema.compaction_file_size,
     ).run()
