@@ -210,7 +210,7 @@ class CompactCoordinator:
     def _manager(self, bucket: BucketId, files: list[DataFileMeta]) -> CompactManager:
         options = self.table.options
         policy = None
-        if not options.boolean("write-only") and self.table.schema.has_primary_key:
+        if not options.boolean("write-only"):
             policy = UniversalCompaction(
                 max_size_amplification_percent=options.integer(
                     "compaction.max-size-amplification-percent"

@@ -20,10 +20,11 @@ from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit_history import CommitHistory
-from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.compact_coordinator import FinishedCompaction
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_compactions import StreamCompactions, stream_compactions
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class StreamTableCommit:
     last_identifier: int | None = field(init=False)
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
-    _coordinator: CompactCoordinator = field(init=False)
+    _coordinator: StreamCompactions = field(init=False)
     _max_sequence_number: int = field(init=False)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _same_columns: set[int] = field(default_factory=set)
@@ -67,9 +68,9 @@ class StreamTableCommit:
         latest = self.table.snapshots.latest()
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
-        self._coordinator = CompactCoordinator(self.table, self.executor)
+        self._coordinator = stream_compactions(self.table, self.executor)
         self._max_sequence_number = -1
-        self._look_at(FileStoreScan(self.table).live(latest))
+        self._look_at(self._all_files(latest))
         self.last_identifier = self._history.last_identifier()
 
     def is_committed(self, epoch: int) -> bool:
@@ -228,6 +229,12 @@ class StreamTableCommit:
                 return self._publish_compactions(replace(committable, compactions=messages), others)
         return outcome.snapshot
 
+    def _all_files(self, snapshot: Snapshot | None) -> list[ManifestEntry]:
+        """All live files; none where new rows need not know of them, since there may be many."""
+        if self.table.schema.is_bucket_unaware:
+            return []
+        return FileStoreScan(self.table).live(snapshot)
+
     def _look_at(self, entries: Iterable[ManifestEntry]) -> None:
         """Note what new rows must respect: sequence numbers, and numbers of buckets."""
         ours = self.table.options.bucket
@@ -280,7 +287,7 @@ class StreamTableCommit:
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
             # Some are expired already, or their manifests: nothing that we know is sure.
-            entries = scan.live(latest)
+            entries = self._all_files(latest)
             touched = self._coordinator.known_buckets()
         self._look_at(entries)
         self._coordinator.forget(touched, latest)
