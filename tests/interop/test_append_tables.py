@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_table import (
     FileStoreTable,
@@ -35,6 +36,8 @@ TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         "a INT, dt STRING, k BIGINT", ("dt",), {"bucket": "2", "bucket-key": "k"},
     ),
 }  # fmt: skip
+APPEND = CommitKind.APPEND
+SOON = {"compaction.min.file-num": "2"}
 STATS = ("min_value_stats", "max_value_stats", "null_value_counts")
 
 
@@ -64,22 +67,27 @@ def test_paimon_reads_our_table_as_we_do(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, seed: int, name: str
 ) -> None:
     columns, by, options = TABLES[name]
-    writer = TableWriter(a_table(tmp_path, columns, by, **options))
+    writer = TableWriter(a_table(tmp_path, columns, by, **SOON, **options))
     table, model = writer.table, writer.model
     for epoch in some_inserts(table, seed, (30, 20, 10)):
         writer.write(epoch)
+    assert by_content(paimon_java.read(table.location)) == by_content(model.rows())
+    writer.commit.drain()
+    kinds = [snapshot.commit_kind for snapshot in check_chain(table)]
+    # Of its many partitions, none may have got a second file.
+    assert CommitKind.COMPACT in kinds or name == "partitions"
     rows = by_content(model.rows())
     assert by_content(read_rows(table)) == rows
     assert by_content(paimon_java.read(table.location)) == rows
     assert by_content(normal_rows(pypaimon.read(table.location))) == rows
     assert_metadata_agrees(paimon_java, table)
-    check_chain(table)
     theirs = {
         plan.snapshot: by_content([{"": kind, **row} for kind, row in plan.changes])
         for plan in paimon_java.changelog(table.location)
     }
+    appends = [each.snapshot_id for each in check_chain(table) if each.commit_kind is APPEND]
     ours = {
-        epoch + 1: by_content([{"": kind, **row} for kind, row in changes])
+        appends[epoch]: by_content([{"": kind, **row} for kind, row in changes])
         for epoch, changes in read_changes(table).items()
     }
     assert theirs == ours
@@ -116,7 +124,7 @@ def test_paimon_and_we_write_in_turns(
     paimon_java.create(
         location,
         [("dt", "STRING"), ("k", "INT"), ("a", "STRING"), ("b", "DECIMAL(20,3)")],
-        primary_keys=[], partition_keys=["dt"], options=options,
+        primary_keys=[], partition_keys=["dt"], options={**SOON, **options},
     )  # fmt: skip
     table = open_for_writing(open_table(str(location)))
     writer = TableWriter(table, user="ours")
@@ -132,7 +140,34 @@ def test_paimon_and_we_write_in_turns(
             attempt(writer, ours, epoch)
             ours += 1
         if turn == 5:
-            paimon_java.compact(location, options={"compaction.min.file-num": 2})
+            paimon_java.compact(location)
+        if turn == 7:
+            writer.commit.drain()
         assert by_content(read_rows(table)) == by_content(model.rows())
         assert by_content(paimon_java.read(location)) == by_content(model.rows())
+    writer.commit.drain()
+    paimon_java.compact(location)
+    assert by_content(read_rows(table)) == by_content(model.rows())
+    assert by_content(paimon_java.read(location)) == by_content(model.rows())
     assert_metadata_agrees(paimon_java, table)
+    compacted_by = {
+        snapshot["commitUser"] == "ours"
+        for snapshot in paimon_java.snapshots(location)
+        if snapshot["commitKind"] == "COMPACT"
+    }
+    assert compacted_by == {True, False}
+
+
+def test_java_reads_a_bucket_in_the_order_of_its_rows(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Also after compactions, with newer rows behind them."""
+    table = a_table(tmp_path, "k INT, b INT", **SOON, bucket="1", **{"bucket-key": "b"})
+    writer = TableWriter(table)
+    for epoch in range(7):
+        writer.write([("+I", {"k": epoch * 10 + number, "b": 0}) for number in range(10)])
+        if epoch % 3 == 1:
+            writer.commit.drain()
+    wanted = list(range(70))
+    assert [row["k"] for row in paimon_java.read(table.location)] == wanted
+    assert [row["k"] for row in read_rows(table)] == wanted
