@@ -1,6 +1,7 @@
-"""Manifests and manifest lists of a table.
+"""Manifests, manifest lists and index manifests of a table.
 
-Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`.
+Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`,
+`manifest/IndexManifestFile.java`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.path_factory import (
     FileStorePathFactory,
+    new_index_manifest_name,
     new_manifest_list_name,
     new_manifest_name,
 )
+from stream_app.format.index_manifest_avro import decode_index_manifest, encode_index_manifest
 from stream_app.format.manifest_avro import (
     decode_manifest,
     decode_manifest_list,
@@ -23,6 +26,7 @@ from stream_app.format.manifest_avro import (
     encode_manifest,
     encode_manifest_list,
 )
+from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 
 _T = TypeVar("_T")
@@ -64,6 +68,21 @@ class ManifestFiles:
         """
         return self._read(name, size, decode_manifest)
 
+    def read_index_manifest(self, name: str | None) -> list[IndexManifestEntry]:
+        """All index files of a snapshot; none for a snapshot that names no index manifest.
+
+        Raises:
+            CorruptFileError: it is missing or unreadable.
+        """
+        return [] if name is None else self._read(name, None, decode_index_manifest)
+
+    def write_index_manifest(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Write all index files of a snapshot; the name for the snapshot."""
+        name = new_index_manifest_name()
+        data = encode_index_manifest(entries, codec=self.codec)
+        self.file_io.write_bytes(self.paths.manifest(name), data)
+        return name
+
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; its name and its size in bytes."""
         name = new_manifest_list_name()
@@ -90,7 +109,7 @@ class ManifestFiles:
         return [meta]
 
     def delete(self, name: str) -> None:
-        """Delete a manifest or list that no snapshot names."""
+        """Delete a manifest, list or index manifest that no snapshot names."""
         self.file_io.delete(self.paths.manifest(name))
 
     def _read(self, name: str, size: int | None, decode: Callable[[bytes], list[_T]]) -> list[_T]:

@@ -14,6 +14,7 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_path
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import RowType
+from stream_app.model.index_file_meta import IndexFileMeta
 from stream_app.model.table_schema import TableSchema
 
 
@@ -24,12 +25,14 @@ class FileStorePathFactory:
     Attributes:
         root: the table's folder.
         default_name, legacy_name: the options ``partition.default-name``, ``.legacy-name``.
+        index_in_bucket: ``index-file-in-data-file-dir``; we read such tables, but write none.
     """
 
     root: str
     partition_type: RowType
     default_name: str
     legacy_name: bool
+    index_in_bucket: bool = False
 
     @classmethod
     def of(cls, root: str, schema: TableSchema) -> FileStorePathFactory:
@@ -40,6 +43,7 @@ class FileStorePathFactory:
             schema.partition_type,
             options.text("partition.default-name"),
             options.boolean("partition.legacy-name"),
+            schema.options.get("index-file-in-data-file-dir", "").lower() == "true",
         )
 
     def manifest(self, name: str) -> str:
@@ -65,6 +69,11 @@ class FileStorePathFactory:
         """A data or changelog file."""
         return file.external_path or f"{self.bucket(partition, bucket)}/{file.file_name}"
 
+    def index_file(self, partition: bytes, bucket: int, file: IndexFileMeta) -> str:
+        """A file of deletion vectors or another index."""
+        folder = self.bucket(partition, bucket) if self.index_in_bucket else f"{self.root}/index"
+        return file.external_path or f"{folder}/{file.file_name}"
+
 
 def new_manifest_name() -> str:
     """A name that nobody used before."""
@@ -74,3 +83,13 @@ def new_manifest_name() -> str:
 def new_manifest_list_name() -> str:
     """A name that nobody used before."""
     return f"manifest-list-{uuid.uuid4()}-0"
+
+
+def new_index_manifest_name() -> str:
+    """A name that nobody used before."""
+    return f"index-manifest-{uuid.uuid4()}-0"
+
+
+def new_index_file_name() -> str:
+    """A name that nobody used before."""
+    return f"index-{uuid.uuid4()}-0"

@@ -17,6 +17,7 @@ import fastavro
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro_container import read_records, write_records
+from stream_app.format.avro_schema import AvroField, manifest_schema, optional, required
 from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.data_type import BINARY_ROOTS, DataType
@@ -27,81 +28,68 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 
-def _required(name: str, avro_type: object) -> dict[str, object]:
-    return {"name": name, "type": avro_type}
-
-
-def _optional(name: str, avro_type: object) -> dict[str, object]:
-    return {"name": name, "type": ["null", avro_type], "default": None}
-
-
-def _stats(parent: str, name: str) -> dict[str, object]:
+def _stats(parent: str, name: str) -> AvroField:
     fields = [
-        _required("_MIN_VALUES", "bytes"),
-        _required("_MAX_VALUES", "bytes"),
-        _optional("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
+        required("_MIN_VALUES", "bytes"),
+        required("_MAX_VALUES", "bytes"),
+        optional("_NULL_COUNTS", {"type": "array", "items": ["null", "long"]}),
     ]
-    return _required(name, {"type": "record", "name": f"{parent}_{name}", "fields": fields})
-
-
-def _root(fields: list[dict[str, object]]) -> dict[str, object]:
-    namespace = "org.apache.paimon.avro.generated"
-    return {"type": "record", "name": "record", "namespace": namespace, "fields": fields}
+    return required(name, {"type": "record", "name": f"{parent}_{name}", "fields": fields})
 
 
 _STRINGS = {"type": "array", "items": "string"}
 _TIMESTAMP_MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 _FILE_FIELDS = [
-    _required("_FILE_NAME", "string"),
-    _required("_FILE_SIZE", "long"),
-    _required("_ROW_COUNT", "long"),
-    _required("_MIN_KEY", "bytes"),
-    _required("_MAX_KEY", "bytes"),
+    required("_FILE_NAME", "string"),
+    required("_FILE_SIZE", "long"),
+    required("_ROW_COUNT", "long"),
+    required("_MIN_KEY", "bytes"),
+    required("_MAX_KEY", "bytes"),
     _stats("record__FILE", "_KEY_STATS"),
     _stats("record__FILE", "_VALUE_STATS"),
-    _required("_MIN_SEQUENCE_NUMBER", "long"),
-    _required("_MAX_SEQUENCE_NUMBER", "long"),
-    _required("_SCHEMA_ID", "long"),
-    _required("_LEVEL", "int"),
-    _required("_EXTRA_FILES", _STRINGS),
-    _optional("_CREATION_TIME", _TIMESTAMP_MILLIS),
-    _optional("_DELETE_ROW_COUNT", "long"),
-    _optional("_EMBEDDED_FILE_INDEX", "bytes"),
-    _optional("_FILE_SOURCE", "int"),
-    _optional("_VALUE_STATS_COLS", _STRINGS),
-    _optional("_EXTERNAL_PATH", "string"),
-    _optional("_FIRST_ROW_ID", "long"),
-    _optional("_WRITE_COLS", _STRINGS),
+    required("_MIN_SEQUENCE_NUMBER", "long"),
+    required("_MAX_SEQUENCE_NUMBER", "long"),
+    required("_SCHEMA_ID", "long"),
+    required("_LEVEL", "int"),
+    required("_EXTRA_FILES", _STRINGS),
+    optional("_CREATION_TIME", _TIMESTAMP_MILLIS),
+    optional("_DELETE_ROW_COUNT", "long"),
+    optional("_EMBEDDED_FILE_INDEX", "bytes"),
+    optional("_FILE_SOURCE", "int"),
+    optional("_VALUE_STATS_COLS", _STRINGS),
+    optional("_EXTERNAL_PATH", "string"),
+    optional("_FIRST_ROW_ID", "long"),
+    optional("_WRITE_COLS", _STRINGS),
 ]
 
-MANIFEST_SCHEMA = _root(
+MANIFEST_SCHEMA = manifest_schema(
     [
-        _required("_VERSION", "int"),
-        _required("_KIND", "int"),
-        _required("_PARTITION", "bytes"),
-        _required("_BUCKET", "int"),
-        _required("_TOTAL_BUCKETS", "int"),
-        _required("_FILE", {"type": "record", "name": "record__FILE", "fields": _FILE_FIELDS}),
+        required("_VERSION", "int"),
+        required("_KIND", "int"),
+        required("_PARTITION", "bytes"),
+        required("_BUCKET", "int"),
+        required("_TOTAL_BUCKETS", "int"),
+        required("_FILE", {"type": "record", "name": "record__FILE", "fields": _FILE_FIELDS}),
     ]
 )
 """Avro schema of a manifest."""
 
-MANIFEST_LIST_SCHEMA = _root(
+MANIFEST_LIST_SCHEMA = manifest_schema(
     [
-        _required("_VERSION", "int"),
-        _required("_FILE_NAME", "string"),
-        _required("_FILE_SIZE", "long"),
-        _required("_NUM_ADDED_FILES", "long"),
-        _required("_NUM_DELETED_FILES", "long"),
+        required("_VERSION", "int"),
+        required("_FILE_NAME", "string"),
+        required("_FILE_SIZE", "long"),
+        required("_NUM_ADDED_FILES", "long"),
+        required("_NUM_DELETED_FILES", "long"),
         _stats("record", "_PARTITION_STATS"),
-        _required("_SCHEMA_ID", "long"),
-        _optional("_MIN_BUCKET", "int"),
-        _optional("_MAX_BUCKET", "int"),
-        _optional("_MIN_LEVEL", "int"),
-        _optional("_MAX_LEVEL", "int"),
-        _optional("_MIN_ROW_ID", "long"),
-        _optional("_MAX_ROW_ID", "long"),
+        required("_SCHEMA_ID", "long"),
+        optional("_MIN_BUCKET", "int"),
+        optional("_MAX_BUCKET", "int"),
+        optional("_MIN_LEVEL", "int"),
+        optional("_MAX_LEVEL", "int"),
+        optional("_MIN_ROW_ID", "long"),
+        optional("_MAX_ROW_ID", "long"),
     ]
 )
 """Avro schema of a manifest list."""

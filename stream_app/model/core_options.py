@@ -129,6 +129,11 @@ OPTIONS: dict[str, Option] = {
             parse=parse_stats_mode,
         ),
         size_option(
+            "deletion-vector.index-file.target-size",
+            "2 mb",
+            "A new file of deletion vectors is begun at this size, in tables without buckets.",
+        ),
+        size_option(
             "target-file-size",
             None,
             "A new data file is begun at this size (default: 128 mb, and 256 mb without a "

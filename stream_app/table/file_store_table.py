@@ -21,6 +21,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.filestore.bucket_files import BucketFiles
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
+from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.schema_manager import SchemaManager
@@ -70,13 +71,27 @@ class FileStoreTable:
 
     @cached_property
     def manifests(self) -> ManifestFiles:
-        """Manifests and manifest lists."""
+        """Manifests, manifest lists and index manifests."""
         return ManifestFiles(
             self.file_io,
             self.paths,
             codec=self.options.text("manifest.compression"),
             target_size=self.options.integer("manifest.target-file-size"),
         )
+
+    @property
+    def deletion_vector_files(self) -> DeletionVectorFiles:
+        """The files of deletion vectors."""
+        return DeletionVectorFiles(
+            self.file_io,
+            self.paths,
+            target_size=self.options.integer("deletion-vector.index-file.target-size"),
+        )
+
+    @property
+    def has_one_index_file(self) -> bool:
+        """Whether a bucket's deletion vectors lie in one file: unless rows belong to no bucket."""
+        return bool(self.schema.primary_keys) or self.options.bucket > 0
 
     @property
     def merge_function(self) -> MergeFunction:

@@ -198,6 +198,12 @@ class PaimonJava:
             )
         return answer["snapshot"]
 
+    def delete_rows(self, path: Path | str, deleted: Mapping[str, Iterable[int]]) -> int | None:
+        """One commit that deletes rows of an append table, by data file and place in it; returns
+        the latest snapshot."""
+        places = {name: [int(row) for row in rows] for name, rows in deleted.items()}
+        return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
+
     def compact(
         self, path: Path | str, *, full: bool = True, options: Mapping[str, Any] | None = None
     ) -> int | None:

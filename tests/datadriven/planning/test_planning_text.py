@@ -2,17 +2,28 @@
 
 An entry is written ``+f1 1-9 L5 bucket=1 of=4 dt=a``: + for ADD and - for DELETE, name, least and
 greatest key (needed above level 0), level, bucket, number of buckets and partition.
+
+An index file is written ``+i1(d1 d2) bucket=1``: a file of the deletion vectors of data files d1
+and d2, and ``HASH:h1`` when it is of another type; without + or - among those that are there.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
 from stream_app.model.data_file_meta import EMPTY_STATS
 from stream_app.model.data_type import parse_columns
+from stream_app.model.index_file_meta import (
+    DELETION_VECTORS,
+    DeletionVectorMeta,
+    IndexFileMeta,
+    IndexManifestEntry,
+)
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.planning.conflict_detection import conflict
+from stream_app.planning.index_changes import combined_index, index_conflict, rewrites
 from stream_app.planning.live_entries import compacted_entries, live_entries
 from stream_app.planning.manifest_merge import manifest_groups
 from tests.support.datadriven import Case, run_file
@@ -93,7 +104,79 @@ def conflicts(case: Case) -> str:
     return conflict(base, changes, int_key_of) or "may be committed"
 
 
+def index_entry_of(line: str) -> IndexManifestEntry:
+    found = re.fullmatch(r"([+-]?)(?:(\w+):)?(\w+)(?:\((.*)\))?(?: bucket=(\d+))?", line)
+    assert found is not None, line
+    sign, index_type, name, data_files, bucket = found.groups()
+    vectors = tuple(
+        DeletionVectorMeta(data_file_name=data_file, offset=1, length=22, cardinality=1)
+        for data_file in (data_files or "").split()
+    )
+    return IndexManifestEntry(
+        kind=FileKind.DELETE if sign == "-" else FileKind.ADD,
+        partition=serialize_row(["a"], PARTITION),
+        bucket=int(bucket or 0),
+        index_file=IndexFileMeta(
+            index_type=index_type or DELETION_VECTORS,
+            file_name=name,
+            file_size=1,
+            row_count=len(vectors),
+            deletion_vectors=None if index_type else vectors,
+        ),
+    )
+
+
+def show_index(entry: IndexManifestEntry) -> str:
+    file = entry.index_file
+    if not entry.holds_deletion_vectors:
+        return f"{file.index_type}:{file.file_name}"
+    return f"{file.file_name}({' '.join(file.data_file_names)})"
+
+
+def names_in(case: Case, key: str) -> list[str]:
+    return [name for name in case.args.get(key, "").split(",") if name]
+
+
+def rewrite(case: Case) -> str:
+    found = rewrites(
+        [index_entry_of(line) for line in case.input_lines],
+        gone=names_in(case, "gone"),
+        changed=names_in(case, "changed"),
+        in_one_file="in-one-file" in case.args,
+    )
+    lines = []
+    for one in found:
+        moves = f", {' '.join(one.kept)} move{'s' if len(one.kept) == 1 else ''}"
+        lines.append(f"{one.entry.index_file.file_name} goes" + (moves if one.kept else ""))
+    return "\n".join(lines) or "nothing"
+
+
+def combined(case: Case) -> str:
+    base, changes = _index_commit(case)
+    return "\n".join(map(show_index, combined_index(base, changes))) or "none"
+
+
+def index_conflicts(case: Case) -> str:
+    base, changes = _index_commit(case)
+    found = index_conflict(
+        base,
+        changes,
+        deleted_files=names_in(case, "deleted"),
+        live_files=names_in(case, "live"),
+        in_one_file="in-one-file" in case.args,
+    )
+    return found or "may be committed"
+
+
+def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManifestEntry]]:
+    lines = list(case.input_lines)
+    at = lines.index("commit")
+    base = [index_entry_of(line) for line in lines[:at]]
+    return base, [index_entry_of(line) for line in lines[at + 1 :]]
+
+
 COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "conflict": conflicts}
+INDEX_COMMANDS = {"rewrite": rewrite, "combined": combined, "conflict": index_conflicts}
 
 
 def _run(name: str) -> None:
@@ -110,3 +193,7 @@ def test_manifest_merge() -> None:
 
 def test_conflict_detection() -> None:
     _run("conflict_detection.txt")
+
+
+def test_index_changes() -> None:
+    run_file(HERE / "index_changes.txt", lambda case: INDEX_COMMANDS[case.command](case))

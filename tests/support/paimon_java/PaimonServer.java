@@ -110,6 +110,10 @@ public final class PaimonServer {
                 return batchWrite(request);
             case "compact":
                 return compact(request);
+            case "delete_rows":
+                FileStoreTable table = storeTable(request);
+                RowDeletion.commit(table, request.get("deleted"));
+                return latest(table);
             case "expire":
                 return expire(request);
             case "snapshots":

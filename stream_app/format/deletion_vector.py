@@ -1,0 +1,227 @@
+"""Deletion vectors: which rows of a data file are deleted, as a bitmap of row positions.
+
+A file of deletion vectors is a version byte and one entry after the other, each found by the offset
+and length that the index manifest tells:
+
+============  ==================================  ==============================================
+of an entry   32-bit, Paimon's default            64-bit, ``deletion-vectors.bitmap64``
+============  ==================================  ==============================================
+size          4 bytes, of magic number + bitmap   the same
+magic number  1581511376, big-endian              1681511377, little-endian
+bitmap        Roaring's portable format           Roaring's portable format for 64 bits
+CRC-32        of magic number + bitmap            the same
+"length"      the size                            size + 8: the whole entry
+============  ==================================  ==============================================
+
+Sizes and CRCs are big-endian. Java does not check the CRC; we do, since a bit that flips here
+deletes another row.
+
+Source: Paimon `deletionvectors/BitmapDeletionVector.java`,
+`deletionvectors/Bitmap64DeletionVector.java`, `deletionvectors/DeletionFileWriter.java`,
+`deletionvectors/DeletionVectorIndexFileWriter.java`,
+`deletionvectors/ApplyDeletionVectorReader.java`.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
+
+from stream_app.errors import CorruptFileError
+from stream_app.model.index_file_meta import DeletionVectorMeta
+
+BITMAP32_POSITION_MAX = 2**31 - 1
+"""The last row that a 32-bit vector can delete: Java counts with signed numbers."""
+
+FILE_HEADER = b"\x01"
+"""The version, with which a file of deletion vectors begins."""
+
+_BITMAP32_END = 2**32
+_MAGIC_32 = struct.pack(">I", 1_581_511_376)
+_MAGIC_64 = struct.pack("<I", 1_681_511_377)
+_WORD = 4
+_FRAME_BYTES = 2 * _WORD
+"""Size and CRC, which enclose magic number and bitmap."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """The deleted rows of one data file, counted from 0 in the order of the file.
+
+    Attributes:
+        bitmap: of 32 or 64 bits, which is also how it is stored.
+    """
+
+    bitmap: FrozenBitMap | FrozenBitMap64
+
+    @classmethod
+    def of(cls, positions: npt.ArrayLike, *, bitmap64: bool = False) -> DeletionVector:
+        """The vector that deletes these rows; their order and repetitions do not matter."""
+        numbers = np.asarray(positions, dtype=np.int64)
+        if bitmap64:
+            return cls(FrozenBitMap64(array.array("Q", numbers.astype(np.uint64).tobytes())))
+        assert not numbers.size or numbers.max() <= BITMAP32_POSITION_MAX, numbers.max()
+        return cls(FrozenBitMap(array.array("I", numbers.astype(np.uint32).tobytes())))
+
+    @property
+    def is_64(self) -> bool:
+        """Whether it is stored with 64 bits."""
+        return isinstance(self.bitmap, FrozenBitMap64)
+
+    @property
+    def cardinality(self) -> int:
+        """Number of deleted rows."""
+        return len(self.bitmap)
+
+    def positions(self) -> npt.NDArray[np.unsignedinteger]:
+        """The deleted rows, ascending; uint32 or uint64."""
+        return np.asarray(self.bitmap.to_array())
+
+    def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
+        """For `count` rows from row `start` on, whether each is still there."""
+        kept = np.ones(count, dtype=np.bool_)
+        stop = start + count
+        if isinstance(self.bitmap, FrozenBitMap64):
+            deleted = np.asarray((self.bitmap & FrozenBitMap64(range(start, stop))).to_array())
+        else:
+            # pyroaring crashes on a range that lies beyond 32 bits.
+            rows = range(min(start, _BITMAP32_END), min(stop, _BITMAP32_END))
+            deleted = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
+        kept[deleted.astype(np.int64) - start] = False
+        return kept
+
+    def union(self, other: DeletionVector) -> DeletionVector:
+        """What either deletes; with 64 bits when one of them has them."""
+        mine, theirs = self.bitmap, other.bitmap
+        if isinstance(mine, FrozenBitMap) and isinstance(theirs, FrozenBitMap):
+            return DeletionVector(mine | theirs)
+        if isinstance(mine, FrozenBitMap64) and isinstance(theirs, FrozenBitMap64):
+            return DeletionVector(mine | theirs)
+        both = np.concatenate([self.positions(), other.positions()], dtype=np.int64)
+        return DeletionVector.of(both, bitmap64=True)
+
+
+def live_rows(
+    batches: Iterable[pa.RecordBatch], vector: DeletionVector
+) -> Iterator[pa.RecordBatch]:
+    """A file's rows without the deleted ones; batches of which none is left are left out.
+
+    Args:
+        batches: all rows of the file, in its order: a row is known by its place alone.
+
+    Raises:
+        CorruptFileError: after the last row, when the vector deletes rows behind it.
+    """
+    start = 0
+    for batch in batches:
+        kept = vector.keep_mask(start, batch.num_rows)
+        start += batch.num_rows
+        live = batch if kept.all() else batch.filter(pa.array(kept))
+        if live.num_rows:
+            yield live
+    if vector.cardinality and vector.bitmap.max() >= start:
+        raise _corrupt(
+            f"a deletion vector deletes row {vector.bitmap.max()} of a file of {start} rows"
+        )
+
+
+def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
+    """The entry of a vector, and its length as the index manifest tells it."""
+    bitmap = BitMap64(vector.bitmap) if vector.is_64 else BitMap(vector.bitmap)
+    bitmap.run_optimize()
+    body = (_MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()
+    entry = struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+    return entry, len(entry) if vector.is_64 else len(body)
+
+
+def encode_deletion_vector_files(
+    vectors: Mapping[str, DeletionVector], *, target_size: int | None = None
+) -> Iterator[tuple[bytes, tuple[DeletionVectorMeta, ...]]]:
+    """Files of vectors by data file, and where each vector stands in its file.
+
+    Args:
+        target_size: a file that has grown beyond so many bytes is full; None: one file takes all.
+    """
+    content = bytearray(FILE_HEADER)
+    metas: list[DeletionVectorMeta] = []
+    for name, vector in vectors.items():
+        entry, length = encode_deletion_vector(vector)
+        metas.append(
+            DeletionVectorMeta(
+                data_file_name=name,
+                offset=len(content),
+                length=length,
+                cardinality=vector.cardinality,
+            )
+        )
+        content += entry
+        if target_size is not None and len(content) > target_size:
+            yield bytes(content), tuple(metas)
+            content, metas = bytearray(FILE_HEADER), []
+    if metas:
+        yield bytes(content), tuple(metas)
+
+
+def decode_deletion_vectors(
+    data: bytes, metas: Sequence[DeletionVectorMeta]
+) -> dict[str, DeletionVector]:
+    """Some or all vectors of a file, by data file.
+
+    Raises:
+        CorruptFileError: another version, or an entry is not what its description says; its
+            offset is told.
+    """
+    if data[:1] != FILE_HEADER:
+        raise _corrupt(f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}")
+    vectors = {}
+    for meta in metas:
+        try:
+            vectors[meta.data_file_name] = _decode_entry(data, meta)
+        except (ValueError, IndexError) as error:
+            raise _corrupt(
+                f"the deletion vector of {meta.data_file_name} at offset {meta.offset}: {error}"
+            ) from error
+    return vectors
+
+
+def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
+    """Raises ValueError for whatever is wrong, and pyroaring an IndexError for no bitmap at all."""
+    body_start = meta.offset + _WORD
+    magic = data[body_start : body_start + _WORD]
+    if magic not in (_MAGIC_32, _MAGIC_64):
+        raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
+    is_64 = magic == _MAGIC_64
+    size = int.from_bytes(data[meta.offset : body_start], "big")
+    told = meta.length - _FRAME_BYTES if is_64 else meta.length
+    if size != told:
+        raise ValueError(f"it has {size} bytes, the index manifest says {told}")
+    if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
+        raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
+    body_end = body_start + size
+    body = data[body_start:body_end]
+    checksum = int.from_bytes(data[body_end : body_end + _WORD], "big")
+    if zlib.crc32(body) != checksum:
+        raise ValueError(f"its CRC is {zlib.crc32(body):#010x}, it should be {checksum:#010x}")
+    bitmap = body[_WORD:]
+    vector = DeletionVector(
+        FrozenBitMap64.deserialize(bitmap) if is_64 else FrozenBitMap.deserialize(bitmap)
+    )
+    if meta.cardinality not in (None, vector.cardinality):
+        raise ValueError(
+            f"it deletes {vector.cardinality} rows, the index manifest says {meta.cardinality}"
+        )
+    return vector
+
+
+def _corrupt(what: str) -> CorruptFileError:
+    return CorruptFileError(
+        what, fix="restore the file from a backup, or roll the table back to a tag"
+    )

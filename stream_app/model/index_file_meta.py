@@ -1,0 +1,92 @@
+"""One index file as an index manifest knows it: deletion vectors, hashes, or a global index.
+
+We read and write deletion vectors. Everything else is carried from one index manifest to the next
+as it is, for a file that is left out there is lost.
+
+Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
+`index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
+`format.index_manifest_avro`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stream_app.model.manifest_entry import FileKind
+
+DELETION_VECTORS = "DELETION_VECTORS"
+"""The index type of files that hold deletion vectors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorMeta:
+    """Where the deletion vector of one data file stands in its index file.
+
+    Attributes:
+        offset: of the first byte of its entry.
+        length: bytes; of magic number and bitmap for 32-bit bitmaps, of the whole entry for 64-bit.
+        cardinality: deleted rows; None when an old writer did not say.
+    """
+
+    data_file_name: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalIndexMeta:
+    """What a global index covers; we only carry it."""
+
+    row_range_start: int
+    row_range_end: int
+    index_field_id: int
+    extra_field_ids: tuple[int, ...] | None
+    index_meta: bytes | None
+    source_meta: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFileMeta:
+    """One index file.
+
+    Attributes:
+        row_count: deletion vectors in it; of other types, what they count.
+        deletion_vectors: the entries of a file of deletion vectors, in its order; None for others.
+    """
+
+    index_type: str
+    file_name: str
+    file_size: int
+    row_count: int
+    deletion_vectors: tuple[DeletionVectorMeta, ...] | None = None
+    external_path: str | None = None
+    global_index: GlobalIndexMeta | None = None
+
+    @property
+    def data_file_names(self) -> tuple[str, ...]:
+        """The data files whose deletion vectors it holds."""
+        return tuple(meta.data_file_name for meta in self.deletion_vectors or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexManifestEntry:
+    """One index file of a bucket, or as a change: that it comes (ADD) or goes (DELETE).
+
+    Attributes:
+        partition: serialized BinaryRow of the partition columns.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    index_file: IndexFileMeta
+
+    @property
+    def holds_deletion_vectors(self) -> bool:
+        """Whether the file is one of deletion vectors."""
+        return self.index_file.index_type == DELETION_VECTORS
+
+    def as_delete(self) -> IndexManifestEntry:
+        """The change that takes this file away."""
+        return replace(self, kind=FileKind.DELETE)

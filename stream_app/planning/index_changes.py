@@ -1,0 +1,117 @@
+"""Decides how a snapshot's index files change when data files go or rows of them are deleted.
+
+A change is a list of entries like that of data files: DELETE of an index file, ADD of another. But
+an index manifest is whole, so each commit that changes something writes all of it anew
+(`combined_index`), on top of whatever others have committed meanwhile (`index_conflict`).
+
+Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
+`deletionvectors/BucketedDvMaintainer.java`, `manifest/IndexManifestFileHandler.java`,
+`operation/commit/ConflictDetection.java`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFileRewrite:
+    """An index file that goes.
+
+    Attributes:
+        kept: data files whose deletion vectors move from it into a new index file.
+    """
+
+    entry: IndexManifestEntry
+    kept: tuple[str, ...]
+
+
+def rewrites(
+    live: Iterable[IndexManifestEntry],
+    *,
+    gone: Collection[str],
+    changed: Collection[str],
+    in_one_file: bool,
+) -> list[IndexFileRewrite]:
+    """Which index files of one bucket are written anew.
+
+    Args:
+        live: index files of the bucket.
+        gone: data files that are no longer there.
+        changed: data files that get another deletion vector, or their first.
+        in_one_file: the bucket's vectors belong into one file, so any change concerns all.
+
+    An index file of which nothing changes stays as it is; one of which nothing is left just goes.
+    """
+    leaving = {*gone, *changed}
+    files = [entry for entry in live if entry.holds_deletion_vectors]
+    touched = [entry for entry in files if not leaving.isdisjoint(entry.index_file.data_file_names)]
+    if in_one_file and (touched or changed):
+        touched = files
+    return [
+        IndexFileRewrite(
+            entry=entry,
+            kept=tuple(name for name in entry.index_file.data_file_names if name not in leaving),
+        )
+        for entry in touched
+    ]
+
+
+def combined_index(
+    live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
+) -> list[IndexManifestEntry]:
+    """The index files after the changes, of all types; `index_conflict` has nothing against it."""
+    files = {entry.index_file.file_name: entry for entry in live}
+    for change in changes:
+        if change.kind is FileKind.DELETE:
+            del files[change.index_file.file_name]
+    files |= {c.index_file.file_name: c for c in changes if c.kind is FileKind.ADD}
+    return list(files.values())
+
+
+def index_conflict(
+    live: Sequence[IndexManifestEntry],
+    changes: Sequence[IndexManifestEntry],
+    *,
+    deleted_files: Collection[str],
+    live_files: Collection[str],
+    in_one_file: bool,
+) -> str | None:
+    """What stands against committing `changes` on top of `live`, in words; None when nothing does.
+
+    Args:
+        live: index files of the whole table, before the commit.
+        deleted_files: data files that the commit deletes.
+        live_files: data files after the commit, of at least the partitions that it touches.
+        in_one_file: the vectors of a bucket belong into one file.
+
+    The rules: an index file that goes must be there; no row of a deleted file was deleted
+    meanwhile, for the file that replaces it would have the row again; a vector that comes is of a
+    live file, and the only one of it.
+    """
+    names = {entry.index_file.file_name for entry in live}
+    for change in changes:
+        if change.kind is FileKind.DELETE and change.index_file.file_name not in names:
+            return f"index file {change.index_file.file_name} is gone"
+    combined = [entry for entry in combined_index(live, changes) if entry.holds_deletion_vectors]
+    vectors: set[str] = set()
+    for entry in combined:
+        is_new = entry.index_file.file_name not in names
+        for data_file in entry.index_file.data_file_names:
+            if data_file in vectors:
+                return f"rows of {data_file} were deleted meanwhile: it has two deletion vectors"
+            if data_file in deleted_files:
+                return f"rows of {data_file}, which is to be replaced, were deleted meanwhile"
+            if is_new and data_file not in live_files:
+                return f"{data_file}, of which rows are to be deleted, is gone"
+            vectors.add(data_file)
+    buckets = Counter((entry.partition, entry.bucket) for entry in combined)
+    crowded = [bucket for (_, bucket), files in buckets.items() if files > 1]
+    if in_one_file and crowded:
+        return f"bucket {crowded[0]} would have two files of deletion vectors"
+    return None
