@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.planned_compactions import planned_compactions
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -29,6 +30,7 @@ from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
 from stream_app.table.compaction_report import CompactionReport
+from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.stream_commit import StreamTableCommit
 
 
@@ -65,9 +67,12 @@ class CompactionSummary:
             f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
             f"({size_text(self.bytes_in)}) → {self.files_out} files "
             f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
-            f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
-            f"{max(before, default=0)} → {max(after, default=0)} in one",
         ]
+        if runs:
+            lines.append(
+                f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
+                f"{max(before)} → {max(after)} in one"
+            )
         if self.level0_bytes:
             amplification = self.bytes_out / self.level0_bytes
             lines.append(
@@ -144,17 +149,16 @@ class _Compaction:
         self._check_stuck()
 
     def _once(self) -> None:
-        self._touch()
-        planned = self.stream.coordinator.planned(full=self.job.full)
-        units = [unit for unit in planned.values() if unit is not None]
+        job = self.job
+        buckets = self._touch()
+        latest = job.table.snapshots.latest()
+        units = planned_compactions(job.table, latest, buckets, full=job.full)
         self.summary.level0_bytes = sum(
-            file.file_size for unit in units for file in unit.files if file.level == 0
+            entry.file.file_size
+            for entry in FileStoreScan(job.table).live(latest, buckets)
+            if entry.file.level == 0 and job.table.schema.has_primary_key
         )
-        steps = (
-            self.stream.compacting_whole(planned.keys())
-            if self.job.full
-            else self.stream.draining()
-        )
+        steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
         with _progress() as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
@@ -169,17 +173,20 @@ class _Compaction:
                 print(report_line(report), flush=True)
             self.stop_requested.wait(interval)
 
-    def _touch(self) -> None:
+    def _touch(self) -> set[BucketId]:
         """Take in what is new; with a condition on the time, also what has come of age."""
         table, choice = self.job.table, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id
         if number == self._snapshot_id and choice.idle_ms is None:
-            return
+            return set()
         self._snapshot_id = number
-        self.stream.touch(choice.buckets(table, latest))
+        buckets = choice.buckets(table, latest)
+        self.stream.touch(buckets)
+        self.stream.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, runs in self.stream.coordinator.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
+        return buckets
 
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
         for _ in steps:

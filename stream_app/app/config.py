@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config_values import (
+    SET_BY_SPARK,
     Setting,
     WrongValueError,
     boolean,
@@ -43,14 +44,6 @@ from stream_app.model.table_schema import schema_problems
 SECRET = re.compile(r"password|secret|jaas|token|credential|access[.-]?key", re.IGNORECASE)
 HIDDEN = "****"
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_SET_BY_SPARK = {
-    "bootstrap.servers": "use source.bootstrap-servers",
-    "auto.offset.reset": "use source.starting-offsets",
-    "enable.auto.commit": "Spark keeps the offsets in the checkpoint",
-    "interceptor.classes": "Spark's source does not allow it",
-    "key.deserializer": "Spark reads bytes",
-    "value.deserializer": "Spark reads bytes",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +103,7 @@ class StreamConfig:
         trigger: ``availableNow``, or how long after an epoch's start the next one starts.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: bad records of a run that are put up with; None: any number.
+        non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
     """
@@ -118,6 +112,7 @@ class StreamConfig:
     trigger: str = "5 seconds"
     quarantine: str | None = None
     max_bad_records: int | None = None
+    non_insert_records: str = "error"
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
 
@@ -187,6 +182,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "trigger": trigger,
         "quarantine": local_folder,
         "max-bad-records": integer(0),
+        "non-insert-records": one_of("error", "quarantine"),
         "write-parallelism": integer(1),
         "decode-parallelism": integer(1),
     },
@@ -359,6 +355,10 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
+    fits = "stream.quarantine" in given and not config.table.primary_keys
+    if config.stream.non_insert_records == "quarantine" and not fits:
+        needs = "needs stream.quarantine, and is for a table without table.primary-keys"
+        yield "stream.non-insert-records", f"'quarantine' {needs}"
 
 
 def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -372,8 +372,8 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    for key in sorted(_SET_BY_SPARK.keys() & source.kafka_options.keys()):
-        yield f"source.kafka.{key}", f"cannot be set: {_SET_BY_SPARK[key]}"
+    for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
+        yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     if source.format_options and config.table.columns.fields:
         try:
             parse_options(source.format_options, config.table.columns)
@@ -386,7 +386,6 @@ def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tupl
         ("table.warehouse", "the folder of all databases"),
         ("table.name", "the table's name"),
         ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
-        ("table.primary-keys", 'such as ["id"]'),
     ):
         if key not in given:
             yield key, f"is missing: {meaning}"
@@ -395,8 +394,9 @@ def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tupl
         for problem in option_problems({key: value}):
             options_fit = False
             yield f"table.options.{key}", problem
-    # Keys can only be judged beside columns that could be read, and beside options that can.
-    if table.columns.fields and table.primary_keys and options_fit:
+    # Keys that could be read are judged beside columns and options that could be, too.
+    options_fit &= bool(table.primary_keys) or "table.primary-keys" not in given
+    if table.columns.fields and options_fit:
         for problem in schema_problems(
             table.columns, table.primary_keys, table.partition_keys, table.options
         ):

@@ -15,6 +15,16 @@ from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import local_path
 from stream_app.model.data_type import RowType, parse_columns
 
+SET_BY_SPARK = {
+    "bootstrap.servers": "use source.bootstrap-servers",
+    "auto.offset.reset": "use source.starting-offsets",
+    "enable.auto.commit": "Spark keeps the offsets in the checkpoint",
+    "interceptor.classes": "Spark's source does not allow it",
+    "key.deserializer": "Spark reads bytes",
+    "value.deserializer": "Spark reads bytes",
+}
+"""Options of Kafka's client that are not the user's to set, and what there is instead."""
+
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 

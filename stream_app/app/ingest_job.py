@@ -19,7 +19,8 @@ from pathlib import Path
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.insert_only import InsertOnly
+from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
@@ -146,20 +147,12 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
 
 def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
     stream, schema = config.stream, table.schema
-    decode = message_format(
-        config.source.format,
-        columns=schema.fields,
-        arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys,
-        options=config.source.format_options,
-        keep_update_before=table.options.writes_changelog,
-    )
     name = f"{config.table.database}.{config.table.name}"
     spark = start_session(f"stream_app {name}", config.spark)
     compactions = SparkCompactExecutor(spark, table)
     try:
         plan = RoutePlan(
-            message_format=decode,
+            message_format=_message_format(config, table),
             schema=schema,
             tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
             topic=_only_topic(config.source),
@@ -189,6 +182,25 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
     finally:
         compactions.close()
         spark.stop()
+
+
+def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
+    schema = table.schema
+    decode = message_format(
+        config.source.format,
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options=config.source.format_options,
+        keep_update_before=table.options.writes_changelog,
+    )
+    if schema.has_primary_key:
+        return decode
+    return InsertOnly(
+        messages=decode,
+        sets_aside=config.stream.non_insert_records == "quarantine",
+        ignores_deletes=table.options.boolean("ignore-delete"),
+    )
 
 
 def _source(config: AppConfig) -> KafkaSource | FilesSource:

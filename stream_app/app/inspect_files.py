@@ -52,11 +52,11 @@ def place(row: FileRow) -> tuple[str, int, int]:
 
 
 def key_text(data: bytes, key_type: RowType) -> str:
-    """A serialized key: ``7``, or ``(a, 7)`` when it has more than one column."""
+    """A serialized key: ``7``, ``(a, 7)`` when it has several columns, nothing for none."""
     types = [data_type.as_nullable() for data_type in key_type.types]
     values = row_values_texts(deserialize_row(data, types), types)
     texts = [NULL if value is None else value for value in values]
-    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    return "".join(texts) if len(texts) < 2 else f"({', '.join(texts)})"
 
 
 def _row(table: FileStoreTable, entry: ManifestEntry) -> FileRow:

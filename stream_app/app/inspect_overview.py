@@ -72,16 +72,24 @@ def overview_lines(told: Overview) -> list[str]:
         "columns": f"{told.columns}  (schema {told.schema})",
         "primary key": told.primary_keys or "none",
         "partitioned by": told.partition_keys or "nothing",
-        "buckets": f"{told.buckets}{' in each partition' if told.partition_keys else ''}",
+        "buckets": _buckets(told),
         "changelog": told.changelog_producer,
         "snapshots": told.snapshots or "none yet",
         "shown": told.latest or "nothing yet",
         "files": f"{told.files}, {size_text(told.bytes)}, {told.rows_in_files:,} rows"
         + (f", {told.partitions} partitions" if told.partition_keys else ""),
-        "sorted runs": f"at most {told.runs_max} in a bucket; "
-        f"compaction begins at {told.compaction_trigger}",
     }
+    if told.primary_keys:
+        pairs["sorted runs"] = (
+            f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
+        )
     return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _buckets(told: Overview) -> str:
+    if told.buckets == -1:
+        return "none: rows are in files as they came" if not told.primary_keys else "dynamic"
+    return f"{told.buckets}{' in each partition' if told.partition_keys else ''}"
 
 
 def _told(snapshot: Snapshot) -> str:

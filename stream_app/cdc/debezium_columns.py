@@ -32,7 +32,7 @@ from stream_app.cdc.column_cast import cast_column
 from stream_app.cdc.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.json_lines import parse_objects
 from stream_app.cdc.placeholders import placeholders_in
-from stream_app.cdc.record_reader import DELETED_FIELD, OP_FIELD
+from stream_app.cdc.record_reader import DELETED_FIELD, HEARTBEAT_FIELDS, OP_FIELD
 from stream_app.cdc.record_shapes import RecordShape
 from stream_app.cdc.row_assembly import (
     CREATE,
@@ -153,10 +153,24 @@ def _parse_flat(
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
         suspects = bools_of(pc.match_substring(values, '"data_collections":'))
+        if not any(reading.is_key for reading in readings):
+            suspects |= _without_row(values, rows, readings)
     if DELETED_FIELD in extra:
         ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
     return _Images(ops, is_delete, ~is_delete, rows, list(rows), suspects)
+
+
+def _without_row(
+    values: pa.Array, rows: list[pa.Array], readings: tuple[ColumnReading, ...]
+) -> Bools:
+    """Where no key tells that there is a row, and the message may be a heartbeat or the like."""
+    suspects = bools_of(pc.match_substring(values, '"databaseName":'))
+    present: Bools = np.zeros(len(values), np.bool_)
+    for reading, column in zip(readings, rows, strict=True):
+        if reading.name not in HEARTBEAT_FIELDS:
+            present |= valid_of(column)
+    return suspects | ~present
 
 
 def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:

@@ -22,6 +22,7 @@ Image = Mapping[str, Cell]
 OP_FIELD = "__op"
 DELETED_FIELD = "__deleted"
 ROW_OPS = frozenset("crud")
+HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def read_record(
     """Read one message that is no tombstone.
 
     Args:
-        columns, keys: the table's columns, and its primary key.
+        columns, keys: the table's columns, and its primary key if it has one.
         strict: whether a column that the table does not have is an error.
 
     Raises:
@@ -92,10 +93,9 @@ def read_record(
         return _envelope(document, op, columns, strict=strict)
     if OP_FIELD not in document and _is_no_row(document):
         return NoRow()
-    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | keys):
-        raise UnreadableRecordError(
-            "has neither op, before and after nor the primary key of the table"
-        )
+    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | (keys or columns)):
+        named = "the primary key" if keys else "a column"
+        raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
     return _flat(document, columns, strict=strict)
 
 
@@ -198,7 +198,7 @@ def _is_no_row(document: dict[str, Any]) -> bool:
     """Heartbeat, transaction marker, schema change, or a logical message."""
     fields = document.keys()
     return (
-        {"ts_ms"} <= fields <= {"ts_ms", "ts_us", "ts_ns"}
+        {"ts_ms"} <= fields <= HEARTBEAT_FIELDS
         or fields >= {"status", "id", "event_count", "data_collections"}
         or fields >= {"ddl", "databaseName"}
         or document.get("op") == "m"

@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.key_value_file_reader import KeyValueFileReader
-from stream_app.filestore.key_value_file_writer import RollingKeyValueFileWriter
+from stream_app.filestore.data_file_reader import DataFileReader
+from stream_app.filestore.key_value_file_writer import KeyValueFile
+from stream_app.filestore.rolling_file_writer import NewFiles, RollingFileWriter
+from stream_app.filestore.row_data_file_writer import RowDataFile
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.table_schema import TableSchema
 
@@ -31,18 +33,29 @@ class BucketFiles:
     file_io: FileIO
     schema: TableSchema
     folder: str
-    reader: KeyValueFileReader
+    reader: DataFileReader
     clock: Clock
     _writer_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     _numbers: Iterator[int] = field(default_factory=count)
 
-    def data_writer(self, *, level: int, source: FileSource) -> RollingKeyValueFileWriter:
-        """A writer of data files."""
-        return self._writer("data-file.prefix", level, source)
+    def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
+        """A writer of key-value data files."""
+        made = self._new_files("data-file.prefix", level, source)
+        return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
-    def changelog_writer(self) -> RollingKeyValueFileWriter:
+    def changelog_writer(self) -> RollingFileWriter:
         """A writer of changelog files; Paimon keeps them at level 0."""
-        return self._writer("changelog-file.prefix", 0, FileSource.APPEND)
+        made = self._new_files("changelog-file.prefix", 0, FileSource.APPEND)
+        return RollingFileWriter(made, lambda _: KeyValueFile(made))
+
+    def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
+        """A writer of data files without a key.
+
+        Args:
+            first_sequence_number: of the first row; the others count on from it.
+        """
+        made = self._new_files("data-file.prefix", 0, source)
+        return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file."""
@@ -55,11 +68,9 @@ class BucketFiles:
     def _path(self, file: DataFileMeta) -> str:
         return file.external_path or f"{self.folder}/{file.file_name}"
 
-    def _writer(
-        self, prefix_option: str, level: int, source: FileSource
-    ) -> RollingKeyValueFileWriter:
+    def _new_files(self, prefix_option: str, level: int, source: FileSource) -> NewFiles:
         prefix = self.schema.core_options.text(prefix_option)
-        return RollingKeyValueFileWriter(
+        return NewFiles(
             file_io=self.file_io,
             schema=self.schema,
             folder=self.folder,

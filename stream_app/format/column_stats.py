@@ -78,6 +78,7 @@ def stats_from_footer(
     columns: Sequence[tuple[str, DataType]],
     *,
     skip: Collection[str] = (),
+    leave_out: Collection[str] = (),
     mode: str = DEFAULT_MODE,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
     """``_VALUE_STATS`` and ``_VALUE_STATS_COLS`` of a file.
@@ -86,6 +87,7 @@ def stats_from_footer(
         columns: names in the file and types, in the order of the schema.
         skip: columns whose least and largest value must stay unknown: FLOAT and DOUBLE columns
             that hold NaN, which Parquet's statistics pass over.
+        leave_out: columns of which nothing is to be told, not even how many nulls they hold.
         mode: ``metadata.stats-mode``.
 
     Returns:
@@ -98,7 +100,9 @@ def stats_from_footer(
     parsed = _parse_mode(mode)
     positions = _positions(footer)
     collected = [
-        _column_stats(footer, positions.get(name), data_type, parsed, bounds=name not in skip)
+        _UNKNOWN
+        if name in leave_out
+        else _column_stats(footer, positions.get(name), data_type, parsed, bounds=name not in skip)
         for name, data_type in columns
     ]
     known = [index for index, stats in enumerate(collected) if stats.null_count is not None]

@@ -102,6 +102,25 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         "compaction trigger; never less than the trigger).",
         minimum=1,
     ),
+    integer_option(
+        "compaction.min.file-num",
+        5,
+        "Without a primary key: small files of a partition, or neighbours in a bucket, that are "
+        "worth a compaction; at least 2.",
+        minimum=1,
+    ),
+    integer_option(
+        "compaction.file-num-limit",
+        100_000,
+        "Without a primary key and buckets: small files that are looked at in one round.",
+        minimum=1,
+    ),
+    size_option(
+        "source.split.open-file-cost",
+        "4 mb",
+        "What a small file counts more than its size when files are put together.",
+        minimum=0,
+    ),
     boolean_option(
         "compaction.force-rewrite-all-files", False, "A full compaction rewrites every file."
     ),

@@ -38,13 +38,14 @@ OPTIONS: dict[str, Option] = {
             default=-1,
             kind="integer",
             minimum=-2,
-            meaning="Number of buckets of each partition. stream_app needs a fixed number (≥ 1).",
+            meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
+            "rows go into files as they come.",
         ),
         text_option(
             "bucket-key",
             None,
             "Columns that choose the bucket, comma separated; default: the primary key "
-            "without the partition columns.",
+            "without the partition columns. Needed for buckets without a primary key.",
             parse=parse_exact_columns,
         ),
         choice_option(
@@ -132,7 +133,12 @@ OPTIONS: dict[str, Option] = {
             "2 mb",
             "A new file of deletion vectors is begun at this size, in tables without buckets.",
         ),
-        size_option("target-file-size", "128 mb", "A new data file is begun at this size."),
+        size_option(
+            "target-file-size",
+            None,
+            "A new data file is begun at this size (default: 128 mb, and 256 mb without a "
+            "primary key).",
+        ),
         size_option("write-buffer-size", "256 mb", "Memory of one bucket's write buffer."),
         boolean_option(
             "write-buffer-spillable", True, "Spill sorted runs to local disk when it is full."
@@ -161,6 +167,9 @@ OPTIONS: dict[str, Option] = {
 }
 """The options that stream_app reads."""
 
+_TARGET_FILE_SIZE = 128 << 20
+_TARGET_FILE_SIZE_OF_APPENDS = 256 << 20
+
 FIXED_OPTIONS = (
     "bucket",
     "bucket-key",
@@ -185,6 +194,7 @@ def _is_true(value: str) -> bool:
 REFUSED: dict[str, Callable[[str], bool]] = {
     "branch": lambda value: value != "main",
     "chain-table.enabled": _is_true,
+    "clustering.incremental": _is_true,
     "data-evolution.enabled": _is_true,
     "data-file.external-paths": bool,
     "data-file.path-directory": bool,
@@ -244,7 +254,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
     return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
-def check_writable(options: Mapping[str, str]) -> None:
+def check_writable(options: Mapping[str, str], *, has_primary_key: bool) -> None:
     """Refuse a table whose options demand of a writer what we do not do.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
@@ -258,8 +268,8 @@ def check_writable(options: Mapping[str, str]) -> None:
             option.read(options)
         except UsageError:
             reasons += [key for key in (option.key, *option.older_keys) if key in options]
-    if "bucket" not in reasons and CoreOptions(options).bucket < 1:
-        # Also when it is absent: Paimon's default is -1, buckets chosen as rows come.
+    if "bucket" not in reasons and not has_buckets(CoreOptions(options).bucket, has_primary_key):
+        # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
         reasons.append("bucket")
     if reasons:
         raise UnsupportedTableError(
@@ -267,6 +277,11 @@ def check_writable(options: Mapping[str, str]) -> None:
             + ", ".join(f"{key} = {options.get(key, '-1')}" for key in reasons),
             fix="write it with the engine that made it, or use a table without these options",
         )
+
+
+def has_buckets(bucket: int, has_primary_key: bool) -> bool:
+    """Whether we can write a table with this value of ``bucket``."""
+    return bucket >= 1 or (bucket == -1 and not has_primary_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +319,7 @@ class CoreOptions:
 
     @property
     def bucket(self) -> int:
-        """Number of buckets (``bucket``)."""
+        """Number of buckets (``bucket``); -1: no fixed number."""
         return self.integer("bucket")
 
     @property
@@ -356,7 +371,9 @@ class CoreOptions:
         configured = self.optional_integer("write-only.stop-trigger")
         return 10 * self.stop_trigger if configured is None else configured
 
-    @property
-    def compaction_file_size(self) -> int:
-        """Files below this size are rewritten rather than upgraded: 70 % of the target."""
-        return self.integer("target-file-size") // 10 * 7
+    def target_file_size(self, *, has_primary_key: bool) -> int:
+        """``target-file-size``, whose default depends on the kind of table."""
+        configured = self.optional_integer("target-file-size")
+        if configured is not None:
+            return configured
+        return _TARGET_FILE_SIZE if has_primary_key else _TARGET_FILE_SIZE_OF_APPENDS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream_app.errors import UsageError
-from stream_app.model.core_options import CoreOptions
+from stream_app.model.core_options import CoreOptions, has_buckets
 from stream_app.model.data_type import FLOAT_ROOTS, TIMESTAMP_ROOTS, DataField, RowType, TypeRoot
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -44,6 +44,31 @@ class TableSchema:
     def core_options(self) -> CoreOptions:
         """The options, parsed."""
         return CoreOptions(self.options)
+
+    @property
+    def has_primary_key(self) -> bool:
+        """Whether rows have keys; a table without is an append table, whose rows only gather."""
+        return bool(self.primary_keys)
+
+    @property
+    def is_bucket_unaware(self) -> bool:
+        """Whether each partition is one folder, ``bucket-0``, of files in no order."""
+        return not self.primary_keys and self.core_options.bucket == -1
+
+    @property
+    def bucket_numbers(self) -> range:
+        """The buckets of each partition."""
+        return range(1 if self.is_bucket_unaware else self.core_options.bucket)
+
+    @cached_property
+    def target_file_size(self) -> int:
+        """Bytes at which a new data file is begun."""
+        return self.core_options.target_file_size(has_primary_key=self.has_primary_key)
+
+    @property
+    def compaction_file_size(self) -> int:
+        """Files below this size are small: a compaction rewrites them."""
+        return self.target_file_size // 10 * 7
 
     @cached_property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
@@ -132,7 +157,11 @@ def schema_problems(
             f"{what} names {key!r}, which is no column" for key in keys if key not in names
         ]
         problems += [f"{what} names {key!r} twice" for key in _repeated(keys)]
-    return problems + _key_problems(columns, primary_keys, partition_keys, options)
+    if primary_keys:
+        problems += _key_problems(columns, primary_keys, partition_keys, options)
+    else:
+        problems += _append_problems(columns, partition_keys, options)
+    return problems + _option_problems(columns, options)
 
 
 def _key_problems(
@@ -144,9 +173,7 @@ def _key_problems(
     problems = []
     trimmed = [key for key in primary_keys if key not in partition_keys]
     missing = [key for key in partition_keys if key not in primary_keys]
-    if not primary_keys:
-        problems.append("primary-keys is empty: stream_app writes primary-key tables")
-    elif not trimmed:
+    if not trimmed:
         problems.append("primary-keys must have a column that is no partition key")
     elif missing:
         problems.append(f"partition keys must be part of the primary key, {missing} are not")
@@ -156,19 +183,53 @@ def _key_problems(
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
     core = CoreOptions(options)
-    if core.bucket < 1:
+    if not has_buckets(core.bucket, has_primary_key=True):
         problems.append(
             "option 'bucket' must be a fixed number ≥ 1 (dynamic and postpone buckets are not "
             "supported)"
         )
-    bucket_keys = core.columns("bucket-key")
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
-        for key in bucket_keys
+        for key in core.columns("bucket-key")
         if key not in trimmed
     ]
-    sequence_fields = core.columns("sequence.field")
+    return problems
+
+
+def _append_problems(
+    columns: RowType, partition_keys: tuple[str, ...], options: Mapping[str, str]
+) -> list[str]:
+    """Problems of a table without a primary key."""
+    problems = []
+    core = CoreOptions(options)
+    bucket_keys = core.columns("bucket-key")
+    if not has_buckets(core.bucket, has_primary_key=False):
+        problems.append("option 'bucket' must be -1 or at least 1")
+    elif core.bucket == -1 and bucket_keys:
+        problems.append("bucket-key needs a number of buckets: give option 'bucket' ≥ 1")
+    elif core.bucket > 0 and not bucket_keys:
+        problems.append(
+            "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"
+        )
     problems += [
+        f"bucket-key names {key!r}, which is no column"
+        for key in bucket_keys
+        if key not in columns.names
+    ]
+    problems += [
+        f"bucket-key names {key!r}, which is a partition key"
+        for key in bucket_keys
+        if key in partition_keys
+    ]
+    if core.writes_changelog:
+        problems.append("changelog-producer needs primary-keys: appended rows are their own log")
+    return problems
+
+
+def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
+    """Options that name columns which are not there."""
+    sequence_fields = CoreOptions(options).columns("sequence.field")
+    problems = [
         f"sequence.field names {name!r}, which is no column"
         for name in dict.fromkeys(sequence_fields)
         if name not in columns.names

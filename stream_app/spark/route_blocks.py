@@ -12,7 +12,9 @@ of one key stay in the order of their Kafka partition, however Spark cuts it int
 that is done again gives the same blocks.
 
 Balance: a bucket goes to the task (hash of its partition + bucket) modulo tasks. Buckets of one
-partition are dealt out in turn; partitions begin at different tasks.
+partition are dealt out in turn; partitions begin at different tasks. Without buckets, a Kafka
+partition takes the bucket's place: any task may write any row, and each Kafka partition has one
+task for its rows, so they lie in its order.
 
 Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are our own way.
 """
@@ -158,10 +160,10 @@ class _Router:
 
     def __init__(self, plan: RoutePlan) -> None:
         self._plan = plan
-        self._blocks = _BlockRows(plan.tasks)
+        self._blocks = _BlockRows(plan.tasks, by_source=plan.schema.is_bucket_unaware)
         self._gathered: dict[Where, _Gathered] = {}
         self._gathered_bytes = 0
-        self._enough_bytes = plan.schema.core_options.bucket * _WORTHWHILE_BLOCK_BYTES
+        self._enough_bytes = len(plan.schema.bucket_numbers) * _WORTHWHILE_BLOCK_BYTES
         self._counts = DecodeCounts()
 
     def take(self, where: Where, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -229,8 +231,9 @@ class _Router:
 class _BlockRows:
     """Blocks that wait to be handed to Spark together, as columns."""
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, tasks: int, *, by_source: bool) -> None:
         self._tasks = tasks
+        self._by_source = by_source
         self._addresses = task_addresses(tasks)
         self._first_tasks: dict[bytes, int] = {}
         self._columns: list[list[Any]] = [[] for _ in _BLOCK_TYPES]
@@ -248,7 +251,8 @@ class _BlockRows:
         bucket: int = 0,
     ) -> None:
         """Append a block."""
-        task = self._addresses[(self._first_task(partition) + bucket) % self._tasks]
+        member = self._first_task(where[0].encode()) + where[1] if self._by_source else bucket
+        task = self._addresses[(self._first_task(partition) + member) % self._tasks]
         row = (task, int(kind), partition, bucket, *where, first_offset, rows)
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
@@ -299,11 +303,12 @@ def split_by_bucket(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     """Rows by (serialized partition, bucket); inside a bucket in the order in which they came."""
-    buckets_count = schema.core_options.bucket
-    keys = schema.fields.project(schema.bucket_keys)
-    groups: Codes = bucket_of(
-        [rows.column(key.name) for key in keys], keys.types, buckets_count
-    ).astype(np.int64)
+    buckets_count = len(schema.bucket_numbers)
+    groups: Codes = np.zeros(rows.num_rows, np.int64)
+    if not schema.is_bucket_unaware:
+        keys = schema.fields.project(schema.bucket_keys)
+        columns = [rows.column(key.name) for key in keys]
+        groups = bucket_of(columns, keys.types, buckets_count).astype(np.int64)
     partition_columns = [rows.column(name) for name in schema.partition_keys]
     groups += _partition_codes(partition_columns, rows.num_rows) * buckets_count
     order = np.argsort(_narrow(groups), kind="stable")

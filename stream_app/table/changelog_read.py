@@ -1,8 +1,8 @@
 """The changes that each snapshot brought, with their row kinds.
 
-With ``changelog-producer = none`` these are the new files of APPEND snapshots, as they were
-written: without the old rows. Else these are the changelog files; ``input`` has them in APPEND
-snapshots, the producers of other engines in COMPACT ones.
+With ``changelog-producer = none``, and without a primary key, these are the new files of APPEND
+snapshots, as they were written: without the old rows. Else these are the changelog files;
+``input`` has them in APPEND snapshots, the producers of other engines in COMPACT ones.
 
 Source: Paimon `table/source/snapshot/DeltaFollowUpScanner.java`, `ChangelogFollowUpScanner.java`.
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.file_store_scan import FileStoreScan
@@ -28,7 +29,10 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRead:
-    """Reads changes; within a bucket in the order of key and, within a key, of age."""
+    """Reads changes; within a bucket in the order of key and, within a key, of age.
+
+    Without a primary key all are +I, in the order in which they came.
+    """
 
     table: FileStoreTable
 
@@ -104,10 +108,13 @@ class ChangelogRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
+        has_key = self.table.schema.has_primary_key
         for entry in self._entries(snapshot):
             access = self.table.bucket_files(entry.partition, entry.bucket)
             for batch in access.read(entry.file):
-                yield pa.RecordBatch.from_arrays(batch.columns[1:], schema=self.schema)
+                kinds = batch.columns[1:2] if has_key else [_inserts(batch.num_rows)]
+                columns = batch.columns[2:] if has_key else batch.columns
+                yield pa.RecordBatch.from_arrays([*kinds, *columns], schema=self.schema)
 
     def _entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         scan = FileStoreScan(self.table)
@@ -116,3 +123,7 @@ class ChangelogRead:
         if snapshot.commit_kind is not CommitKind.APPEND:
             return []
         return [entry for entry in scan.delta(snapshot) if entry.kind is FileKind.ADD]
+
+
+def _inserts(count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), count)

@@ -11,6 +11,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor, Compa
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.table.append_compact_task import compact_append
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.record_expiry import has_expired_rows, record_level_expire
 
@@ -18,12 +19,17 @@ __all__ = ["CompactExecutor", "CompactRequest", "CompactResult", "compact_bucket
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> CompactResult:
-    """Merge the request's files; nothing that was written stays when it fails.
+    """Merge the request's files, or without keys join them.
+
+    Nothing that was written stays when it fails.
 
     Raises:
         CorruptFileError: a file to merge cannot be read.
     """
     began = table.clock.steady_seconds()
+    if not table.schema.has_primary_key:
+        result = compact_append(table, request)
+        return replace(result, seconds=table.clock.steady_seconds() - began)
     rewriter = CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
@@ -35,7 +41,7 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> CompactRes
         request=request,
         rewriter=rewriter,
         key_of=table.key_of,
-        min_file_size=table.options.compaction_file_size,
+        min_file_size=table.schema.compaction_file_size,
         must_rewrite=has_expired_rows(table),
     ).run()
     return replace(result, seconds=table.clock.steady_seconds() - began)

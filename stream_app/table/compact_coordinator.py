@@ -11,61 +11,29 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.errors import CompactionError, StreamAppError
+from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.levels import Levels
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact_strategy import compact_strategy
+from stream_app.table.compaction_failures import CompactionFailures
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.finished_compaction import FinishedCompaction
 from stream_app.table.record_expiry import has_expired_rows
 
 _LOG = logging.getLogger(__name__)
-FAILURES_MAX = 3
-"""Failures of one bucket in a row after which nothing waits for its compaction any more."""
-FIRST_RETRY_S = 1.0
-"""Wait after the first failure of a bucket; each further one in a row doubles it."""
-LONGEST_RETRY_S = 300.0
 DROPPED_MAX = 5
 """Lost conflicts of one bucket after which a full compaction is not asked for again."""
-
-
-@dataclass(slots=True)
-class _Failures:
-    """A bucket's failures in a row; `retry_at` is on the clock's steady time."""
-
-    count: int = 0
-    retry_at: float = 0.0
-    last: BaseException | None = None
-
-
-@dataclass(slots=True)
-class FinishedCompaction:
-    """A result that waits to be committed; see `CompactManager.is_overtaken`."""
-
-    bucket: BucketId
-    unit: CompactUnit
-    result: CompactResult
-    is_overtaken: bool
-
-    @property
-    def message(self) -> CommitMessage:
-        """What the committer is to publish."""
-        return CommitMessage(
-            partition=self.bucket[0],
-            bucket=self.bucket[1],
-            compact_before=self.result.before,
-            compact_after=self.result.after,
-        )
 
 
 @dataclass(slots=True)
@@ -75,20 +43,26 @@ class CompactCoordinator:
     table: FileStoreTable
     executor: CompactExecutor
     _managers: dict[BucketId, CompactManager] = field(default_factory=dict)
-    _failures: dict[BucketId, _Failures] = field(default_factory=dict)
+    _failures: CompactionFailures[BucketId] = field(init=False)
     _in_doubt: set[BucketId] = field(default_factory=set)
     _dropped: Counter[BucketId] = field(default_factory=Counter)
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._failures = CompactionFailures(self.table.clock)
+
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet."""
         missing = {bucket for bucket in buckets if bucket not in self._managers}
-        self._managers |= bucket_managers(self.table, snapshot, missing)
+        self._managers |= self._read_managers(missing, snapshot)
+
+    def restrict(self, partitions: Collection[bytes]) -> None:
+        """Nothing to do: only buckets that were restored are compacted."""
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions go on."""
         known = {bucket for bucket in buckets if bucket in self._managers}
-        for bucket, now in bucket_managers(self.table, snapshot, known).items():
+        for bucket, now in self._read_managers(known, snapshot).items():
             self._managers[bucket].restore(now.levels)
 
     def known_buckets(self) -> set[BucketId]:
@@ -107,19 +81,17 @@ class CompactCoordinator:
         A bucket whose compaction has failed is left alone until its next attempt.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
-        now = self.table.clock.steady_seconds()
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
         )
         begun = 0
         for bucket, manager in by_urgency:
-            failures = self._failures.get(bucket)
-            if failures and failures.retry_at > now:
+            if self._failures.must_wait(bucket):
                 continue
             begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
             if manager.running is None:
                 # Nothing is due any more: another job may have done it.
-                self._failures.pop(bucket, None)
+                self._failures.forget(bucket)
         return begun
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
@@ -128,26 +100,16 @@ class CompactCoordinator:
         That is where a compaction runs, or where one has failed and waits to be tried again.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
-        now = self.table.clock.steady_seconds()
         left = set()
         for bucket in buckets:
             manager = self._managers[bucket]
-            failures = self._failures.get(bucket)
-            if manager.running is not None or (failures and failures.retry_at > now):
+            if manager.running is not None or self._failures.must_wait(bucket):
                 left.add(bucket)
             else:
                 manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
                 if manager.running is None:
-                    self._failures.pop(bucket, None)
+                    self._failures.forget(bucket)
         return left
-
-    def planned(self, *, full: bool) -> dict[BucketId, CompactUnit | None]:
-        """What would be begun now in each bucket."""
-        local_ms = local_wall_clock_ms(self.table.clock)
-        return {
-            bucket: manager.pick_full() if full else manager.pick(local_ms=local_ms)
-            for bucket, manager in self._managers.items()
-        }
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""
@@ -160,24 +122,15 @@ class CompactCoordinator:
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction has failed, and not yet too often."""
-        return {bucket for bucket in self._failures if not self._is_stuck(bucket)}
+        return self._failures.to_be_retried()
 
     def stuck(self) -> dict[BucketId, BaseException | None]:
         """Buckets whose compaction fails again and again, with what it last failed with."""
-        return {b: one.last for b, one in self._failures.items() if self._is_stuck(b)}
+        return self._failures.stuck()
 
     def seconds_until_retry(self) -> float | None:
-        """How long until a bucket that failed is tried again; None when nobody waits for it.
-
-        Buckets that have failed too often are tried again too, but nobody waits for them.
-        """
-        now = self.table.clock.steady_seconds()
-        waits = [
-            failures.retry_at - now
-            for failures in self._failures.values()
-            if failures.count < FAILURES_MAX
-        ]
-        return max(0.0, min(waits)) if waits else None
+        """How long until a bucket that failed is tried again; None when nobody waits for it."""
+        return self._failures.seconds_until_retry()
 
     def running(self) -> int:
         """Compactions that run now."""
@@ -200,7 +153,7 @@ class CompactCoordinator:
         Not counted are those whose compaction fails again and again: the other buckets go on.
         """
         return sum(
-            manager.should_wait_for_latest_compaction() and not self._is_stuck(bucket)
+            manager.should_wait_for_latest_compaction() and not self._failures.is_stuck(bucket)
             for bucket, manager in self._managers.items()
         )
 
@@ -216,14 +169,13 @@ class CompactCoordinator:
         """
         for bucket in buckets:
             manager = self._managers.get(bucket)
-            if manager is None or not self._is_stuck(bucket):
+            if manager is None or not self._failures.is_stuck(bucket):
                 continue
             if manager.should_wait_for_latest_compaction():
-                failures = self._failures[bucket]
                 raise CompactionError(
                     f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
-                    f"runs and its compaction failed {failures.count} times in a row, at last "
-                    f"with: {_in_one_line(failures.last)}",
+                    f"runs and its compaction failed {self._failures.count(bucket)} times in a "
+                    f"row, at last with: {self._failures.last(bucket)}",
                     where=self.table.paths.bucket(*bucket),
                     fix="mend that, and start the job again; or set 'write-only' = 'true' and "
                     "compact with another job",
@@ -248,28 +200,11 @@ class CompactCoordinator:
                 done.append(
                     FinishedCompaction(bucket, manager.unit, future.result(), manager.is_overtaken)
                 )
-                self._failures.pop(bucket, None)
+                self._failures.forget(bucket)
                 continue
-            self._note_failure(bucket, error)
+            self._failures.note(bucket, self.table.paths.bucket(*bucket), error)
             manager.forget_running()
         return done
-
-    def _note_failure(self, bucket: BucketId, error: BaseException) -> None:
-        failures = self._failures.setdefault(bucket, _Failures())
-        wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
-        failures.count += 1
-        failures.retry_at = self.table.clock.steady_seconds() + wait
-        failures.last = error
-        _LOG.error(
-            "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
-            self.table.paths.bucket(*bucket),
-            failures.count,
-            wait,
-            error,
-        )
-
-    def _is_stuck(self, bucket: BucketId) -> bool:
-        return bucket in self._failures and self._failures[bucket].count >= FAILURES_MAX
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed: levels follow."""
@@ -310,31 +245,37 @@ class CompactCoordinator:
             if manager.running is not None:
                 yield manager.running
 
+    def _read_managers(
+        self, buckets: Collection[BucketId], snapshot: Snapshot | None
+    ) -> Mapping[BucketId, CompactManager]:
+        return bucket_managers(self.table, snapshot, buckets)
+
 
 def bucket_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
     """A manager for each bucket as it is in a snapshot; None: for those that have files."""
-    files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
-    if buckets is None or buckets:
-        for entry in FileStoreScan(table).live(snapshot, buckets):
-            files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     options = table.options
     return {
         bucket: CompactManager(
             partition=bucket[0],
             bucket=bucket[1],
-            levels=Levels(members, num_levels=options.num_levels, key_of=table.key_of),
+            levels=Levels(files, num_levels=options.num_levels, key_of=table.key_of),
             policy=None if options.boolean("write-only") else compact_strategy(options),
             stop_trigger=options.stop_trigger,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
             must_rewrite=has_expired_rows(table),
         )
-        for bucket, members in files.items()
+        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
     }
 
 
-def _in_one_line(error: BaseException | None) -> str:
-    if isinstance(error, StreamAppError) and error.where:
-        return f"{error.what} ({error.where})"
-    return str(error)
+def files_by_bucket(
+    table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
+) -> dict[BucketId, list[DataFileMeta]]:
+    """The live files of some buckets, also of those that have none; None: all that have some."""
+    files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
+    if buckets is None or buckets:
+        for entry in FileStoreScan(table).live(snapshot, buckets):
+            files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return files

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
 from stream_app.table.compaction_report import (
     CompactionReport,
     compaction_report,
@@ -18,6 +17,8 @@ from stream_app.table.compaction_report import (
 )
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.finished_compaction import FinishedCompaction
+from stream_app.table.stream_compactions import StreamCompactions
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    coordinator: CompactCoordinator
+    coordinator: StreamCompactions
     _reports: list[CompactionReport] = field(default_factory=list)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:

@@ -206,7 +206,7 @@ class FileStoreCommit:
         is_compaction = change.kind is CommitKind.COMPACT
         self.history.check_not_committed(change.committable.identifier + is_compaction)
         # All buckets of a partition tell how many it has.
-        numbers = range(self.table.options.bucket)
+        numbers = self.table.schema.bucket_numbers
         partitions = {entry.partition for entry in change.entries}
         buckets = {(partition, number) for partition in partitions for number in numbers}
         live = self._scan.live(latest, buckets)

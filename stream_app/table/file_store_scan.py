@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.format.binary_row import comparable_key, deserialize_row
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable
@@ -38,6 +38,18 @@ class FileStoreScan:
             return []
         wanted = None if buckets is None else set(buckets)
         return live_entries(self._entries(self.manifests(snapshot), wanted))
+
+    def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
+        """The live files of a snapshot, a manifest at a time: for tables with very many."""
+        metas = self.manifests(snapshot)
+        deleted = {
+            entry.identity
+            for entry in self._entries([meta for meta in metas if meta.num_deleted_files], None)
+            if entry.kind is FileKind.DELETE
+        }
+        for entry in self._entries([meta for meta in metas if meta.num_added_files], None):
+            if entry.kind is FileKind.ADD and entry.identity not in deleted:
+                yield entry
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The changes of data files that a snapshot brought."""

@@ -20,8 +20,8 @@ from stream_app.errors import SchemaMismatchError, TableNotFoundError, Unsupport
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
-from stream_app.filestore.key_value_file_reader import BATCH_ROWS, KeyValueFileReader
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.schema_manager import SchemaManager
@@ -137,6 +137,8 @@ class FileStoreTable:
     ) -> BucketFiles:
         """Writers and readers of a bucket's files; `columns` are those that are read."""
         read = self.schema.fields if columns is None else columns
+        has_key = self.schema.has_primary_key
+        layout_schema = self.layout(columns).schema if has_key else arrow_schema(read)
         known = {self.schema.schema_id: self.schema}
 
         def schema_of(schema_id: int) -> TableSchema:
@@ -148,9 +150,7 @@ class FileStoreTable:
             file_io=self.file_io,
             schema=self.schema,
             folder=self.paths.bucket(partition, bucket),
-            reader=KeyValueFileReader(
-                self.file_io, read, self.layout(columns).schema, schema_of, batch_rows
-            ),
+            reader=DataFileReader(self.file_io, read, layout_schema, schema_of, batch_rows),
             clock=self.clock,
         )
 
@@ -204,17 +204,10 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
         UnsupportedTableError: it uses what a writer without it would corrupt.
     """
     schema = table.schema
-    check_writable(schema.options)
+    check_writable(schema.options, has_primary_key=schema.has_primary_key)
     if problems := expiry_problems(schema.fields, schema.options):
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"
-        )
-    if not schema.primary_keys or schema.core_options.bucket < 1:
-        kind = "has no primary key" if not schema.primary_keys else "has no fixed bucket number"
-        raise UnsupportedTableError(
-            f"stream_app cannot write this table: it {kind}",
-            where=table.location,
-            fix="use a table with a primary key and 'bucket' ≥ 1",
         )
     return table
 
@@ -228,7 +221,7 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
-    check_writable(wanted.options)
+    check_writable(wanted.options, has_primary_key=wanted.has_primary_key)
     path, file_io = local_path(location), LocalFileIO()
     schemas = SchemaManager(file_io, path)
     if schemas.latest() is None and schemas.create(wanted):

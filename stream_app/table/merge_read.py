@@ -1,6 +1,9 @@
 """The rows of a snapshot: sorted runs merged while they are read.
 
-Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
+Without a primary key there is nothing to merge: files are read one after another.
+
+Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`,
+`table/source/AppendOnlySplitGenerator.java`.
 """
 
 from __future__ import annotations
@@ -81,6 +84,10 @@ class MergeRead:
     def _bucket(self, bucket: BucketId, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         columns = self._read_columns()
         access = self.table.bucket_files(*bucket, columns=columns)
+        if not self.table.schema.has_primary_key:
+            for file in in_order_of_arrival(files):
+                yield from access.read(file)
+            return
         layout = self.table.layout(columns)
         for section in partition_into_sections(files, self.table.key_of):
             if len(section) == 1 and not any(file.may_have_deletes for file in section[0].files):
@@ -110,3 +117,8 @@ class MergeRead:
         return pa.RecordBatch.from_arrays(
             [batch.column(name) for name in schema.names], schema=schema
         )
+
+
+def in_order_of_arrival(files: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+    """Files of a bucket without keys as they were written, as far as their numbers tell."""
+    return sorted(files, key=lambda file: file.min_sequence_number)

@@ -34,12 +34,10 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     present = [key for key in keys if key in options]
     reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
     engine = options.get("merge-engine", "deduplicate").lower()
-    if merges and engine != "deduplicate":
+    if merges and table.schema.has_primary_key and engine != "deduplicate":
         reasons.append(f"merge-engine = {engine}")
     if options.get("bucket") == "-2":
         reasons.append("bucket = -2")
-    if not table.schema.primary_keys:
-        reasons.append("it has no primary key")
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot read this table yet: " + ", ".join(reasons),

@@ -19,12 +19,12 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit_history import CommitHistory
-from stream_app.table.compact_coordinator import CompactCoordinator
 from stream_app.table.compaction_publisher import CompactionPublisher
 from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_compactions import StreamCompactions, stream_compactions
 from stream_app.table.write_constraints import WriteConstraints
 from stream_app.table.write_only_bound import WriteOnlyBound
 
@@ -64,7 +64,7 @@ class StreamTableCommit:
     last_identifier: int | None = None
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
-    coordinator: CompactCoordinator = field(init=False)
+    coordinator: StreamCompactions = field(init=False)
     _publisher: CompactionPublisher = field(init=False)
     _constraints: WriteConstraints = field(init=False)
     _write_only: WriteOnlyBound = field(init=False)
@@ -74,10 +74,10 @@ class StreamTableCommit:
         latest = self.table.snapshots.latest()
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
-        self.coordinator = CompactCoordinator(self.table, self.executor)
+        self.coordinator = stream_compactions(self.table, self.executor)
         self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
         self._constraints = WriteConstraints(self.table)
-        self._constraints.look_at(FileStoreScan(self.table).live(latest))
+        self._constraints.look_at_all(latest)
         self._write_only = WriteOnlyBound(self.table)
         if self.last_identifier is None:
             self.last_identifier = self._history.last_identifier()
@@ -287,8 +287,8 @@ class StreamTableCommit:
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
             # Some are expired already, or their manifests: nothing that we know is sure.
-            entries = scan.live(latest)
-            touched, news = self.coordinator.known_buckets(), []
+            self._constraints.look_at_all(latest)
+            entries, touched, news = [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self._write_only.note_compaction()
         self._constraints.look_at(entries)

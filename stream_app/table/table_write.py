@@ -14,11 +14,10 @@ from types import TracebackType
 import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.commit_message import CommitMessage
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write_bucket import bucket_writer, finish
+from stream_app.table.write_bucket import BucketWriter, bucket_writer, finish
 
 
 class TableWrite:
@@ -29,7 +28,7 @@ class TableWrite:
         self._table = replace(table, file_io=self._sync)
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
-        self._writer: MergeTreeWriter | None = None
+        self._writer: BucketWriter | None = None
         self._messages: list[CommitMessage] = []
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:

@@ -1,15 +1,38 @@
-"""Makes the LSM writer of one bucket, in a task.
+"""Makes the writer of one bucket, in a task.
 
-Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`.
+Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`,
+`operation/BaseAppendFileStoreWrite.java#createWriter`.
 """
 
 from __future__ import annotations
 
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from typing import Protocol
+
+import pyarrow as pa
+
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter, WriteResult
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.commit_message import CommitMessage
+from stream_app.model.core_options import CoreOptions
 from stream_app.model.row_kind import RowKind
+from stream_app.table.append_only_writer import AppendOnlyWriter
 from stream_app.table.file_store_table import FileStoreTable
+
+
+class BucketWriter(Protocol):
+    """Writes one bucket's rows of one epoch."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
+        ...
+
+    def prepare_commit(self) -> WriteResult:
+        """Finish, and hand over all files."""
+        ...
+
+    def abort(self) -> None:
+        """Give up: delete whatever was not handed over."""
+        ...
 
 
 def bucket_writer(
@@ -19,21 +42,23 @@ def bucket_writer(
     *,
     next_sequence_number: int,
     spill_folder: str | None = None,
-) -> MergeTreeWriter:
+) -> BucketWriter:
     """The writer of a bucket for one epoch.
 
     Args:
         next_sequence_number: greater than any in the bucket.
         spill_folder: folder for spill files; None for the system's.
     """
+    if not table.schema.has_primary_key:
+        return AppendOnlyWriter(
+            files=table.bucket_files(partition, bucket),
+            # Without buckets there is no order between files that sequence numbers could tell.
+            next_sequence_number=0 if table.schema.is_bucket_unaware else next_sequence_number,
+            ignored_kinds=_ignored_kinds(table.options),
+        )
     options = table.options
     layout = table.layout()
     merge_function = table.merge_function
-    ignored: set[RowKind] = set()
-    if options.boolean("ignore-delete"):
-        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
-    if options.boolean("ignore-update-before"):
-        ignored.add(RowKind.UPDATE_BEFORE)
     return MergeTreeWriter(
         layout=layout,
         buffer=SortBufferWriteBuffer(
@@ -49,11 +74,20 @@ def bucket_writer(
         files=table.bucket_files(partition, bucket),
         next_sequence_number=next_sequence_number,
         writes_changelog=options.writes_changelog,
-        ignored_kinds=frozenset(ignored),
+        ignored_kinds=_ignored_kinds(options),
     )
 
 
-def finish(writer: MergeTreeWriter, partition: bytes, bucket: int) -> CommitMessage:
+def _ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
+    ignored: set[RowKind] = set()
+    if options.boolean("ignore-delete"):
+        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
+    if options.boolean("ignore-update-before"):
+        ignored.add(RowKind.UPDATE_BEFORE)
+    return frozenset(ignored)
+
+
+def finish(writer: BucketWriter, partition: bytes, bucket: int) -> CommitMessage:
     """Flush a writer and tell the committer of its files."""
     result = writer.prepare_commit()
     return CommitMessage(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -26,6 +28,11 @@ class WriteConstraints:
     max_sequence_number: int = -1
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _same_columns: set[int] = field(default_factory=set)
+
+    def look_at_all(self, snapshot: Snapshot | None) -> None:
+        """Take in all live files, unless new rows need not know of them: there may be many."""
+        if not self.table.schema.is_bucket_unaware:
+            self.look_at(FileStoreScan(self.table).live(snapshot))
 
     def look_at(self, entries: Iterable[ManifestEntry]) -> None:
         """Take in files that others have added.

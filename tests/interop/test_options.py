@@ -21,10 +21,9 @@ from tests.support.paimon_java import PaimonJava
 pytestmark = pytest.mark.java
 
 OWN = {key for key, option in OPTIONS.items() if option.is_own}
-# Paimon has a number for "no limit", and takes the default of primary-key tables elsewhere.
+# Paimon has a number for "no limit".
 OTHER_DEFAULTS = {
     "write-buffer-spill.max-disk-size": (None, str(2**63 - 1)),
-    "target-file-size": (128 << 20, None),
 }
 TEXTS = {
     "write-buffer-size": (

@@ -100,7 +100,9 @@ def write_changes(
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types
-    buckets = bucket_of(keys, types, table.options.bucket).tolist()
+    buckets = [0] * len(changes)
+    if not schema.is_bucket_unaware:
+        buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[tuple[bytes, int], list[int]] = {}
     for index, bucket in enumerate(buckets):
@@ -121,7 +123,7 @@ def write_changes(
 def small_table(
     path: Path | str,
     columns: str,
-    primary_keys: Sequence[str],
+    primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
     **options: object,
 ) -> SmallTable:
@@ -134,7 +136,7 @@ def small_table(
         columns=parse_columns(columns),
         primary_keys=tuple(primary_keys),
         partition_keys=tuple(partition_keys),
-        options={"bucket": "1", **texts},
+        options={"bucket": "1" if primary_keys else "-1", **texts},
         time_millis=TIME_MS,
     )
     return SmallTable(create_or_open(str(path), schema, SteppingClock()))

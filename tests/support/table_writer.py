@@ -98,7 +98,13 @@ class Model:
     changes: list[list[Change]] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """The newest row of each key; a tie of the sequence columns is won by the later row."""
+        """The newest row of each key; a tie of the sequence columns is won by the later row.
+
+        Without keys every row that was added.
+        """
+        if not self.keys:
+            adds = [row for epoch in self.changes for kind, row in epoch if kind in ("+I", "+U")]
+            return [normal_value(dict(row)) for row in adds]
         newest: dict[tuple[Any, ...], tuple[Any, str, Row]] = {}
         for epoch in self.changes:
             for kind, row in epoch:

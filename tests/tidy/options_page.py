@@ -36,8 +36,10 @@ MEANINGS = {
     "table.database": "The table's database.",
     "table.name": "The table's name.",
     "table.columns": "`name TYPE [NOT NULL]`, parted by commas, as in SQL.",
-    "table.primary-keys": "Columns that name a row; they become NOT NULL.",
-    "table.partition-keys": "Columns that part the table into folders; part of the primary key.",
+    "table.primary-keys": "Columns that name a row; they become NOT NULL. Absent: an append table, "
+    "which takes inserts alone.",
+    "table.partition-keys": "Columns that part the table into folders; part of the primary key, if "
+    "there is one.",
     "table.comment": "A comment for a new table.",
     "table.options.…": "Options of Paimon, below.",
     "stream.checkpoint": "Folder that remembers what was read and committed. It belongs to this "
@@ -47,6 +49,8 @@ MEANINGS = {
     "the job.",
     "stream.max-bad-records": "More of them in one run stop the job; absent: any number is put up "
     "with.",
+    "stream.non-insert-records": "What an update or a delete does when the table has no primary "
+    "key: `error` stops the job, `quarantine` sets the record aside as a bad one.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
@@ -60,7 +64,6 @@ REQUIRED = {
     "table.warehouse": "always",
     "table.name": "always",
     "table.columns": "always",
-    "table.primary-keys": "always",
     "stream.checkpoint": "always",
 }
 DEBEZIUM_MEANINGS = {

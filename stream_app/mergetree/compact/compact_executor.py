@@ -34,7 +34,7 @@ class CompactRequest:
 
 
 class CompactExecutor(Protocol):
-    """Runs requests, several at a time, none of one bucket twice at a time."""
+    """Runs requests, several at a time; no two of them share a file."""
 
     def submit(self, request: CompactRequest) -> Future[CompactResult]:
         """Begin; the future holds the result or the failure."""

@@ -1,10 +1,11 @@
 """Messages in, row changes out, as text.
 
 Commands: ``table key=a,b option=value … [no-update-before]`` with the columns as input sets the
-table; ``decode`` takes a message a line (``~`` is a tombstone, ``b'…'`` raw bytes in Python's
-spelling) and prints the rows as ``message kind column=value …`` without nulls, the bad records
-with their reason, and how many messages were skipped. ``alone`` on the command line decodes them
-one by one as well and must find the same.
+table, without a key one that takes inserts alone (``quarantine`` sets other records aside,
+``ignore-delete`` skips deletes); ``decode`` takes a message a line (``~`` is a tombstone, ``b'…'``
+raw bytes in Python's spelling) and prints the rows as ``message kind column=value …`` without
+nulls, the bad records with their reason, and how many messages were skipped. Decoded one by one,
+they must give the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import StreamAppError
 from tests.support.datadriven import Case, files, run_file
@@ -54,10 +56,14 @@ class _Tables:
     def _format(self) -> MessageFormat:
         assert self._case is not None
         args = dict(self._case.args)
-        keys = args.pop("key").split(",")
-        keep = args.pop("no-update-before", None) is None
+        keys = [key for key in args.pop("key", "").split(",") if key]
+        keep = args.pop("no-update-before", None) is None and bool(keys)
+        sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
-        return a_format(columns, keys, options=args, keep_update_before=keep)
+        found = a_format(columns, keys, options=args, keep_update_before=keep)
+        if keys:
+            return found
+        return InsertOnly(messages=found, sets_aside=sets_aside, ignores_deletes=ignores)
 
 
 def _value(line: str) -> Value:

@@ -48,7 +48,7 @@ def options(case: Case) -> str:
 
 def writable(case: Case) -> str:
     """Each line KEY=VALUE of an existing table."""
-    check_writable(_pairs(case))
+    check_writable(_pairs(case), has_primary_key="append" not in case.args)
     return "fine"
 
 
@@ -76,8 +76,11 @@ def table(case: Case) -> str:
         time_millis=0,
     )
     lines = [f"{column.name} {column.data_type}" for column in schema.fields]
-    lines += [f"bucket by {', '.join(schema.bucket_keys)}"]
-    lines += [f"sorted by {', '.join(schema.trimmed_primary_keys)}"]
+    keys = ", ".join(schema.bucket_keys)
+    lines += ["no buckets" if schema.is_bucket_unaware else f"bucket by {keys}"]
+    keys = ", ".join(schema.trimmed_primary_keys)
+    lines += [f"sorted by {keys}" if keys else "not sorted"]
+    lines += [f"files of {schema.target_file_size}, small below {schema.compaction_file_size}"]
     lines += [f"newest by {', '.join(schema.sequence_fields)}"] if schema.sequence_fields else []
     return "\n".join(lines)
 

@@ -14,8 +14,11 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.paimon.AppendOnlyFileStore;
 import org.apache.paimon.CoreOptions;
 import org.apache.paimon.Snapshot;
+import org.apache.paimon.append.AppendCompactCoordinator;
+import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
@@ -25,6 +28,7 @@ import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.ManifestEntry;
+import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.operation.FileStoreScan;
 import org.apache.paimon.options.ConfigOption;
 import org.apache.paimon.options.ExpireConfig;
@@ -38,6 +42,7 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.table.sink.BatchTableCommit;
@@ -356,6 +361,9 @@ public final class PaimonServer {
         FileStoreTable table =
                 storeTable(request).copy(Collections.singletonMap("write-only", "false"));
         BatchWriteBuilder builder = table.newBatchWriteBuilder();
+        if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) {
+            return compactUnaware(table, builder);
+        }
         Map<Object, ManifestEntry> buckets = new LinkedHashMap<>();
         for (ManifestEntry entry : table.store().newScan().plan().files()) {
             buckets.putIfAbsent(List.of(entry.partition(), entry.bucket()), entry);
@@ -369,6 +377,22 @@ public final class PaimonServer {
             commit.commit(write.prepareCommit());
         }
         return latest(table).put("buckets", buckets.size());
+    }
+
+    /** As Paimon's own engines do for a table without buckets: one round of the coordinator. */
+    private static ObjectNode compactUnaware(FileStoreTable table, BatchWriteBuilder builder)
+            throws Exception {
+        List<CommitMessage> messages = new ArrayList<>();
+        BaseAppendFileStoreWrite write = ((AppendOnlyFileStore) table.store()).newWrite("compact");
+        try (BatchTableCommit commit = builder.newCommit()) {
+            for (AppendCompactTask task : new AppendCompactCoordinator(table, false).run()) {
+                messages.add(task.doCompact(table, write));
+            }
+            commit.commit(messages);
+        } finally {
+            write.close();
+        }
+        return latest(table).put("tasks", messages.size());
     }
 
     private static ObjectNode expire(JsonNode request) throws Exception {

@@ -49,7 +49,8 @@ def test_options_say_whether_they_are_set(tmp_path: Path) -> None:
     rows = {row.option: row for row in option_rows(table.table)}
     assert rows["bucket"].is_set
     assert rows["snapshot.num-retained.max"].meaning is None
-    assert (rows["target-file-size"].value, rows["target-file-size"].is_set) == ("128.0 MiB", False)
+    buffer = rows["write-buffer-size"]
+    assert (buffer.value, buffer.is_set) == ("256.0 MiB", False)
 
 
 @pytest.mark.parametrize(

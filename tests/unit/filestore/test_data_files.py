@@ -112,7 +112,7 @@ def test_files_roll_at_their_target_size(tmp_path: Path, target: str) -> None:
     given = [{"k": k, "s": hashlib.sha256(b"%d" % k).hexdigest()} for k in range(3000)]
     parts = [rows(table, given[start : start + 300], start) for start in range(0, 3000, 300)]
     files = write(table, *parts)
-    wanted = table.options.integer("target-file-size")
+    wanted = table.schema.target_file_size
     assert len(files) > 1
     # A file ends with the row group that reaches the size: half of it in Arrow's memory.
     assert all(wanted <= file.file_size < 3 * wanted + 3000 for file in files[:-1])

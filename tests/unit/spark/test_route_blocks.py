@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import pickle
+import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -308,3 +309,35 @@ def test_buckets_are_spread_over_tasks(partitions: int, buckets: int, tasks: int
         assert max(loads.values()) - min(loads.values()) <= 1
     else:
         assert max(loads.values()) < 1.5 * fair
+
+
+def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
+    schema = new_table_schema(
+        columns=parse_columns(COLUMNS),
+        primary_keys=(),
+        partition_keys=("p",),
+        options={"bucket": "-1"},
+        time_millis=0,
+    )
+    messages = [
+        a_message(offset, key=offset, topic=topic, partition=partition)
+        for topic in ("t", "u")
+        for partition in range(6)
+        for offset in range(20)
+    ]
+    blocks = blocks_of(a_plan(schema, tasks=6, block_bytes=600), [batch_of(messages)])
+    changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
+    assert {block["bucket"] for block in changes} == {0}
+    tasks = defaultdict(set)
+    for block in changes:
+        place = block["topic"], block["source_partition"], block["partition"]
+        tasks[place].add(murmur_hash(struct.pack("<i", block["task"])) % 6)
+    assert len(tasks) == 2 * 6 * 3
+    assert {len(found) for found in tasks.values()} == {1}
+    for topic, day in itertools.product("tu", {place[2] for place in tasks}):
+        used = {task for place, [task] in tasks.items() if (place[0], place[2]) == (topic, day)}
+        assert used == set(range(6))
+    found = Counter((row["k"], row["offset_"]) for row in changes_of(blocks, schema))
+    assert found == {(offset, offset): 12 for offset in range(20)}
+    rows = changes_of([block for block in changes if block["topic"] == "u"], schema)
+    assert len(rows) == 120

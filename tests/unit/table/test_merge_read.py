@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.filestore.key_value_file_reader import KeyValueFileReader
+from stream_app.filestore.data_file_reader import DataFileReader
 from stream_app.table.bucket_pruning import bucket_pruning
 from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_scan import FileStoreScan
@@ -137,13 +137,13 @@ def test_conditions_see_only_the_newest_row(tmp_path: Path) -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of data files that were read."""
     paths: list[str] = []
-    read = KeyValueFileReader.read
+    read = DataFileReader.read
 
     def noting(self: Any, path: str, file: Any) -> Any:
         paths.append(path)
         return read(self, path, file)
 
-    monkeypatch.setattr(KeyValueFileReader, "read", noting)
+    monkeypatch.setattr(DataFileReader, "read", noting)
     return paths
 
 
@@ -195,13 +195,6 @@ def test_what_would_be_read_wrongly_is_refused(
     changed = replace(table, schema=replace(table.schema, options={"bucket": "1", **options}))
     with pytest.raises(UnsupportedTableError, match=named):
         MergeRead(changed)
-
-
-def test_an_append_table_is_refused(tmp_path: Path) -> None:
-    table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table
-    changed = replace(table, schema=replace(table.schema, primary_keys=()))
-    with pytest.raises(UnsupportedTableError, match="no primary key"):
-        ChangelogRead(changed)
 
 
 def test_unknown_columns_are_named(tmp_path: Path) -> None:

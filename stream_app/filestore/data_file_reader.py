@@ -3,7 +3,8 @@
 A column is found in a file by the name that it had in the file's schema, whose id says which
 column of today it is. What the file's schema did not know yet is null.
 
-Source: Paimon `io/KeyValueFileReaderFactory.java`, `schema/SchemaEvolutionUtil.java`.
+Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
+`schema/SchemaEvolutionUtil.java`.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.key_value_parquet import conform, read_batches
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import DataField, RowType
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
+from stream_app.model.table_schema import TableSchema
 
 BATCH_ROWS = 65_536
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
 @dataclass(frozen=True)
-class KeyValueFileReader:
+class DataFileReader:
     """Reads chosen columns of data files in one layout.
 
     Attributes:
         columns: the table's columns to read, in the layout's order.
-        layout_schema: `_SEQUENCE_NUMBER`, `_VALUE_KIND` and `columns`, in Arrow.
+        layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
+            files have these: when the table has a primary key.
         schema_of: gives the schema of a number.
     """
 
@@ -59,12 +61,17 @@ class KeyValueFileReader:
         self._check_size(path, file)
         try:
             stored = self._stored_columns(file.schema_id)
-            names = [SEQUENCE_NUMBER, VALUE_KIND, *(column.name for column in stored if column)]
+            system = [field.name for field in self._system_fields]
+            names = system + [column.name for column in stored if column]
             with self.file_io.open_input(path) as source:
                 for batch in read_batches(source, names, self.batch_rows):
                     yield self._as_of_today(batch, stored)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    @property
+    def _system_fields(self) -> list[pa.Field]:
+        return list(self.layout_schema)[: len(self.layout_schema) - len(self.columns)]
 
     def _check_size(self, path: str, file: DataFileMeta) -> None:
         try:
@@ -105,18 +112,17 @@ class KeyValueFileReader:
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
         """First with the types that the file's schema says, for its bytes may not tell them."""
-        system = [self.layout_schema.field(name) for name in (SEQUENCE_NUMBER, VALUE_KIND)]
+        system = self._system_fields
         fields = [
             pa.field(column.name, arrow_type(column.data_type)) for column in stored if column
         ]
         batch = conform(batch, pa.schema([*system, *fields]))
         if None in stored:
-            present = iter(batch.columns[2:])
+            given, wanted = batch.columns[: len(system)], list(self.layout_schema)[len(system) :]
+            present = iter(batch.columns[len(system) :])
             columns = [
                 pa.nulls(batch.num_rows, field.type) if column is None else next(present)
-                for column, field in zip(stored, list(self.layout_schema)[2:], strict=True)
+                for column, field in zip(stored, wanted, strict=True)
             ]
-            batch = pa.RecordBatch.from_arrays(
-                [*batch.columns[:2], *columns], names=self.layout_schema.names
-            )
+            batch = pa.RecordBatch.from_arrays([*given, *columns], names=self.layout_schema.names)
         return conform(batch, self.layout_schema)

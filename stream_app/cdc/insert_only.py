@@ -1,0 +1,100 @@
+"""Any format for a table without a primary key, which takes inserts and nothing else.
+
+An update or a delete has no key by which its row could be found. It stops the job, or its record is
+handed back as a bad one, whatever else is in the batch. Wraps the format that reads the messages.
+
+Source: Paimon `append/AppendOnlyWriter.java`, which refuses every row but +I and +U.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch, bad_records
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import SourceError
+from stream_app.model.row_kind import RowKind
+
+_OPS = {
+    RowKind.UPDATE_BEFORE: "an update",
+    RowKind.UPDATE_AFTER: "an update",
+    RowKind.DELETE: "a delete",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertOnly:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the messages.
+        sets_aside: whether a record that is no insert becomes a bad one; else it stops the job.
+        ignores_deletes: whether deletes are skipped (``ignore-delete``).
+    """
+
+    messages: MessageFormat
+    sets_aside: bool
+    ignores_deletes: bool
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: an update or a delete, unless such records are set aside.
+        """
+        decoded = self.messages.decode(messages)
+        changes = decoded.changes
+        kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
+        if not kinds.any():
+            return decoded
+        skipped = 0
+        dropped = np.zeros(len(kinds), np.bool_)
+        if self.ignores_deletes:
+            dropped = kinds == RowKind.DELETE
+            skipped = len(np.unique(changes.message_index[dropped]))
+        other = np.flatnonzero((kinds != RowKind.INSERT) & ~dropped)
+        at, first = np.unique(changes.message_index[other], return_index=True)
+        found = kinds[other[first]]
+        if len(at) and not self.sets_aside:
+            raise _no_insert(messages, int(at[0]), RowKind(int(found[0])))
+        # A loop over bad records, which are few.
+        reasons = {
+            int(index): _reason(RowKind(int(kind))) for index, kind in zip(at, found, strict=True)
+        }
+        kept = ~dropped & ~np.isin(changes.message_index, at)
+        return DecodedBatch(
+            changes=ChangeBatch(
+                rows=changes.rows.filter(pa.array(kept)),
+                message_index=changes.message_index[kept],
+            ),
+            bad=_in_order(decoded.bad, bad_records(messages, reasons)),
+            skipped=decoded.skipped + skipped,
+        )
+
+
+def _reason(kind: RowKind) -> str:
+    return f"is {_OPS[kind]}, and the table has no primary key by which to find the row"
+
+
+def _in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    """Bad records of one batch of messages, in its order."""
+    if not some.num_rows or not others.num_rows:
+        return some if some.num_rows else others
+    together = pa.concat_batches([some, others])
+    return together.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
+
+
+def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> SourceError:
+    topic, partition, offset = (
+        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+    )
+    return SourceError(
+        f"the record {_reason(kind)}",
+        where=f"topic {topic}, partition {partition}, offset {offset}",
+        fix="give the table a key (table.primary-keys, for a new table); or set such records aside "
+        'with stream.non-insert-records = "quarantine"',
+    )

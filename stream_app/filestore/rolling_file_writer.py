@@ -1,0 +1,178 @@
+"""Rolling writer: batches of one bucket → as many files as their size asks for.
+
+Rows gather into row groups; after each row group the file's real size decides whether the next
+file begins. What a file holds besides the rows, and how it is described, is told by the kind of
+file: `key_value_file_writer`, `row_data_file_writer`.
+
+Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.key_value_parquet import parquet_writer
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.data_type import FLOAT_ROOTS
+from stream_app.model.table_schema import TableSchema
+
+ROW_GROUP_BYTES_MAX = 32 << 20
+"""Arrow bytes that gather before they are encoded: what a writer holds besides its buffer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiles:
+    """What holds for all files that one writer makes.
+
+    Attributes:
+        folder: the bucket's folder.
+        new_name: gives names of new files.
+        creation_time_ms: gives the local wall clock as if it were UTC, as Paimon stores it.
+    """
+
+    file_io: FileIO
+    schema: TableSchema
+    folder: str
+    new_name: Callable[[], str]
+    creation_time_ms: Callable[[], int]
+    level: int
+    source: FileSource
+
+
+class OpenDataFile(ABC):
+    """One file that is being written, and what must be counted on the way."""
+
+    def __init__(self, made: NewFiles, file_schema: pa.Schema) -> None:
+        self.made = made
+        self.name = made.new_name()
+        self.row_count = 0
+        self.nan_columns: set[str] = set()
+        self._file_schema = file_schema
+        self._path = f"{made.folder}/{self.name}"
+        self._sink = made.file_io.open_output(self._path)
+        self._writer: pq.ParquetWriter = parquet_writer(
+            self._sink, file_schema, made.schema.core_options
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        """Write one row group."""
+        table = pa.Table.from_arrays(self.columns_of(rows), schema=self._file_schema)
+        self._writer.write_table(table, row_group_size=rows.num_rows)
+        self.row_count += rows.num_rows
+        for column in self.made.schema.fields:
+            is_float = column.data_type.root in FLOAT_ROOTS
+            if is_float and pc.any(pc.is_nan(rows.column(column.name))).as_py():
+                self.nan_columns.add(column.name)
+        self.count(rows)
+
+    def finish(self) -> DataFileMeta:
+        """Close the file, make it safe, describe it."""
+        self._writer.close()
+        size = self.size
+        self._sink.close()
+        self.made.file_io.sync(self._path)
+        return self.describe(size, self._writer.writer.metadata)
+
+    def abort(self) -> None:
+        """Close without an end, and delete; what fails at that must not hide why."""
+        for close in (self._writer.close, self._sink.close):
+            with contextlib.suppress(OSError, pa.ArrowException):
+                close()
+        self.made.file_io.delete(self._path)
+
+    @abstractmethod
+    def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        """The columns of the file, from those of the rows."""
+
+    @abstractmethod
+    def count(self, rows: pa.Table) -> None:
+        """Take note of rows that were written."""
+
+    @abstractmethod
+    def describe(self, size: int, footer: Any) -> DataFileMeta:
+        """The metadata of the whole file."""
+
+
+@dataclass(slots=True)
+class RollingFileWriter:
+    """Writes batches of one bucket.
+
+    Attributes:
+        open_file: begins a file; gets the number of rows that the writer's earlier files hold.
+    """
+
+    made: NewFiles
+    open_file: Callable[[int], OpenDataFile]
+    _gathered: list[pa.RecordBatch] = field(default_factory=list)
+    _gathered_bytes: int = 0
+    _open: OpenDataFile | None = None
+    _done: list[DataFileMeta] = field(default_factory=list)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        limit = self._row_group_bytes
+        if batch.nbytes > 2 * limit and batch.num_rows > 1:
+            half = batch.num_rows // 2
+            self.write(batch.slice(0, half))
+            self.write(batch.slice(half))
+            return
+        if batch.num_rows:
+            self._gathered.append(batch)
+            self._gathered_bytes += batch.nbytes
+        if self._gathered_bytes >= limit:
+            self._flush()
+
+    def close(self) -> tuple[DataFileMeta, ...]:
+        """Finish the last file; metadata of all files."""
+        self._flush()
+        self._roll()
+        return tuple(self._done)
+
+    def abort(self) -> None:
+        """Delete all files."""
+        self._gathered = []
+        if self._open is not None:
+            self._open.abort()
+            self._open = None
+        for file in self._done:
+            self.made.file_io.delete(f"{self.made.folder}/{file.file_name}")
+        self._done = []
+
+    @property
+    def _row_group_bytes(self) -> int:
+        schema = self.made.schema
+        # Arrow takes two to five times the room of Parquet: half the target ends near it. An
+        # eighth of the buffer, for each of two writers, keeps a task near its budget.
+        near_target = schema.target_file_size // 2
+        of_buffer = schema.core_options.integer("write-buffer-size") // 8
+        return max(1, min(ROW_GROUP_BYTES_MAX, near_target, of_buffer))
+
+    def _flush(self) -> None:
+        if not self._gathered:
+            return
+        rows = pa.Table.from_batches(self._gathered)
+        self._gathered, self._gathered_bytes = [], 0
+        if self._open is None:
+            self._open = self.open_file(sum(file.row_count for file in self._done))
+        self._open.write(rows)
+        if self._open.size >= self.made.schema.target_file_size:
+            self._roll()
+
+    def _roll(self) -> None:
+        if self._open is not None:
+            self._done.append(self._open.finish())
+            self._open = None

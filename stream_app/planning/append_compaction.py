@@ -1,0 +1,130 @@
+"""Decides which small files of a table without keys and buckets are put together.
+
+Each partition has a `SubCoordinator`, which remembers the files that were too few to be worth it.
+A round hands the small files that are new to it, and takes what is ready. Sees sizes only: no
+rows, no folders, no clock; a partition's age is counted in rounds.
+
+Source: Paimon `append/AppendCompactCoordinator.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stream_app.model.data_file_meta import DataFileMeta
+
+COMPACT_AGE = 5
+"""Rounds without a full bin after which a partition's files are put together as they are."""
+REMOVE_AGE = 10
+"""Rounds without a full bin after which a partition's single file is forgotten."""
+_FILES_MIN = 2
+"""To rewrite one file alone would gain nothing."""
+
+Files = tuple[DataFileMeta, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackRules:
+    """When files are enough for a task.
+
+    Attributes:
+        target_file_size: bytes; a bin of twice as many is full.
+        open_file_cost: bytes that each file counts more than it has
+            (``source.split.open-file-cost``).
+        min_file_num: so many files are enough, however small (``compaction.min.file-num``).
+    """
+
+    target_file_size: int
+    open_file_cost: int
+    min_file_num: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubCoordinator:
+    """The small files of one partition that no task has taken yet.
+
+    Attributes:
+        age: rounds since the last file came in which no bin was full.
+    """
+
+    files: Files = ()
+    age: int = 0
+
+    def with_files(self, new_files: Iterable[DataFileMeta]) -> SubCoordinator:
+        """More files; the partition is young again."""
+        known = {file.file_name: file for file in self.files}
+        return SubCoordinator((*known.values(), *_unknown(new_files, known)))
+
+    def without(self, names: Collection[str]) -> SubCoordinator:
+        """Without files that are gone."""
+        return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
+
+    @property
+    def is_to_be_forgotten(self) -> bool:
+        """Whether nothing is left, or what is left has waited too long."""
+        return not self.files or self.age > REMOVE_AGE
+
+
+SubCoordinators = Mapping[bytes, SubCoordinator]
+"""By serialized partition."""
+Task = tuple[bytes, Files]
+"""A partition, and files of it that are to become few."""
+
+
+def plan_round(
+    subs: SubCoordinators, new_files: Mapping[bytes, Sequence[DataFileMeta]], rules: PackRules
+) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
+    """One round: what is to be compacted, and what waits for the next one.
+
+    Args:
+        new_files: small files that no round has seen, by partition. Without any the round does not
+            count: nothing grows older.
+    """
+    if not any(new_files.values()):
+        return [], dict(subs)
+    after = dict(subs)
+    for partition, files in new_files.items():
+        after[partition] = after.get(partition, SubCoordinator()).with_files(files)
+    tasks: list[Task] = []
+    for partition, sub in after.items():
+        bins, after[partition] = pick(sub, rules)
+        tasks += [(partition, files) for files in bins]
+    left = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
+    return tasks, left
+
+
+def pick(sub: SubCoordinator, rules: PackRules) -> tuple[list[Files], SubCoordinator]:
+    """The full bins of one partition; or all of it, when it has waited long enough."""
+    bins, rest = pack(sub.files, rules)
+    if bins:
+        return bins, replace(sub, files=rest)
+    age = sub.age + 1
+    if age > COMPACT_AGE and len(sub.files) >= _FILES_MIN:
+        return [sub.files], SubCoordinator((), age)
+    return [], replace(sub, age=age)
+
+
+def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
+    """Files, the smallest first, into bins; what is left is too little for one.
+
+    A bin is full when it holds twice the target size, with the cost of opening its files. The last
+    one is taken as well when it has many files.
+    """
+    bins: list[Files] = []
+    gathered: list[DataFileMeta] = []
+    size = 0
+    for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
+        gathered.append(file)
+        size += file.file_size + rules.open_file_cost
+        if len(gathered) >= _FILES_MIN and size >= 2 * rules.target_file_size:
+            bins.append(tuple(gathered))
+            gathered, size = [], 0
+    if len(gathered) >= max(_FILES_MIN, rules.min_file_num):
+        bins.append(tuple(gathered))
+        gathered = []
+    return bins, tuple(gathered)
+
+
+def _unknown(files: Iterable[DataFileMeta], known: Collection[str]) -> list[DataFileMeta]:
+    return list({f.file_name: f for f in files if f.file_name not in known}.values())

@@ -1,0 +1,191 @@
+"""Finds small files of a table without keys and buckets, and says which are put together.
+
+Owned by `append_compact_coordinator`, which has it plan in a thread of its own: a table may have
+a million files, and reading their manifests must not hold the job back. The first round looks at
+the newest snapshot, a manifest at a time; the later ones at what each snapshot after it brought.
+
+Source: seed document 000 §4.3, Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.append_compaction import PackRules, SubCoordinator, Task, plan_round
+from stream_app.planning.bucketed_append_compaction import (
+    in_sequence,
+    pick_compact_before,
+    pick_full,
+)
+from stream_app.table.append_compact_task import append_request
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+_REASON = "small files"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a round came to.
+
+    Attributes:
+        has_more: there are files that it did not look at.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    has_more: bool = False
+
+
+def pack_rules(table: FileStoreTable) -> PackRules:
+    """What the table's options say."""
+    return PackRules(
+        target_file_size=table.schema.target_file_size,
+        open_file_cost=table.options.integer("source.split.open-file-cost"),
+        min_file_num=table.options.integer("compaction.min.file-num"),
+    )
+
+
+@dataclass(slots=True)
+class AppendCompactPlanner:
+    """Remembers which files it has seen. Not thread safe: one round at a time."""
+
+    table: FileStoreTable
+    _next: int | None = None
+    _entries: Iterator[ManifestEntry] | None = None
+    _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
+
+    def plan(
+        self,
+        *,
+        taken: Collection[str] = (),
+        again: Sequence[Task] = (),
+        starts_anew: bool = False,
+    ) -> Plan:
+        """One round, over at most ``compaction.file-num-limit`` small files.
+
+        Args:
+            taken: names of files that are compacted now, or cannot be.
+            again: files that were planned before, and are to be planned once more.
+            starts_anew: forget everything, and look at the newest snapshot.
+
+        Raises:
+            FileNotFoundError: a snapshot has expired that was to be looked at.
+            CorruptFileError: a manifest cannot be read, maybe because it has expired.
+        """
+        if starts_anew:
+            self._next, self._entries, self._subs = None, None, {}
+        limit = self.table.options.integer("compaction.file-num-limit")
+        gone: dict[bytes, set[str]] = {}
+        found: dict[bytes, list[DataFileMeta]] = {part: list(files) for part, files in again}
+        entries = list(islice(self._small_files(taken, gone), limit))
+        for entry in entries:
+            found.setdefault(entry.partition, []).append(entry.file)
+        for partition, names in gone.items():
+            found[partition] = [
+                file for file in found.get(partition, ()) if file.file_name not in names
+            ]
+            if partition in self._subs:
+                self._subs[partition] = self._subs[partition].without(names)
+        tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table))
+        return Plan(tuple(tasks), has_more=len(entries) == limit)
+
+    def _small_files(
+        self, taken: Collection[str], gone: dict[bytes, set[str]]
+    ) -> Iterator[ManifestEntry]:
+        """Those that no round has seen; fills `gone` with the files that were deleted."""
+        while True:
+            if self._entries is None:
+                self._entries = self._next_entries()
+            if self._entries is None:
+                return
+            for entry in self._entries:
+                if entry.kind is FileKind.DELETE:
+                    gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+                elif _is_small(self.table, entry.file) and entry.file.file_name not in taken:
+                    yield entry
+            self._entries = None
+
+    def _next_entries(self) -> Iterator[ManifestEntry] | None:
+        """What the next snapshot has brought; None when there is none."""
+        snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
+        if self._next is None:
+            latest = snapshots.latest()
+            if latest is None:
+                return None
+            self._next = latest.snapshot_id + 1
+            return scan.iterate_live(latest)
+        if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
+            return None
+        snapshot = snapshots.snapshot(self._next)
+        self._next += 1
+        return iter(scan.delta(snapshot))
+
+
+def _is_small(table: FileStoreTable, file: DataFileMeta) -> bool:
+    # A file of a newer schema may have columns that this process does not know and would drop.
+    is_ours = file.schema_id <= table.schema.schema_id
+    return is_ours and file.file_size < table.schema.compaction_file_size
+
+
+def append_compact_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    *,
+    partitions: Collection[bytes] | None = None,
+    full: bool = False,
+) -> list[CompactRequest]:
+    """What one compaction of a table without keys would do at a snapshot; each can run alone.
+
+    For whoever compacts once, without following the table. Run each with `compact_bucket`.
+
+    Args:
+        partitions: serialized ones; None: all.
+        full: of a table with buckets, rewrite whatever lies behind the large files at each
+            bucket's beginning. Without buckets there is no such thing.
+    """
+    if snapshot is None:
+        return []
+    live: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+    for entry in FileStoreScan(table).iterate_live(snapshot):
+        wanted = partitions is None or entry.partition in partitions
+        if wanted and (not table.schema.is_bucket_unaware or _is_small(table, entry.file)):
+            live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    if table.schema.is_bucket_unaware:
+        small = {partition: files for (partition, _), files in live.items()}
+        tasks, _ = plan_round({}, small, pack_rules(table))
+        return [append_request(partition, 0, files, _REASON) for partition, files in tasks]
+    return [
+        append_request(*bucket, picked, "full" if full else _REASON)
+        for bucket, files in live.items()
+        for picked in _windows(table, files, full=full)
+    ]
+
+
+def _windows(
+    table: FileStoreTable, files: Sequence[DataFileMeta], *, full: bool
+) -> Iterator[tuple[DataFileMeta, ...]]:
+    schema, queue = table.schema, in_sequence(files)
+    if full:
+        picked = pick_full(
+            queue,
+            compaction_file_size=schema.compaction_file_size,
+            rewrite_all=table.options.boolean("compaction.force-rewrite-all-files"),
+        )
+        if picked:
+            yield picked
+        return
+    while True:
+        picked, queue = pick_compact_before(
+            queue,
+            target_file_size=schema.target_file_size,
+            min_file_num=table.options.integer("compaction.min.file-num"),
+        )
+        if not picked:
+            return
+        yield picked

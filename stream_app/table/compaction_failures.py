@@ -1,0 +1,98 @@
+"""Compactions that have failed: when they are tried again, and when nobody waits for them.
+
+Used by the coordinators of a job's compactions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
+
+_LOG = logging.getLogger(__name__)
+FAILURES_MAX = 3
+"""Failures in a row after which nothing waits for a compaction any more."""
+FIRST_RETRY_S = 1.0
+"""Wait after the first failure; each further one in a row doubles it."""
+LONGEST_RETRY_S = 300.0
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Failures in a row; `retry_at` is on the clock's steady time."""
+
+    count: int = 0
+    retry_at: float = 0.0
+    last: BaseException | None = None
+
+
+@dataclass(slots=True)
+class CompactionFailures(Generic[Key]):
+    """By bucket, or by whatever is compacted as one."""
+
+    clock: Clock
+    total: int = 0
+    _failures: dict[Key, _Failures] = field(default_factory=dict)
+
+    def note(self, key: Key, where: str, error: BaseException) -> None:
+        """One has failed."""
+        failures = self._failures.setdefault(key, _Failures())
+        wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
+        self.total += 1
+        failures.count += 1
+        failures.retry_at = self.clock.steady_seconds() + wait
+        failures.last = error
+        _LOG.error(
+            "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
+            where,
+            failures.count,
+            wait,
+            error,
+        )
+
+    def forget(self, key: Key) -> None:
+        """It has succeeded, or nothing is to be done there any more."""
+        self._failures.pop(key, None)
+
+    def must_wait(self, key: Key) -> bool:
+        """Whether it is too early to try again."""
+        failures = self._failures.get(key)
+        return failures is not None and failures.retry_at > self.clock.steady_seconds()
+
+    def is_stuck(self, key: Key) -> bool:
+        """Whether it has failed so often that nobody waits for it."""
+        return key in self._failures and self._failures[key].count >= FAILURES_MAX
+
+    def count(self, key: Key) -> int:
+        """Failures in a row."""
+        return self._failures[key].count if key in self._failures else 0
+
+    def last(self, key: Key) -> str:
+        """With what it last failed, in one line."""
+        error = self._failures[key].last
+        if isinstance(error, StreamAppError) and error.where:
+            return f"{error.what} ({error.where})"
+        return str(error)
+
+    def to_be_retried(self) -> set[Key]:
+        """What has failed, and not yet too often."""
+        return {key for key in self._failures if not self.is_stuck(key)}
+
+    def stuck(self) -> dict[Key, BaseException | None]:
+        """What has failed too often, with the last error."""
+        return {key: one.last for key, one in self._failures.items() if self.is_stuck(key)}
+
+    def seconds_until_retry(self) -> float | None:
+        """How long until something is tried again; None when nobody waits for it.
+
+        What has failed too often is tried again too, but nobody waits for it.
+        """
+        now = self.clock.steady_seconds()
+        waits = [one.retry_at - now for one in self._failures.values() if one.count < FAILURES_MAX]
+        return max(0.0, min(waits)) if waits else None

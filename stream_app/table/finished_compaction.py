@@ -1,0 +1,32 @@
+"""A compaction that has finished and waits to be committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.model.commit_message import CommitMessage
+from stream_app.table.file_store_scan import BucketId
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCompaction:
+    """What was asked for and what came of it.
+
+    `is_overtaken`: another writer changed the bucket meanwhile; see `CompactManager`.
+    """
+
+    bucket: BucketId
+    unit: CompactUnit
+    result: CompactResult
+    is_overtaken: bool
+
+    @property
+    def message(self) -> CommitMessage:
+        """What the committer is to publish."""
+        return CommitMessage(
+            partition=self.bucket[0],
+            bucket=self.bucket[1],
+            compact_before=self.result.before,
+            compact_after=self.result.after,
+        )

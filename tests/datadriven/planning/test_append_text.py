@@ -1,0 +1,100 @@
+"""Sizes of small files in; which of them are put together, and when, out.
+
+``rounds target=… cost=… at-least=…`` takes a line a round, ``a: f1=10 f2=30 | b: f3=10`` (new files
+of partitions; ``-`` for a round without any), and prints each round's tasks and what waits, with
+its age. ``window target=… at-least=…`` takes the queue of a bucket, ``full large=… [rewrite-all]``
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.planning.append_compaction import PackRules, SubCoordinator, plan_round
+from stream_app.planning.bucketed_append_compaction import (
+    in_sequence,
+    pick_compact_before,
+    pick_full,
+)
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file
+
+HERE = Path(__file__).parent
+
+
+def files_of(text: str) -> list[DataFileMeta]:
+    """``f1=10 f2=30 …``: sizes, in the order of their rows; ``many*100=1`` is a hundred files."""
+    found = []
+    for word in text.split():
+        name, _, size = word.partition("=")
+        name, _, count = name.partition("*")
+        names = [name] if not count else [f"{name}{index}" for index in range(int(count))]
+        found += [(name, int(size)) for name in names]
+    return [
+        a_file(name, file_size=size, sequence=index) for index, (name, size) in enumerate(found)
+    ]
+
+
+def names(files: Iterable[DataFileMeta]) -> str:
+    shown = [file.file_name for file in files]
+    return " ".join(shown) if len(shown) <= 12 else f"{shown[0]} … {shown[-1]} ({len(shown)})"
+
+
+def rounds(case: Case) -> str:
+    rules = PackRules(
+        target_file_size=int(case.args["target"]),
+        open_file_cost=int(case.args["cost"]),
+        min_file_num=int(case.args["at-least"]),
+    )
+    subs: dict[bytes, SubCoordinator] = {}
+    shown = []
+    for number, line in enumerate(case.input_lines, 1):
+        new_files = {}
+        for part in [] if line == "-" else line.split("|"):
+            partition, _, files = part.partition(":")
+            new_files[partition.strip().encode()] = files_of(files)
+        tasks, subs = plan_round(subs, new_files, rules)
+        said = [f"compact {partition.decode()}: {names(files)}" for partition, files in tasks]
+        said += [
+            f"{partition.decode()} waits: {names(sub.files)} (age {sub.age})"
+            for partition, sub in subs.items()
+        ]
+        shown.append(f"{number}: {', '.join(said) or 'nothing'}")
+    return "\n".join(shown)
+
+
+def window(case: Case) -> str:
+    """As long as something is picked; what comes of a compaction is not put back."""
+    queue = in_sequence(files_of(case.input))
+    shown = []
+    while True:
+        picked, queue = pick_compact_before(
+            queue,
+            target_file_size=int(case.args["target"]),
+            min_file_num=int(case.args["at-least"]),
+        )
+        if not picked:
+            return "\n".join([*shown, f"left: {names(queue) or 'nothing'}"])
+        shown.append(f"compact {names(picked)}")
+
+
+def full(case: Case) -> str:
+    picked = pick_full(
+        in_sequence(files_of(case.input)),
+        compaction_file_size=int(case.args["large"]),
+        rewrite_all="rewrite-all" in case.args,
+    )
+    return names(picked) or "nothing"
+
+
+COMMANDS = {command.__name__: command for command in (rounds, window, full)}
+
+
+def test_append_compaction() -> None:
+    run_file(HERE / "append_compaction.txt", lambda case: COMMANDS[case.command](case))
+
+
+def test_bucketed_append_compaction() -> None:
+    run_file(HERE / "bucketed_append_compaction.txt", lambda case: COMMANDS[case.command](case))

@@ -1,0 +1,173 @@
+"""Tables without a primary key: ours before Paimon's readers, Paimon's before ours, in turns."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import CommitKind
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.file_store_table import (
+    FileStoreTable,
+    create_or_open,
+    open_for_writing,
+    open_table,
+)
+from tests.interop.test_tables import EVERY_TYPE, assert_metadata_agrees, attempt
+from tests.support.normal_rows import normal_rows, normal_value
+from tests.support.paimon_java import PaimonJava
+from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, Change, SteppingClock
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import TableWriter, by_content, read_changes, read_rows
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "unaware": (f"k INT, {EVERY_TYPE}", (), {}),
+    "buckets": (f"k INT, {EVERY_TYPE}", (), {"bucket": "3", "bucket-key": "k,v11"}),
+    "partitions": ("a INT, dt STRING, d DATE, k BIGINT, b STRING", ("dt", "d"), {}),
+    "partitioned buckets": (
+        "a INT, dt STRING, k BIGINT", ("dt",), {"bucket": "2", "bucket-key": "k"},
+    ),
+}  # fmt: skip
+APPEND = CommitKind.APPEND
+SOON = {"compaction.min.file-num": "2"}
+STATS = ("min_value_stats", "max_value_stats", "null_value_counts")
+
+
+def a_table(folder: Path, columns: str, by: tuple[str, ...] = (), **options: str) -> FileStoreTable:
+    schema = new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=(),
+        partition_keys=by,
+        options=options,
+        time_millis=TIME_MS,
+    )
+    return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
+
+
+def some_inserts(
+    table: FileStoreTable, seed: int, counts: tuple[int, ...]
+) -> Iterator[list[Change]]:
+    """Rows of every kind of value, nulls and repetitions among them."""
+    changes = RandomChanges(table.schema, random.Random(seed))
+    for count in counts:
+        found = [("+I", row) for kind, row in changes.epoch(4 * count) if kind == "+I"]
+        yield found[:count]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_paimon_reads_our_table_as_we_do(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, seed: int, name: str
+) -> None:
+    columns, by, options = TABLES[name]
+    writer = TableWriter(a_table(tmp_path, columns, by, **SOON, **options))
+    table, model = writer.table, writer.model
+    for epoch in some_inserts(table, seed, (30, 20, 10)):
+        writer.write(epoch)
+    assert by_content(paimon_java.read(table.location)) == by_content(model.rows())
+    writer.commit.drain()
+    kinds = [snapshot.commit_kind for snapshot in check_chain(table)]
+    # Of its many partitions, none may have got a second file.
+    assert CommitKind.COMPACT in kinds or name == "partitions"
+    rows = by_content(model.rows())
+    assert by_content(read_rows(table)) == rows
+    assert by_content(paimon_java.read(table.location)) == rows
+    assert by_content(normal_rows(pypaimon.read(table.location))) == rows
+    assert_metadata_agrees(paimon_java, table)
+    theirs = {
+        plan.snapshot: by_content([{"": kind, **row} for kind, row in plan.changes])
+        for plan in paimon_java.changelog(table.location)
+    }
+    appends = [each.snapshot_id for each in check_chain(table) if each.commit_kind is APPEND]
+    ours = {
+        appends[epoch]: by_content([{"": kind, **row} for kind, row in changes])
+        for epoch, changes in read_changes(table).items()
+    }
+    assert theirs == ours
+
+
+def test_our_statistics_are_paimons(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
+    table = a_table(tmp_path / "ours", f"k INT, {EVERY_TYPE}")
+    writer = TableWriter(table)
+    [epoch] = some_inserts(table, seed, (40,))
+    # Paimon's statistics of a column with NaN are wrong, ours leave the column out.
+    epoch = [
+        (kind, {name: None if value != value else value for name, value in row.items()})  # noqa: PLR0124
+        for kind, row in epoch
+    ]
+    writer.write(epoch)
+    location = tmp_path / "theirs" / "db.db" / "t"
+    paimon_java.create(
+        location,
+        [(column.name, str(column.data_type)) for column in table.schema.fields],
+        primary_keys=[],
+        options={"bucket": -1},
+    )
+    rows = [(kind, normal_value(dict(row))) for kind, row in epoch]
+    paimon_java.write(location, rows, identifier=0)
+    [ours], [theirs] = (paimon_java.read(f"{path}$files") for path in (table.location, location))
+    assert {name: ours[name] for name in STATS} == {name: theirs[name] for name in STATS}
+
+
+@pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
+def test_paimon_and_we_write_in_turns(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, options: dict[str, Any]
+) -> None:
+    location = tmp_path / "db.db" / "t"
+    paimon_java.create(
+        location,
+        [("dt", "STRING"), ("k", "INT"), ("a", "STRING"), ("b", "DECIMAL(20,3)")],
+        primary_keys=[], partition_keys=["dt"], options={**SOON, **options},
+    )  # fmt: skip
+    table = open_for_writing(open_table(str(location)))
+    writer = TableWriter(table, user="ours")
+    model, ours = writer.model, 0
+    for turn, epoch in enumerate(some_inserts(table, seed, (15,) * 9)):
+        model.changes.append(epoch)
+        if turn % 3 == 0:
+            rows = [(kind, normal_value(dict(row))) for kind, row in epoch]
+            paimon_java.write(location, rows, identifier=turn)
+        else:
+            if turn % 3 == 1:
+                writer.restart()
+            attempt(writer, ours, epoch)
+            ours += 1
+        if turn == 5:
+            paimon_java.compact(location)
+        if turn == 7:
+            writer.commit.drain()
+        assert by_content(read_rows(table)) == by_content(model.rows())
+        assert by_content(paimon_java.read(location)) == by_content(model.rows())
+    writer.commit.drain()
+    paimon_java.compact(location)
+    assert by_content(read_rows(table)) == by_content(model.rows())
+    assert by_content(paimon_java.read(location)) == by_content(model.rows())
+    assert_metadata_agrees(paimon_java, table)
+    compacted_by = {
+        snapshot["commitUser"] == "ours"
+        for snapshot in paimon_java.snapshots(location)
+        if snapshot["commitKind"] == "COMPACT"
+    }
+    assert compacted_by == {True, False}
+
+
+def test_java_reads_a_bucket_in_the_order_of_its_rows(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Also after compactions, with newer rows behind them."""
+    table = a_table(tmp_path, "k INT, b INT", **SOON, bucket="1", **{"bucket-key": "b"})
+    writer = TableWriter(table)
+    for epoch in range(7):
+        writer.write([("+I", {"k": epoch * 10 + number, "b": 0}) for number in range(10)])
+        if epoch % 3 == 1:
+            writer.commit.drain()
+    wanted = list(range(70))
+    assert [row["k"] for row in paimon_java.read(table.location)] == wanted
+    assert [row["k"] for row in read_rows(table)] == wanted
