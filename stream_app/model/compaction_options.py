@@ -5,7 +5,7 @@ Read by `core_options`, which has the others.
 
 from __future__ import annotations
 
-from stream_app.model.option import Option, boolean_option, integer_option, size_option
+from stream_app.model.option import Option, boolean_option, integer_option, parse_real, size_option
 
 COMPACTION_OPTIONS: tuple[Option, ...] = (
     integer_option(
@@ -76,6 +76,14 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         100_000,
         "Without a primary key and buckets: small files that are looked at in one round.",
         minimum=1,
+    ),
+    Option(
+        key="compaction.delete-ratio-threshold",
+        parse=parse_real,
+        default=0.2,
+        kind="real",
+        meaning="Without a primary key and buckets: a file of which a larger share is deleted is "
+        "rewritten, whatever its size.",
     ),
     size_option(
         "source.split.open-file-cost",
