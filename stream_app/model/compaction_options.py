@@ -11,6 +11,7 @@ from stream_app.model.option import (
     choice_option,
     duration_option,
     integer_option,
+    parse_real,
     size_option,
     text_option,
 )
@@ -114,6 +115,14 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         100_000,
         "Without a primary key and buckets: small files that are looked at in one round.",
         minimum=1,
+    ),
+    Option(
+        key="compaction.delete-ratio-threshold",
+        parse=parse_real,
+        default=0.2,
+        kind="real",
+        meaning="Without a primary key and buckets: a file of which a larger share is deleted is "
+        "rewritten, whatever its size.",
     ),
     size_option(
         "source.split.open-file-cost",

@@ -211,6 +211,9 @@ REFUSED: dict[str, Callable[[str], bool]] = {
 }
 """Options that ask of a correct writer what we do not do, and the values that ask for it."""
 
+_FINE_WITHOUT_KEY = ("deletion-vectors.enabled",)
+"""Options that only a table with a primary key asks more of a writer by."""
+
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
 _SAID_IN_CONFIGURATION = {
@@ -262,7 +265,11 @@ def check_writable(options: Mapping[str, str], *, has_primary_key: bool) -> None
     Raises:
         UnsupportedTableError: names every option that stands in the way.
     """
-    reasons = [key for key, value in options.items() if _is_refused(key, value)]
+    reasons = [
+        key
+        for key, value in options.items()
+        if _is_refused(key, value) and (has_primary_key or key not in _FINE_WITHOUT_KEY)
+    ]
     for option in OPTIONS.values():
         try:
             option.read(options)
@@ -300,6 +307,12 @@ class CoreOptions:
         """The value of an option that may be unset."""
         value = OPTIONS[key].read(self.raw)
         assert value is None or isinstance(value, int), key
+        return value
+
+    def real(self, key: str) -> float:
+        """The value of an option that is a fraction."""
+        value = OPTIONS[key].read(self.raw)
+        assert isinstance(value, float), key
         return value
 
     def boolean(self, key: str) -> bool:

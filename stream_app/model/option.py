@@ -122,7 +122,8 @@ class Option:
     Attributes:
         default: the value when the option is absent; None when there is none.
         meaning: one sentence for the reader of docs/OPTIONS.md and of error messages.
-        kind: ``integer``, ``size`` (bytes), ``duration`` (milliseconds), ``boolean`` or ``text``.
+        kind: ``integer``, ``size`` (bytes), ``duration`` (milliseconds), ``real``,
+            ``boolean`` or ``text``.
         minimum, maximum: bounds of numbers.
         only: the values that we support; empty: any.
         older_keys: names that the option had before; they count when `key` itself is absent.

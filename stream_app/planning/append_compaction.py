@@ -73,13 +73,18 @@ Task = tuple[bytes, Files]
 
 
 def plan_round(
-    subs: SubCoordinators, new_files: Mapping[bytes, Sequence[DataFileMeta]], rules: PackRules
+    subs: SubCoordinators,
+    new_files: Mapping[bytes, Sequence[DataFileMeta]],
+    rules: PackRules,
+    index_files: Mapping[str, str] | None = None,
 ) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
     """One round: what is to be compacted, and what waits for the next one.
 
     Args:
         new_files: small files that no round has seen, by partition. Without any the round does not
             count: nothing grows older.
+        index_files: by data file, the index file that holds its deletion vector; None when the
+            table has no deletion vectors.
     """
     if not any(new_files.values()):
         return [], dict(subs)
@@ -88,15 +93,20 @@ def plan_round(
         after[partition] = after.get(partition, SubCoordinator()).with_files(files)
     tasks: list[Task] = []
     for partition, sub in after.items():
-        bins, after[partition] = pick(sub, rules)
+        bins, after[partition] = pick(sub, rules, index_files)
         tasks += [(partition, files) for files in bins]
     left = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
     return tasks, left
 
 
-def pick(sub: SubCoordinator, rules: PackRules) -> tuple[list[Files], SubCoordinator]:
+def pick(
+    sub: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
+) -> tuple[list[Files], SubCoordinator]:
     """The full bins of one partition; or all of it, when it has waited long enough."""
-    bins, rest = pack(sub.files, rules)
+    if index_files is None:
+        bins, rest = pack(sub.files, rules)
+    else:
+        bins, rest = pack_with_deletions(sub.files, rules, index_files)
     if bins:
         return bins, replace(sub, files=rest)
     age = sub.age + 1
@@ -124,6 +134,34 @@ def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], 
         bins.append(tuple(gathered))
         gathered = []
     return bins, tuple(gathered)
+
+
+def pack_with_deletions(
+    files: Iterable[DataFileMeta], rules: PackRules, index_files: Mapping[str, str]
+) -> tuple[list[Files], Files]:
+    """As `pack`, but files of which rows are deleted are all taken, however few.
+
+    Those whose vectors share an index file stay together, so that it is written anew only once.
+    """
+    groups: dict[str, list[DataFileMeta]] = {}
+    others = []
+    for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
+        if file.file_name in index_files:
+            groups.setdefault(index_files[file.file_name], []).append(file)
+        else:
+            others.append(file)
+    bins: list[Files] = []
+    gathered: list[DataFileMeta] = []
+    for group in sorted(groups.values(), key=lambda group: sum(file.file_size for file in group)):
+        gathered += group
+        size = sum(file.file_size + rules.open_file_cost for file in gathered)
+        if len(gathered) >= _FILES_MIN and size >= 2 * rules.target_file_size:
+            bins.append(tuple(gathered))
+            gathered = []
+    if gathered:
+        bins.append(tuple(gathered))
+    more, rest = pack(others, rules)
+    return bins + more, rest
 
 
 def _unknown(files: Iterable[DataFileMeta], known: Collection[str]) -> list[DataFileMeta]:

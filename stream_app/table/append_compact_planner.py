@@ -16,7 +16,7 @@ from itertools import islice
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.append_compaction import PackRules, SubCoordinator, Task, plan_round
 from stream_app.planning.bucketed_append_compaction import (
     in_sequence,
@@ -59,6 +59,8 @@ class AppendCompactPlanner:
     _next: int | None = None
     _entries: Iterator[ManifestEntry] | None = None
     _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
+    _deletions: Deletions = field(default_factory=dict)
+    _index_manifest: str | None = None
 
     def plan(
         self,
@@ -92,7 +94,8 @@ class AppendCompactPlanner:
             ]
             if partition in self._subs:
                 self._subs[partition] = self._subs[partition].without(names)
-        tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table))
+        index_files = _index_files(self.table, self._deletions)
+        tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table), index_files)
         return Plan(tuple(tasks), has_more=len(entries) == limit)
 
     def _small_files(
@@ -107,7 +110,9 @@ class AppendCompactPlanner:
             for entry in self._entries:
                 if entry.kind is FileKind.DELETE:
                     gone.setdefault(entry.partition, set()).add(entry.file.file_name)
-                elif _is_small(self.table, entry.file) and entry.file.file_name not in taken:
+                elif entry.file.file_name not in taken and is_candidate(
+                    self.table, entry.file, self._deletions
+                ):
                     yield entry
             self._entries = None
 
@@ -119,18 +124,53 @@ class AppendCompactPlanner:
             if latest is None:
                 return None
             self._next = latest.snapshot_id + 1
+            self._index_manifest = latest.index_manifest
+            self._deletions = deletions_of(self.table, latest)
             return scan.iterate_live(latest)
         if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
             return None
         snapshot = snapshots.snapshot(self._next)
+        if snapshot.index_manifest != self._index_manifest:
+            self._index_manifest = snapshot.index_manifest
+            self._deletions = deletions_of(self.table, snapshot)
+            if snapshot.commit_kind is not CommitKind.COMPACT:
+                # Rows were deleted of files that may have been looked at long ago.
+                self._next, self._subs = None, {}
+                return self._next_entries()
         self._next += 1
         return iter(scan.delta(snapshot))
 
 
-def _is_small(table: FileStoreTable, file: DataFileMeta) -> bool:
-    # A file of a newer schema may have columns that this process does not know and would drop.
-    is_ours = file.schema_id <= table.schema.schema_id
-    return is_ours and file.file_size < table.schema.compaction_file_size
+Deletions = dict[str, tuple[str, int | None]]
+"""By data file the index file with its deletion vector, and how many rows that deletes."""
+
+
+def deletions_of(table: FileStoreTable, snapshot: Snapshot) -> Deletions:
+    """The deletion vectors of a snapshot, without reading them."""
+    return {
+        meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
+        for entry in table.manifests.read_index_manifest(snapshot.index_manifest)
+        for meta in entry.index_file.deletion_vectors or ()
+    }
+
+
+def is_candidate(table: FileStoreTable, file: DataFileMeta, deletions: Deletions) -> bool:
+    """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
+    if file.schema_id > table.schema.schema_id:
+        return False  # it may have columns that this process does not know and would drop
+    if file.file_size < table.schema.compaction_file_size:
+        return True
+    if file.file_name not in deletions:
+        return False
+    deleted = deletions[file.file_name][1]
+    share = table.options.real("compaction.delete-ratio-threshold")
+    return deleted is None or deleted > file.row_count * share
+
+
+def _index_files(table: FileStoreTable, deletions: Deletions) -> dict[str, str] | None:
+    if table.schema.options.get("deletion-vectors.enabled", "").lower() != "true":
+        return None
+    return {name: index_file for name, (index_file, _) in deletions.items()}
 
 
 def append_compact_requests(
@@ -151,14 +191,17 @@ def append_compact_requests(
     """
     if snapshot is None:
         return []
+    deletions = deletions_of(table, snapshot)
     live: dict[tuple[bytes, int], list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).iterate_live(snapshot):
         wanted = partitions is None or entry.partition in partitions
-        if wanted and (not table.schema.is_bucket_unaware or _is_small(table, entry.file)):
+        unaware = table.schema.is_bucket_unaware
+        if wanted and (not unaware or is_candidate(table, entry.file, deletions)):
             live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     if table.schema.is_bucket_unaware:
         small = {partition: files for (partition, _), files in live.items()}
-        tasks, _ = plan_round({}, small, pack_rules(table))
+        index_files = _index_files(table, deletions)
+        tasks, _ = plan_round({}, small, pack_rules(table), index_files)
         return [append_request(partition, 0, files, _REASON) for partition, files in tasks]
     return [
         append_request(*bucket, picked, "full" if full else _REASON)

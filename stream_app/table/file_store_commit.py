@@ -22,6 +22,7 @@ from stream_app.planning.conflict_detection import conflict
 from stream_app.planning.live_entries import compacted_entries
 from stream_app.planning.manifest_merge import manifest_groups
 from stream_app.table.commit_history import CommitHistory
+from stream_app.table.compacted_index import CompactedIndex
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -173,8 +174,9 @@ class FileStoreCommit:
         latest = self.table.snapshots.latest()
         self.history.check(latest)
         self._check(change, latest)
+        index = self._index(change, latest)
         base_list, merged = self._write_base_list(latest)
-        snapshot = self._snapshot(change, latest, base_list)
+        snapshot = self._snapshot(change, latest, base_list, index.name)
         try:
             published = self.table.snapshots.publish(snapshot)
         except Exception:
@@ -190,7 +192,15 @@ class FileStoreCommit:
             return snapshot
         for name in (base_list[0], *merged):
             self.table.manifests.delete(name)
+        index.delete()
         return None
+
+    def _index(self, change: _Change, latest: Snapshot | None) -> CompactedIndex:
+        index = CompactedIndex(self.table, latest.index_manifest if latest else None)
+        keyless = not self.table.schema.has_primary_key
+        if latest and index.name and keyless and change.kind is CommitKind.COMPACT:
+            index.take_away(latest, change.entries)
+        return index
 
     def _is_ours(self, snapshot: Snapshot, change: _Change) -> bool:
         try:
@@ -245,7 +255,11 @@ class FileStoreCommit:
         return files.write_list(metas), new_names
 
     def _snapshot(
-        self, change: _Change, latest: Snapshot | None, base_list: tuple[str, int]
+        self,
+        change: _Change,
+        latest: Snapshot | None,
+        base_list: tuple[str, int],
+        index_manifest: str | None,
     ) -> Snapshot:
         delta_records = sum(
             entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
@@ -265,7 +279,7 @@ class FileStoreCommit:
             delta_manifest_list_size=change.delta_list[1],
             changelog_manifest_list=changelog[0] if changelog else None,
             changelog_manifest_list_size=changelog[1] if changelog else None,
-            index_manifest=latest.index_manifest if latest else None,
+            index_manifest=index_manifest,
             commit_user=self.history.commit_user,
             commit_identifier=committable.identifier,
             commit_kind=change.kind,

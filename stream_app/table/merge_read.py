@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.errors import UsageError
+from stream_app.filestore.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.deletion_vector import live_rows
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.model.core_options import unknown_key
@@ -23,6 +25,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import RowType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.bucket_pruning import BucketPruning
+from stream_app.table.deletion_vectors import deletion_vectors
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.readable import check_readable
@@ -75,18 +78,24 @@ class MergeRead:
             if self.pruning is not None and not self.pruning.may_hold(entry):
                 continue
             buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+        vectors: dict[BucketId, BucketVectors] = {}
+        if snapshot is not None and not self.table.schema.has_primary_key:
+            vectors = deletion_vectors(self.table, snapshot, buckets.keys())
         for bucket, files in buckets.items():
-            for batch in self._bucket(bucket, files):
+            for batch in self._bucket(bucket, files, vectors.get(bucket, {})):
                 chosen = self._choose(batch)
                 if chosen.num_rows:
                     yield chosen
 
-    def _bucket(self, bucket: BucketId, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+    def _bucket(
+        self, bucket: BucketId, files: Sequence[DataFileMeta], vectors: BucketVectors
+    ) -> Iterator[pa.RecordBatch]:
         columns = self._read_columns()
         access = self.table.bucket_files(*bucket, columns=columns)
         if not self.table.schema.has_primary_key:
             for file in in_order_of_arrival(files):
-                yield from access.read(file)
+                batches, vector = access.read(file), vectors.get(file.file_name)
+                yield from batches if vector is None else live_rows(batches, vector)
             return
         layout = self.table.layout(columns)
         for section in partition_into_sections(files, self.table.key_of):

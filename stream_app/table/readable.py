@@ -30,7 +30,7 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         UnsupportedTableError: names everything that stands in the way.
     """
     options = table.schema.options
-    keys = _UNREADABLE + (_UNMERGEABLE if merges else ())
+    keys = _UNREADABLE + (_UNMERGEABLE if merges and table.schema.has_primary_key else ())
     present = [key for key in keys if key in options]
     reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
     engine = options.get("merge-engine", "deduplicate").lower()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stream_app.model.data_type import parse_columns
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import new_table_schema
+from stream_app.table.deletion_vectors import deletion_vectors
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import (
     FileStoreTable,
     create_or_open,
@@ -19,13 +22,19 @@ from stream_app.table.file_store_table import (
     open_table,
 )
 from tests.interop.test_tables import EVERY_TYPE, assert_metadata_agrees, attempt
-from tests.support.normal_rows import normal_rows, normal_value
+from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import TIME_MS, Change, SteppingClock
 from tests.support.table_checks import check_chain
-from tests.support.table_writer import TableWriter, by_content, read_changes, read_rows
+from tests.support.table_writer import (
+    CompactLater,
+    TableWriter,
+    by_content,
+    read_changes,
+    read_rows,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
@@ -171,3 +180,114 @@ def test_java_reads_a_bucket_in_the_order_of_its_rows(
     wanted = list(range(70))
     assert [row["k"] for row in paimon_java.read(table.location)] == wanted
     assert [row["k"] for row in read_rows(table)] == wanted
+
+
+@pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 1, "bucket-key": "k"}])
+def test_deleted_rows_are_not_read_and_go_with_a_compaction(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """Of a table from which another engine deletes, while we append to it and compact it."""
+    writer = deleting_writer(paimon_java, tmp_path, **{"compaction.min.file-num": 6}, **options)
+    table, location = writer.table, writer.table.location
+    for epoch in range(4):
+        writer.write(numbers(epoch))
+    [first, second, *_] = files_of(table)
+    paimon_java.delete_rows(location, {first: [0, 3], second: range(10)})
+    wanted = [k for k in range(40) if k not in (0, 3) and not 10 <= k < 20]
+    assert keys_of(read_rows(table)) == wanted
+    writer.write(numbers(4))
+    wanted += range(40, 50)
+    index = table.snapshots.latest()
+    assert index is not None
+    assert index.index_manifest is not None
+    assert keys_of(paimon_java.read(location)) == wanted
+    writer.write(numbers(5))
+    wanted += range(50, 60)
+    writer.commit.drain()
+    latest = table.snapshots.latest()
+    assert latest is not None
+    assert latest.commit_kind is CommitKind.COMPACT
+    vectors = deletion_vectors(table, latest)
+    assert [names for names in vectors.values() if names] == []
+    assert sum(entry.file.row_count for entry in FileStoreScan(table).live(latest)) == 48
+    assert keys_of(read_rows(table)) == wanted
+    assert keys_of(paimon_java.read(location)) == wanted
+    assert sorted(normal["k"] for normal in normal_rows(pypaimon.read(location))) == wanted
+    # The snapshots before it still have their vectors.
+    assert keys_of(paimon_java.read(location, snapshot=latest.snapshot_id - 1)) == wanted
+    assert_metadata_agrees(paimon_java, table)
+
+
+def test_rows_deleted_while_their_file_is_compacted_stay_deleted(
+    paimon_java: PaimonJava, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = deleting_writer(paimon_java, tmp_path, bucket=1, **{"bucket-key": "k"}, **SOON)
+    writer.executor_of = CompactLater
+    writer.restart()
+    table, executor = writer.table, writer.executor
+    assert isinstance(executor, CompactLater)
+    for epoch in range(2):
+        writer.write(numbers(epoch))
+    first = files_of(table)[0]
+    executor.run()
+    paimon_java.delete_rows(table.location, {first: [5]})
+    assert writer.commit.commit_idle() is None
+    assert "1 rows of the files are deleted" in caplog.text
+    wanted = [k for k in range(20) if k != 5]
+    assert keys_of(read_rows(table)) == wanted
+    writer.write(numbers(2))
+    executor.run()
+    assert writer.commit.commit_idle() is not None
+    wanted += range(20, 30)
+    assert keys_of(read_rows(table)) == wanted
+    assert keys_of(paimon_java.read(table.location)) == wanted
+
+
+def test_a_large_file_is_rewritten_when_a_fifth_of_it_is_deleted(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    writer = deleting_writer(paimon_java, tmp_path, bucket=-1)
+    for epoch in range(3):
+        writer.write(numbers(epoch, 100))
+    table = writer.table
+    first, _, last = files_of(table)
+    target = min(entry.file.file_size for entry in live_of(table))
+    paimon_java.delete_rows(table.location, {first: range(20), last: range(21)})
+    job = TableWriter(table.with_options({"target-file-size": f"{target} b"}), user="job")
+    attempt(job, 0, numbers(3, 100))
+    job.commit.drain()
+    assert first in files_of(table)
+    assert last not in files_of(table)
+    latest = table.snapshots.latest()
+    assert latest is not None
+    [vectors] = deletion_vectors(table, latest).values()
+    assert list(vectors) == [first]
+    assert keys_of(paimon_java.read(table.location)) == keys_of(read_rows(table))
+    assert len(read_rows(table)) == 400 - 41
+
+
+def deleting_writer(paimon_java: PaimonJava, folder: Path, **options: Any) -> TableWriter:
+    """Of a table that Paimon made, of which rows may be deleted."""
+    location = folder / "db.db" / "t"
+    paimon_java.create(
+        location, [("k", "INT")], primary_keys=[],
+        options={"deletion-vectors.enabled": "true", **options},
+    )  # fmt: skip
+    return TableWriter(open_for_writing(open_table(str(location))))
+
+
+def numbers(epoch: int, count: int = 10) -> list[Change]:
+    return [("+I", {"k": k}) for k in range(epoch * count, (epoch + 1) * count)]
+
+
+def keys_of(rows: Sequence[Row]) -> list[int]:
+    return sorted(row["k"] for row in rows)
+
+
+def live_of(table: FileStoreTable) -> list[ManifestEntry]:
+    return FileStoreScan(table).live(table.snapshots.latest())
+
+
+def files_of(table: FileStoreTable) -> list[str]:
+    """Names of live files, the oldest first."""
+    return [entry.file.file_name for entry in live_of(table)]

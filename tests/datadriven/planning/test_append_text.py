@@ -9,6 +9,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from stream_app.model.data_file_meta import DataFileMeta
@@ -49,13 +50,25 @@ def rounds(case: Case) -> str:
         min_file_num=int(case.args["at-least"]),
     )
     subs: dict[bytes, SubCoordinator] = {}
+    index_files: dict[str, str] = {}
     shown = []
     for number, line in enumerate(case.input_lines, 1):
         new_files = {}
         for part in [] if line == "-" else line.split("|"):
             partition, _, files = part.partition(":")
             new_files[partition.strip().encode()] = files_of(files)
-        tasks, subs = plan_round(subs, new_files, rules)
+        plain = {
+            partition: [replace(file, file_name=file.file_name.partition("@")[0]) for file in files]
+            for partition, files in new_files.items()
+        }
+        index_files |= {
+            name: index_file
+            for files in new_files.values()
+            for name, at, index_file in (file.file_name.partition("@") for file in files)
+            if at
+        }
+        has_deletions = "deletions" in case.args
+        tasks, subs = plan_round(subs, plain, rules, index_files if has_deletions else None)
         said = [f"compact {partition.decode()}: {names(files)}" for partition, files in tasks]
         said += [
             f"{partition.decode()} waits: {names(sub.files)} (age {sub.age})"

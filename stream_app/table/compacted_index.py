@@ -1,0 +1,85 @@
+"""What a compaction of a table without keys changes about deletion vectors, in its own snapshot.
+
+The rows that a vector deletes are not in the rewritten files, so the vectors of the files that go
+must go with them. A vector only ever grows: when as many rows are missing from the new files as the
+latest vectors delete, no row was deleted meanwhile that the new files would bring back.
+
+Source: Paimon `append/AppendCompactTask.java`, `operation/commit/ConflictDetection.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CommitConflictError
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.deletion_vectors import index_changes, write_index_manifest
+from stream_app.table.file_store_scan import BucketId
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class CompactedIndex:
+    """The index manifest of one attempt to commit; what was written for it can be deleted again."""
+
+    table: FileStoreTable
+    name: str | None
+    _changes: list[IndexManifestEntry] = field(default_factory=list)
+
+    def take_away(self, latest: Snapshot, changes: Sequence[ManifestEntry]) -> None:
+        """Write the index without the vectors of the files that `changes` delete.
+
+        Raises:
+            CommitConflictError: rows of these files were deleted since they were read.
+        """
+        live = self.table.manifests.read_index_manifest(latest.index_manifest)
+        for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
+            of_bucket = [each for each in changes if (each.partition, each.bucket) == bucket]
+            gone = {each.file.file_name for each in of_bucket if each.kind is FileKind.DELETE}
+            missing = sum(
+                each.file.row_count * (1 if each.kind is FileKind.DELETE else -1)
+                for each in of_bucket
+            )
+            deleted = deleted_rows(self.table, live, bucket, gone)
+            if deleted != missing:
+                raise CommitConflictError(
+                    f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
+                    f"the compaction left {missing} out",
+                    where=self.table.paths.bucket(*bucket),
+                    fix="nothing: the files are compacted again",
+                )
+            self._changes += index_changes(self.table, live, bucket, gone=gone)
+        self.name = write_index_manifest(self.table, latest, self._changes)
+
+    def delete(self) -> None:
+        """No snapshot names what was written."""
+        for entry in self._changes:
+            if entry.kind is FileKind.ADD:
+                self.table.deletion_vector_files.delete(entry)
+        if self._changes and self.name is not None:
+            self.table.manifests.delete(self.name)
+
+
+def deleted_rows(
+    table: FileStoreTable,
+    live: Sequence[IndexManifestEntry],
+    bucket: BucketId,
+    names: set[str],
+) -> int:
+    """Rows of these data files that the vectors of a snapshot delete."""
+    found = 0
+    for entry in live:
+        if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
+            continue
+        for meta in entry.index_file.deletion_vectors or ():
+            if meta.data_file_name not in names:
+                continue
+            cardinality = meta.cardinality
+            if cardinality is None:  # an older writer did not say
+                vectors = table.deletion_vector_files.read(entry, {meta.data_file_name})
+                cardinality = vectors[meta.data_file_name].cardinality
+            found += cardinality
+    return found
