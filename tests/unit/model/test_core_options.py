@@ -15,7 +15,7 @@ def test_an_option_is_well_declared(key: str) -> None:
     assert option.key == key
     assert option.is_own != (key in CORE_KEYS)
     assert option.meaning.endswith(".")
-    assert option.kind in ("integer", "size", "duration", "boolean", "text")
+    assert option.kind in ("integer", "real", "size", "duration", "boolean", "text")
     assert not option.only or option.default in option.only
     if option.default is not None:
         text = str(option.default)
