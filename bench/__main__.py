@@ -1,40 +1,83 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [--messages N] [--quick]
+    ./run.sh bench [steps|ingest|memory|simulation|compaction|latency] [--messages N] [--quick]
 
 Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
-then the memory of a writer beside its budget. About six minutes; `--quick` takes one.
+then memory beside its budget, and compaction: simulated, beside decode and encode, and beside the
+epochs. About fifteen minutes; `--quick` takes three. With a name only that part.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench import ingest, memory, steps
+from bench import (
+    compaction,
+    compaction_memory,
+    compaction_simulation,
+    ingest,
+    latency,
+    memory,
+    steps,
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run.sh bench")
+    parser.add_argument("part", nargs="?", choices=PARTS)
     parser.add_argument("--messages", type=int, default=1_500_000)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one run")
     args = parser.parse_args()
     messages = args.messages // 10 if args.quick else args.messages
-    runs = 1 if args.quick else 2
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
-        folder = Path(name)
-        print("| step, one core | k rows/s | MB/s | ratio | of | goal |")
-        print("| --- | ---: | ---: | ---: | --- | --- |")
-        for step in steps.measure(messages // 3, 5 if not args.quick else 2, folder):
-            print(step.markdown(), flush=True)
-        numbers = ingest.measure(messages, max(1, messages // 6), runs, folder)
-        print()
-        for line in numbers.lines():
-            print(line, flush=True)
-        print()
-        for line in memory.lines(folder):
-            print(line, flush=True)
+        for part, lines in PARTS.items():
+            if args.part in (part, None):
+                for line in lines(Path(name), messages, args.quick):
+                    print(line, flush=True)
+                print()
+
+
+def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
+    yield "| step, one core | k rows/s | MB/s | ratio | of | goal |"
+    yield "| --- | ---: | ---: | ---: | --- | --- |"
+    for step in steps.measure(messages // 3, 2 if quick else 5, folder):
+        yield step.markdown()
+
+
+def _ingest(folder: Path, messages: int, quick: bool) -> Iterator[str]:
+    yield from ingest.measure(messages, max(1, messages // 6), 1 if quick else 2, folder).lines()
+
+
+def _memory(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from memory.lines(folder)
+    yield from compaction_memory.lines(folder, 20, (10 if quick else 100) << 20)
+
+
+def _simulation(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    yield from compaction_simulation.lines(1_000 if quick else compaction_simulation.FLUSHES, {})
+
+
+def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    if quick:
+        return compaction.lines(folder, compaction.CELLS // 10, 1)
+    return compaction.lines(folder)
+
+
+def _latency(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from latency.lines(folder, 50, 500 if quick else 5_000, 1 if quick else 2)
+
+
+PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
+    "steps": _steps,
+    "ingest": _ingest,
+    "memory": _memory,
+    "simulation": _simulation,
+    "compaction": _compaction,
+    "latency": _latency,
+}
 
 
 if __name__ == "__main__":

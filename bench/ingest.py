@@ -71,15 +71,15 @@ def measure(messages: int, epoch: int, runs: int, folder: Path) -> IngestNumbers
     ours, alone = [], []
     last: dict[str, Any] = {}
     with EmbeddedBroker(folder / "kafka") as broker:
-        _worker("fill", broker, folder, "fill", epoch, {"messages": str(file)})
+        run_apart("fill", broker, folder, "fill", epoch, {"messages": str(file)})
         for run in range(runs):
-            alone.append(messages / _worker("alone", broker, folder, f"alone{run}", epoch)["s"])
-            last = _worker("ours", broker, folder, f"ours{run}", epoch)
+            alone.append(messages / run_apart("alone", broker, folder, f"alone{run}", epoch)["s"])
+            last = run_apart("ours", broker, folder, f"ours{run}", epoch)
             ours.append(messages / last["s"])
     return IngestNumbers(messages, size / messages, ours, alone, last)
 
 
-def _worker(
+def run_apart(
     what: str,
     broker: EmbeddedBroker,
     folder: Path,
@@ -87,6 +87,7 @@ def _worker(
     epoch: int,
     extra: dict[str, str] | None = None,
 ) -> dict[str, Any]:
+    """One run in a process of its own: `fill` the topic, Spark `alone`, or `ours`."""
     job = {"what": what, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
     job["bootstrap"] = broker.bootstrap
     done = subprocess.run(
@@ -173,7 +174,7 @@ columns = "{COLUMNS}"
 primary-keys = ["dt", "id"]
 partition-keys = ["dt"]
 [table.options]
-bucket = 2
+{job.get("options", "bucket = 2")}
 changelog-producer = "input"
 [stream]
 checkpoint = "{folder}/checkpoint"
@@ -200,7 +201,7 @@ trigger = "availableNow"
     return {
         "s": (epochs[-1]["time_ms"] - start) / 1000,
         "drained_s": (told[-1]["time_ms"] - start) / 1000,
-        "epochs": [round(event["write_s"] + event["wait_s"], 2) for event in epochs],
+        "epochs": [round(event["write_s"] + event["wait_s"], 3) for event in epochs],
         "commit_s": [event["commit_s"] for event in epochs],
         "changes": sum(event["changes"] for event in epochs),
         "bytes": sum(event["bytes"] for event in epochs),

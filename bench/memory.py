@@ -60,7 +60,7 @@ def run_worker(folder: Path, times: int) -> int:
     rng = np.random.default_rng(3)
     # One small file first, so that libraries, pools and code are loaded before the count begins.
     _write(table, partition, iter([random_orders(rng, 1000, table.schema, ids=IDS)]))
-    before = _peak()
+    before = peak()
     written = 0
 
     def blocks() -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ def run_worker(folder: Path, times: int) -> int:
             yield block
 
     _write(table, partition, blocks())
-    return _peak() - before
+    return peak() - before
 
 
 def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) -> None:
@@ -81,7 +81,7 @@ def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) ->
         task.prepare_commit()
 
 
-def _peak() -> int:
+def peak() -> int:
     # What getrusage tells begins with the peak of the process that started this one.
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024

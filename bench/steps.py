@@ -41,6 +41,7 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.compact_bucket import CompactRequest, compact_bucket
+from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.table_write import TableWrite
 from stream_app.table.write_bucket import bucket_writer, finish
@@ -80,16 +81,24 @@ class Step:
         )
 
 
-def in_turns(runs: int, *works: Callable[[], object]) -> list[float]:
-    """Median seconds of each, after one run that does not count."""
-    times: list[list[float]] = [[] for _ in works]
+@dataclass(frozen=True)
+class Times:
+    """Median seconds of the clock, and of the processor in this process."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def in_turns(runs: int, *works: Callable[[], object]) -> list[Times]:
+    """The times of each, after one run that does not count."""
+    times: list[list[tuple[float, float]]] = [[] for _ in works]
     for run in range(runs + 1):
         for at, work in enumerate(works):
-            began = time.perf_counter()
+            wall, cpu = time.perf_counter(), time.process_time()
             work()
             if run:
-                times[at].append(time.perf_counter() - began)
-    return [statistics.median(each) for each in times]
+                times[at].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return [Times(*map(statistics.median, zip(*each, strict=True))) for each in times]
 
 
 def measure(messages: int, runs: int, folder: Path) -> list[Step]:
@@ -102,7 +111,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     read = pj.ReadOptions(use_threads=False, block_size=1 << 30)
     decoded = [decode_format.decode(batch).changes.rows for batch in batches]
     explicit = pj.ParseOptions(_message_schema(), unexpected_field_behavior="ignore")
-    decode_s, parse_s, route_s = in_turns(
+    decode, parsing, routing = in_turns(
         runs,
         lambda: [decode_format.decode(batch) for batch in batches],
         lambda: [pj.read_json(pa.BufferReader(data), read, explicit) for data in parse],
@@ -113,8 +122,8 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     changes = sum(rows.num_rows for rows in decoded)
     change_bytes = sum(rows.nbytes for rows in decoded)
     steps = [
-        Step("decode", messages, message_bytes, decode_s, "parse only", parse_s, 1.35),
-        Step("route", changes, change_bytes, route_s, "decode", decode_s, 0.15),
+        Step("decode", messages, message_bytes, decode.wall_s, "parse only", parsing.wall_s, 1.35),
+        Step("route", changes, change_bytes, routing.wall_s, "decode", decode.wall_s, 0.15),
     ]
     return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, messages // 2, runs)]
 
@@ -134,16 +143,16 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
             return task.prepare_commit()
 
     written = [
-        _file_rows(table, message, file)
+        file_rows(table, (message.partition, message.bucket), file)
         for message in write()
         for file in (*message.new_files, *message.changelog_files)
     ]
-    write_s, encode_s = in_turns(
-        runs, write, lambda: [_encode(table, rows, folder) for rows in written]
+    writing, encoding = in_turns(
+        runs, write, lambda: [encode(table, rows, folder) for rows in written]
     )
     changes = sum(rows.num_rows for rows in decoded)
     size = sum(rows.nbytes for rows in decoded)
-    return Step("write", changes, size, write_s, "encode only", encode_s, 1.3)
+    return Step("write", changes, size, writing.wall_s, "encode only", encoding.wall_s, 1.3)
 
 
 def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
@@ -163,30 +172,31 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
         drop_deletes=True,
         max_level=5,
     )
-    message = CommitMessage(partition=where[0], bucket=where[1])
     result = compact_bucket(table, request)
-    outputs = [_file_rows(table, message, file) for file in result.after]
+    outputs = [file_rows(table, where, file) for file in result.after]
 
     def limit() -> None:
         for file in files:
-            _file_rows(table, message, file)
+            file_rows(table, where, file)
         for rows in outputs:
-            _encode(table, rows, folder)
+            encode(table, rows, folder)
 
-    compact_s, limit_s = in_turns(runs, lambda: compact_bucket(table, request), limit)
+    merging, limits = in_turns(runs, lambda: compact_bucket(table, request), limit)
     rows = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)
-    return Step("compaction", rows, size, compact_s, "decode + encode", limit_s, 1.25)
+    return Step("compaction", rows, size, merging.wall_s, "decode + encode", limits.wall_s, 1.25)
 
 
-def _file_rows(table: FileStoreTable, message: CommitMessage, file: DataFileMeta) -> pa.Table:
-    path = table.paths.data_file(message.partition, message.bucket, file)
+def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa.Table:
+    """Decode a file, nothing else."""
+    path = table.paths.data_file(*bucket, file)
     names = key_value_file_schema(table.schema, thin=False).names
     with pa.OSFile(path) as source:
         return pa.Table.from_batches(list(read_batches(source, names, 65_536)))
 
 
-def _encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
+def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
+    """Encode a file's rows, nothing else."""
     schema = key_value_file_schema(table.schema, thin=False)
     rows = pa.Table.from_arrays(rows.columns, schema=schema)
     with pa.OSFile(str(folder / "encoded.parquet"), "wb") as sink:

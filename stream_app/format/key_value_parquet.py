@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 from stream_app.errors import CorruptFileError, SchemaMismatchError
 from stream_app.model.core_options import CoreOptions
 
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
-_BATCH_ROWS_MIN = 256
+_BATCH_ROWS_MIN = 128
+_READ_BUFFER_BYTES = 1 << 20
+"""Of each column of an open file."""
 _CODECS = {
     "zstd": "zstd",
     "none": "none",
@@ -131,8 +133,9 @@ def read_batches(
         CorruptFileError: no Parquet file, or a column is not in it.
     """
     try:
-        # pre_buffer reads whole row groups ahead; a merge opens many files and must stay small.
-        with pq.ParquetFile(source, pre_buffer=False) as file:
+        # A merge opens many files and must stay small: pre_buffer reads whole row groups ahead, and
+        # without a buffer of its own the reader holds a row group's columns as they are stored.
+        with pq.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER_BYTES) as file:
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
                 raise CorruptFileError(

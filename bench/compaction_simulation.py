@@ -1,0 +1,389 @@
+"""Thousands of flushes into one bucket without a byte of data: what compaction costs, and what for.
+
+    python -m bench.compaction_simulation [--flushes N] [--set KEY=VALUE …]
+
+The job's own `CompactCoordinator` decides, from a table's real options; its real `CompactTask` runs
+over real metadata. Sizes come from a model of the keys, and time is simulated: epochs come at a
+fixed pace, a compaction takes as long as its input at a given rate and runs beside them, and an
+epoch waits where the job would wait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from stream_app.format.binary_row import comparable_key, serialize_row
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.interval_partition import Section
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+
+MB = 1 << 20
+KEYS = 10**12
+"""Keys are 0 to this; a file that holds keys of all kinds covers them all."""
+BUCKET = (serialize_row((), ()), 0)
+WARM_UP = 100
+"""Flushes after which space is looked at: the first few files are all of the table."""
+TRIGGERS = (3, 5, 10)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a flush brings.
+
+    Attributes:
+        flush_bytes: of changes; of rows, when no key is in it twice.
+        key_bytes: of the rows of all keys there are; None: every row has a new key.
+        in_order: keys ascend with time, so that flushes do not overlap.
+        interval_s: from one flush to the next.
+        compaction_rate: bytes of input that a compaction takes in a second.
+    """
+
+    name: str
+    flush_bytes: int = MB
+    key_bytes: int | None = None
+    in_order: bool = False
+    interval_s: float = 5.0
+    compaction_rate: float = 60.0 * MB
+
+    def merged_size(self, written: float, share: float = 1.0) -> int:
+        """Bytes that are left of changes once each key has one row.
+
+        Args:
+            written: bytes of changes, of keys in no order.
+            share: of all keys, that the changes are of.
+        """
+        if self.key_bytes is None:
+            return math.ceil(written)
+        keys = self.key_bytes * share
+        return math.ceil(-keys * math.expm1(-written / keys))
+
+
+INSERTS = Load("inserts")
+UPDATES = Load("updates", key_bytes=1000 * MB)
+ASCENDING = Load("inserts in key order", in_order=True)
+LOADS = {load.name: load for load in (INSERTS, UPDATES, ASCENDING)}
+FLUSHES = 10_000
+
+
+@dataclass
+class SimulatedClock:
+    """The table's clock: local midnight at the start."""
+
+    seconds: float = field(default_factory=lambda: datetime(2026, 1, 5).astimezone().timestamp())
+
+    def now_ms(self) -> int:
+        return int(self.seconds * 1000)
+
+    def steady_seconds(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@dataclass
+class SizeModel:
+    """Stands for the rewriter: makes files of the right sizes with nothing in them."""
+
+    load: Load
+    target_size: int
+    written: dict[str, float] = field(default_factory=dict)
+    """Bytes of changes that went into each file."""
+
+    def flushed(self, number: int) -> DataFileMeta:
+        first, last = (number * 1000, number * 1000 + 999) if self.load.in_order else (0, KEYS - 1)
+        size = self.load.merged_size(self.load.flush_bytes)
+        return self._file(0, size, self.load.flush_bytes, (first, last), (number, number))
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> CompactResult:
+        del drop_deletes  # the model has none
+        before = tuple(file for section in sections for run in section for file in run.files)
+        ends = [(key_in(file.min_key), key_in(file.max_key)) for file in before]
+        first, last = min(low for low, _ in ends), max(high for _, high in ends)
+        written = sum(self.written[file.file_name] for file in before)
+        ages = [file.max_sequence_number for file in before]
+        share = 1.0 if self.load.in_order else (last - first + 1) / KEYS
+        size = self.load.merged_size(written, share)
+        after = []
+        for start in range(0, size, self.target_size):
+            end = min(size, start + self.target_size)
+            keys = [first + (last - first + 1) * place // size for place in (start, end)]
+            part = (end - start) / size
+            after.append(
+                self._file(
+                    output_level,
+                    end - start,
+                    written * part,
+                    (keys[0], max(keys[0], keys[1] - 1)),
+                    (min(ages), max(ages)),
+                )
+            )
+        return CompactResult(before, tuple(after))
+
+    def _file(
+        self,
+        level: int,
+        size: int,
+        written: float,
+        keys: tuple[int, int],
+        sequence: tuple[int, int],
+    ) -> DataFileMeta:
+        name = f"data-{len(self.written)}.parquet"
+        self.written[name] = written
+        return DataFileMeta(
+            file_name=name,
+            file_size=size,
+            row_count=1,
+            min_key=serialize_row((keys[0],), _KEY_TYPES),
+            max_key=serialize_row((keys[1],), _KEY_TYPES),
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence_number=sequence[0],
+            max_sequence_number=sequence[1],
+            schema_id=0,
+            level=level,
+            delete_row_count=0,
+        )
+
+
+_KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
+
+
+def key_in(row: bytes) -> int:
+    """The one BIGINT of a BinaryRow."""
+    (key,) = comparable_key(row, _KEY_TYPES)
+    return int(key)
+
+
+@dataclass
+class SimulatedExecutor:
+    """Compactions that end when the clock has come so far."""
+
+    table: FileStoreTable
+    model: SizeModel
+    clock: SimulatedClock
+    running: list[tuple[float, CompactResult, Future[CompactResult]]] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    bytes_written: int = 0
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        task = CompactTask(
+            request=request,
+            rewriter=self.model,  # type: ignore[arg-type]
+            key_of=self.table.key_of,
+            min_file_size=self.table.options.compaction_file_size,
+        )
+        result = task.run()
+        stays = {file.file_name for file in result.after}
+        taken = sum(file.file_size for file in result.before if file.file_name not in stays)
+        self.reasons[request.unit.reason] += 1
+        self.bytes_written += sum(file.file_size for file in result.rewritten)
+        future: Future[CompactResult] = Future()
+        ends = self.clock.seconds + taken / self.model.load.compaction_rate
+        self.running.append((ends, result, future))
+        return future
+
+    def advance(self, seconds: float) -> None:
+        """Go on to this time."""
+        self.clock.seconds = max(self.clock.seconds, seconds)
+        for ends, result, future in self.running:
+            if ends <= self.clock.seconds:
+                future.set_result(result)
+        self.running = [one for one in self.running if not one[2].done()]
+
+    def wait(self) -> None:
+        """Go on to the end of the compaction that ends first."""
+        self.advance(min(ends for ends, _, _ in self.running))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a simulated day has cost.
+
+    Attributes:
+        write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.
+        space_max, space_mean: bytes of live files ÷ what they would be if fully merged.
+        runs_max, runs_mean: sorted runs that a reader of a new epoch meets.
+        waited: flushes that were held back by the stop trigger.
+        waited_s_max: the longest of these waits.
+        files: that are live at the end.
+        reasons: compactions by the rule that picked them.
+    """
+
+    flushes: int
+    write_amplification: float
+    space_max: float
+    space_mean: float
+    runs_max: int
+    runs_mean: float
+    compactions: int
+    waited: int
+    waited_s_max: float
+    files: int
+    reasons: Mapping[str, int]
+
+    def markdown(self, load: str, options: str) -> str:
+        """A row below `HEAD`."""
+        cells = [
+            load,
+            options,
+            f"{self.write_amplification:.1f}",
+            f"{self.space_mean:.2f}",
+            f"{self.space_max:.2f}",
+            f"{self.runs_mean:.1f}",
+            self.runs_max,
+            f"{self.compactions:,}",
+            f"{self.waited:,}",
+            f"{self.waited_s_max:.0f}",
+        ]
+        return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+HEAD = (
+    "| load | options | writes × | space × | at most | sorted runs | at most | compactions "
+    "| waits | longest, s |",
+    f"| --- | --- |{' ---: |' * 8}",
+)
+
+
+def simulate(
+    load: Load, options: Mapping[str, object], flushes: int, *, start_hour: int = 0
+) -> Outcome:
+    """Flush into one bucket of a table with these options.
+
+    Raises:
+        UsageError: an option is wrong.
+    """
+    with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
+        for _ in range(flushes):
+            bucket.flush()
+        return bucket.outcome()
+
+
+def simulated_bucket(
+    folder: Path, load: Load, options: Mapping[str, object], *, start_hour: int = 0
+) -> Simulation:
+    """A bucket of a new table, which lies in `folder` and stays empty."""
+    clock = SimulatedClock()
+    clock.sleep(start_hour * 3600)
+    schema = new_table_schema(
+        columns=parse_columns("k BIGINT NOT NULL, v STRING"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", **{key: str(value).lower() for key, value in options.items()}},
+        time_millis=1,
+    )
+    return Simulation(create_or_open(f"{folder}/bench.db/t", schema, clock), load, clock)
+
+
+class Simulation:
+    """One run; the steps are those of `table.stream_commit`."""
+
+    def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
+        self.load = load
+        self.model = SizeModel(load, table.options.integer("target-file-size"))
+        self.executor = SimulatedExecutor(table, self.model, clock)
+        self.coordinator = CompactCoordinator(table, self.executor)
+        self.coordinator.restore([BUCKET], None)
+        self.live: dict[str, DataFileMeta] = {}
+        self.started = clock.seconds
+        self.flushed = 0
+        self.waits: list[float] = []
+        self.runs: list[int] = []
+        self.space: list[float] = []
+
+    def flush(self) -> None:
+        """One epoch: wait when it must, commit a file and what has finished, begin what is due."""
+        number = len(self.waits)
+        self.executor.advance(self.started + number * self.load.interval_s)
+        self.waits.append(self._back_pressure())
+        file = self.model.flushed(number)
+        self.flushed += file.file_size
+        finished = self.coordinator.finished()
+        self.coordinator.add_new_files(
+            [CommitMessage(partition=BUCKET[0], bucket=BUCKET[1], new_files=(file,))]
+        )
+        self.live[file.file_name] = file
+        self.runs.append(self.coordinator.sorted_runs()[BUCKET])
+        merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
+        self.space.append(sum(live.file_size for live in self.live.values()) / merged)
+        self._apply(finished)
+        self.coordinator.trigger()
+
+    def outcome(self) -> Outcome:
+        """What the flushes so far have cost."""
+        space = self.space[WARM_UP:] or self.space
+        return Outcome(
+            flushes=len(self.waits),
+            write_amplification=1 + self.executor.bytes_written / self.flushed,
+            space_max=max(space),
+            space_mean=sum(space) / len(space),
+            runs_max=max(self.runs),
+            runs_mean=sum(self.runs) / len(self.runs),
+            compactions=self.executor.reasons.total(),
+            waited=sum(1 for wait in self.waits if wait),
+            waited_s_max=max(self.waits),
+            files=len(self.live),
+            reasons=dict(self.executor.reasons),
+        )
+
+    def _back_pressure(self) -> float:
+        """Seconds that the epoch waited."""
+        began = self.executor.clock.seconds
+        while self.coordinator.over_stop_trigger():
+            self.coordinator.trigger()
+            if self.coordinator.is_idle():
+                break
+            if not self.coordinator.finished():
+                self.executor.wait()
+            self._apply(self.coordinator.finished())
+            self.coordinator.trigger()
+        return self.executor.clock.seconds - began
+
+    def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
+        self.coordinator.apply(finished)
+        for compaction in finished:
+            for file in compaction.result.before:
+                del self.live[file.file_name]
+            self.live.update({file.file_name: file for file in compaction.result.after})
+
+
+def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
+    """Each load with each trigger."""
+    yield from HEAD
+    for load in LOADS.values():
+        for trigger in TRIGGERS:
+            settings = {"num-sorted-run.compaction-trigger": trigger, **options}
+            text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
+            yield simulate(load, settings, flushes).markdown(load.name, text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.compaction_simulation")
+    parser.add_argument("--flushes", type=int, default=FLUSHES)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    args = parser.parse_args()
+    for line in lines(args.flushes, dict(pair.split("=", 1) for pair in args.set)):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Ten thousand flushes by metadata alone: what holds at every one of them, and what they cost.
+
+`bench.compaction_simulation` drives the coordinator and tasks of the job; the bounds are theory's.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.compaction_simulation import (
+    ASCENDING,
+    FLUSHES,
+    INSERTS,
+    LOADS,
+    MB,
+    TRIGGERS,
+    UPDATES,
+    Load,
+    Simulation,
+    simulate,
+    simulated_bucket,
+)
+
+TRIGGER = "num-sorted-run.compaction-trigger"
+STOP_ABOVE_TRIGGER = 3
+"""The default of the stop trigger."""
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+@pytest.mark.parametrize("name", LOADS)
+def test_what_holds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> None:
+    flushes, bucket = 1_000, simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
+    for number in range(flushes):
+        bucket.flush()
+        check_levels(bucket)
+        assert bucket.runs[-1] <= trigger + STOP_ABOVE_TRIGGER + 1
+        written = sum(bucket.model.written[file] for file in bucket.live)
+        assert written == pytest.approx((number + 1) * MB), "a flush is lost, or there twice"
+    check_costs(bucket, trigger)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+@pytest.mark.parametrize("name", LOADS)
+def test_what_ten_thousand_flushes_cost(tmp_path: Path, name: str, trigger: int) -> None:
+    bucket = simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
+    for _ in range(FLUSHES):
+        bucket.flush()
+    check_levels(bucket)
+    check_costs(bucket, trigger)
+
+
+def check_levels(bucket: Simulation) -> None:
+    """Levels and table agree; the higher the level, the older the rows; no level overlaps."""
+    (levels,) = (manager.levels for manager in bucket.coordinator._managers.values())
+    assert {file.file_name: file for file in levels.all_files()} == bucket.live
+    ages = [
+        (
+            min(file.min_sequence_number for file in run.run.files),
+            max(file.max_sequence_number for file in run.run.files),
+        )
+        for run in levels.level_sorted_runs()
+    ]
+    assert all(newer[0] > older[1] for newer, older in pairwise(ages))
+    for run in levels.level_sorted_runs():
+        ends = [(levels.key_of(f.min_key), levels.key_of(f.max_key)) for f in run.run.files]
+        assert all(left[1] < right[0] for left, right in pairwise(ends))
+
+
+def check_costs(bucket: Simulation, trigger: int) -> None:
+    told = bucket.outcome()
+    assert told.runs_max <= trigger + STOP_ABOVE_TRIGGER + 1
+    # Like a binary counter of `trigger` digits: each digit is written once for each doubling, and
+    # beyond 2^trigger flushes the least run is written with every flush until it is as large as
+    # the next.
+    doublings = math.log2(told.flushes)
+    assert told.write_amplification <= 1 + doublings + told.flushes / 2**trigger
+    # All but the oldest run are at most twice as large as it, or about to be merged with it.
+    flights = (STOP_ABOVE_TRIGGER + 1) * MB / bucket.load.merged_size(100 * MB)
+    assert told.space_max <= 3 + flights
+    if bucket.load.key_bytes is None:
+        assert told.space_max == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_nobody_can_write_less_with_as_few_runs(trigger: int) -> None:
+    """And what universal compaction writes above that is little, while it has runs enough."""
+    flushes = 600
+    told = simulate(INSERTS, {TRIGGER: trigger}, flushes)
+    least = least_writes(flushes, told.runs_max) / flushes
+    assert least <= told.write_amplification
+    if flushes <= 2**trigger:
+        assert told.write_amplification <= 2 * least
+
+
+def least_writes(flushes: int, runs: int) -> int:
+    """Flushes' worth of bytes that any policy must write to keep at most so many sorted runs.
+
+    The oldest run is written at some flushes, whole; what comes between two of them is the same
+    problem with a run less. With one run, each flush writes everything.
+    """
+    sizes = np.arange(flushes + 1)
+    least = sizes * (sizes + 1) // 2
+    for _ in range(runs - 1):
+        with_less, least = least, np.zeros(flushes + 1, dtype=np.int64)
+        oldest = np.zeros(flushes + 1, dtype=np.int64)
+        for count in range(1, flushes + 1):
+            oldest[count] = np.min(oldest[:count] + with_less[:count][::-1]) + count
+            least[count] = np.min(oldest[: count + 1] + with_less[: count + 1][::-1])
+    return int(least[flushes])
+
+
+def test_least_writes_of_cases_that_can_be_counted_by_hand() -> None:
+    assert least_writes(4, 1) == 1 + 2 + 3 + 4
+    assert least_writes(4, 4) == 4, "never merged"
+    assert least_writes(3, 2) == 1 + 1 + 2, "the third is merged with one of the two"
+    assert least_writes(4, 2) == 1 + 1 + 3 + 1, "or with both, and then there is room"
+
+
+def test_files_that_overlap_nothing_are_moved_and_not_written() -> None:
+    """Rows of ascending keys are written once small and once large, however many levels."""
+    large = Load("large", flush_bytes=100 * MB, in_order=True, interval_s=60.0)
+    told = simulate(large, {}, 200)
+    assert told.write_amplification == 1
+    assert told.compactions > 10
+    assert told.files == 200
+    assert simulate(ASCENDING, {}, 500).write_amplification < (
+        simulate(INSERTS, {}, 500).write_amplification
+    )
+
+
+def test_the_same_simulation_has_the_same_outcome() -> None:
+    assert simulate(UPDATES, {TRIGGER: 3}, 300) == simulate(UPDATES, {TRIGGER: 3}, 300)
+
+
+def test_sizes_of_the_model_meet_at_the_size_of_all_keys() -> None:
+    keys = Load("few", key_bytes=10 * MB)
+    sizes = [keys.merged_size(count * MB) for count in (1, 10, 1000)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < MB
+    assert sizes[-1] == 10 * MB
+    assert keys.merged_size(5 * MB, 0.5) * 2 == pytest.approx(keys.merged_size(10 * MB), abs=2)
