@@ -29,8 +29,9 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.table.compact_coordinator import CompactCoordinator, FinishedCompaction
+from stream_app.table.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.finished_compaction import FinishedCompaction
 
 MB = 1 << 20
 KEYS = 10**12
@@ -188,7 +189,7 @@ class SimulatedExecutor:
             request=request,
             rewriter=self.model,  # type: ignore[arg-type]
             key_of=self.table.key_of,
-            min_file_size=self.table.options.compaction_file_size,
+            min_file_size=self.table.schema.compaction_file_size,
         )
         result = task.run()
         stays = {file.file_name for file in result.after}
@@ -299,7 +300,7 @@ class Simulation:
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load
-        self.model = SizeModel(load, table.options.integer("target-file-size"))
+        self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
         self.coordinator = CompactCoordinator(table, self.executor)
         self.coordinator.restore([BUCKET], None)

@@ -35,7 +35,8 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.compact_coordinator import FAILURES_MAX, CompactCoordinator
+from stream_app.table.compact_coordinator import CompactCoordinator
+from stream_app.table.compaction_failures import FAILURES_MAX
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
@@ -180,13 +181,8 @@ class Job(RuleBasedStateMachine):
     @rule(changes=CHANGES, overtaken=st.sampled_from(["", "", "writing", "1st", "2nd"]))
     def write(self, changes: list[tuple[str, int]], overtaken: str) -> None:
         """An epoch; the other writer may compact before one of its snapshots."""
-        before, known = self.runs(), set(self.commit.sorted_runs())
-        try:
-            first = self.commit.begin_epoch()
-        except CompactionError:
-            assert max(self.executor.failures.values()) >= FAILURES_MAX
-            self.restart()
-            first, known = self.commit.begin_epoch(), set()
+        before, known = self.runs(), set(self.commit.coordinator.sorted_runs())
+        first = self.commit.begin_epoch()
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
         if overtaken == "writing":
@@ -194,7 +190,15 @@ class Job(RuleBasedStateMachine):
         elif overtaken:
             quiet = [lambda: None] * (overtaken == "2nd")
             self.overtaken.rivals[:] = [lambda: self.rival.drain() and None, *quiet]
-        self.commit.commit_epoch(self.epoch, messages)
+        try:
+            self.commit.commit_epoch(self.epoch, messages)
+        except CompactionError:
+            # The epoch is not in the table; the next process does it again.
+            assert max(self.executor.failures.values()) >= FAILURES_MAX
+            self.restart()
+            known = set()
+            messages = write_changes(self.table, rows, self.commit.begin_epoch()) if rows else []
+            self.commit.commit_epoch(self.epoch, messages)
         self.executor.uncommitted.clear()
         self.overtaken.rivals.clear()
         self.epoch += 1
