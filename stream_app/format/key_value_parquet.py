@@ -20,7 +20,7 @@ from stream_app.model.core_options import CoreOptions
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
 _BATCH_ROWS_MIN = 128
-_READ_BUFFER_BYTES = 1 << 20
+_READ_BUFFER_BYTES = 128 << 10
 """Of each column of an open file."""
 _CODECS = {
     "zstd": "zstd",
