@@ -181,7 +181,7 @@ class Job(RuleBasedStateMachine):
     @rule(changes=CHANGES, overtaken=st.sampled_from(["", "", "writing", "1st", "2nd"]))
     def write(self, changes: list[tuple[str, int]], overtaken: str) -> None:
         """An epoch; the other writer may compact before one of its snapshots."""
-        before, known = self.runs(), set(self.commit.coordinator.sorted_runs())
+        before, is_known = self.runs(), self.commit.last_identifier is not None
         first = self.commit.begin_epoch()
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
@@ -196,7 +196,6 @@ class Job(RuleBasedStateMachine):
             # The epoch is not in the table; the next process does it again.
             assert max(self.executor.failures.values()) >= FAILURES_MAX
             self.restart()
-            known = set()
             messages = write_changes(self.table, rows, self.commit.begin_epoch()) if rows else []
             self.commit.commit_epoch(self.epoch, messages)
         self.executor.uncommitted.clear()
@@ -205,8 +204,8 @@ class Job(RuleBasedStateMachine):
         self.take_in(changes, rows)
         stop = self.table.options.stop_trigger
         for bucket, count in self.runs().items():
-            # A job that has just started learns of a bucket's runs when it commits to it.
-            most = stop if bucket in known else max(stop, before.get(bucket, 0))
+            # A job that has not committed yet has no number under which it could compact.
+            most = stop if is_known else max(stop, before.get(bucket, 0))
             assert count <= most + 1
 
     @rule(changes=CHANGES, drains=st.booleans())
