@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
+from stream_app.app.event_log import report_line
 from stream_app.app.inspect_listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
@@ -202,21 +203,6 @@ class _Compaction:
                 where=self.job.table.location,
                 fix="see the errors above; all other buckets are compacted",
             )
-
-
-def report_line(report: CompactionReport) -> str:
-    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
-    where = f"{report.partition} bucket {report.bucket}".strip()
-    levels = " ".join(map(str, report.levels))
-    work = (
-        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
-        f"({size_text(report.bytes_out)})"
-    )
-    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
-    return (
-        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
-        f"{report.seconds:.1f} s"
-    )
 
 
 def _progress() -> Progress:

@@ -25,6 +25,7 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact_strategy import compact_strategy
+from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.record_expiry import has_expired_rows
@@ -79,6 +80,7 @@ class CompactCoordinator:
     _in_doubt: set[BucketId] = field(default_factory=set)
     _dropped: Counter[BucketId] = field(default_factory=Counter)
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
+    _failed: int = 0
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of buckets that are not known yet."""
@@ -148,6 +150,11 @@ class CompactCoordinator:
             bucket: manager.pick_full() if full else manager.pick(local_ms=local_ms)
             for bucket, manager in self._managers.items()
         }
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
+        managers = list(self._managers.values())
+        return compaction_load(managers, failed=self._failed, dropped=self.dropped())
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""
@@ -260,6 +267,7 @@ class CompactCoordinator:
         failures.count += 1
         failures.retry_at = self.table.clock.steady_seconds() + wait
         failures.last = error
+        self._failed += 1
         _LOG.error(
             "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
             self.table.paths.bucket(*bucket),
