@@ -16,12 +16,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.event_log import report_line
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.prometheus_metrics import CompactionCollector, serving, table_label
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -92,8 +94,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("stream_app").setLevel(logging.INFO)
+    registry = CollectorRegistry()
     try:
-        run(compact_job(args))
+        job = compact_job(args)
+        with serving(registry, job.metrics_port):
+            run(job, registry)
     except (StreamAppError, OSError) as error:
         print(f"error: {readable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
@@ -103,8 +108,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(job: CompactJob) -> None:
+def run(job: CompactJob, registry: CollectorRegistry) -> None:
     """Compact until everything is done, or until stopped.
+
+    Args:
+        registry: is given numbers about the compactions.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -118,6 +126,8 @@ def run(job: CompactJob) -> None:
         stream = StreamTableCommit(
             table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
         )
+        label = table_label(table.location)
+        registry.register(CompactionCollector(label, stream.compaction_metrics))
         _Compaction(job, stream, stop_requested, table.clock).run()
     finally:
         executor.close()

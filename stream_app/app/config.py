@@ -112,6 +112,7 @@ class StreamConfig:
         max_bad_records: bad records of a run that are put up with; None: any number.
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
+        metrics_port: of the endpoint for Prometheus; None: there is none.
     """
 
     checkpoint: str = ""
@@ -120,6 +121,7 @@ class StreamConfig:
     max_bad_records: int | None = None
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
+    metrics_port: int | None = None
 
     @property
     def is_available_now(self) -> bool:
@@ -141,11 +143,7 @@ class AppConfig:
         shown: dict[str, dict[str, object]] = {"spark": _mask(self.spark)}
         for name in ("source", "table", "stream"):
             section = getattr(self, name)
-            pairs = {part.name: getattr(section, part.name) for part in fields(section)}
-            shown[name] = {
-                key: _mask(value) if isinstance(value, Mapping) else _plain(value)
-                for key, value in pairs.items()
-            }
+            shown[name] = {one.name: _plain(getattr(section, one.name)) for one in fields(section)}
         return shown
 
 
@@ -156,7 +154,7 @@ def _mask(settings: Mapping[str, str]) -> dict[str, object]:
 def _plain(value: object) -> object:
     if isinstance(value, RowType):
         return ", ".join(f"{column.name} {column.data_type}" for column in value)
-    return value
+    return _mask(value) if isinstance(value, Mapping) else value
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
@@ -189,6 +187,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "max-bad-records": integer(0),
         "write-parallelism": integer(1),
         "decode-parallelism": integer(1),
+        "metrics-port": integer(1, 65535),
     },
     "spark": {},
 }

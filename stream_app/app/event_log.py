@@ -1,7 +1,8 @@
 """What the job tells while it runs: a line for people on stderr, a JSON line for programs.
 
-Called by `ingest_job`. The JSON lines (``--events FILE``) hold one object for each event, with
-``event`` and ``time_ms`` first; the demo's screen is drawn from them.
+Called by `ingest_job`; tells `prometheus_metrics` in its turn. The JSON lines (``--events FILE``)
+hold one object for each event, with ``event`` and ``time_ms`` first; the demo's screen is drawn
+from them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import IO
 
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.prometheus_metrics import CompactionCollector, CompactionSource, JobMetrics
 from stream_app.clock import Clock
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport, IdleReport
@@ -31,14 +33,22 @@ class EventLog:
 
     clock: Clock
     sink: IO[str] | None = None
+    metrics: JobMetrics | None = None
 
     def started(self, table: str, checkpoint: str) -> None:
         """The stream begins."""
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
+    def watch_compactions(self, source: CompactionSource) -> None:
+        """From here on there is somebody to be asked for numbers about compactions."""
+        if self.metrics is not None:
+            self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is in the table."""
+        if self.metrics is not None:
+            self.metrics.epoch(report)
         if report.skipped:
             _LOG.info("epoch %d: in the table already", report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
@@ -84,6 +94,8 @@ class EventLog:
 
     def progress(self, progress: SourceProgress) -> None:
         """Spark has closed an epoch."""
+        if self.metrics is not None:
+            self.metrics.progress(progress)
         _LOG.info(
             "epoch %d: lag %s, next offsets %s",
             progress.epoch,
@@ -102,6 +114,8 @@ class EventLog:
 
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
+        if self.metrics is not None:
+            self.metrics.committed((report.snapshot,))
         _LOG.info("idle commit: snapshot %s", _snapshots_text((report.snapshot,)))
         _tell_compactions(report.compactions)
         self._write(

@@ -154,7 +154,9 @@ class CompactCoordinator:
     def load(self) -> CompactionLoad:
         """What there is to do, and what came to nothing. Any thread may ask."""
         managers = list(self._managers.values())
-        return compaction_load(managers, failed=self._failed, dropped=self.dropped())
+        levels = [manager.levels for manager in managers]
+        futures = [future for manager in managers if (future := manager.running)]
+        return compaction_load(levels, futures, failed=self._failed, dropped=self.dropped())
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""

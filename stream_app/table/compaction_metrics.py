@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.levels import Levels
 from stream_app.model.commit_message import CommitMessage
 from stream_app.table.compaction_report import CompactionReport
 
@@ -42,11 +44,17 @@ class CompactionLoad:
 
 
 def compaction_load(
-    managers: Collection[CompactManager], *, failed: int, dropped: int
+    levels: Collection[Levels],
+    futures: Collection[Future[CompactResult]],
+    *,
+    failed: int,
+    dropped: int,
 ) -> CompactionLoad:
-    """The load of buckets; while it looks, compactions may begin and end."""
-    levels = [manager.levels for manager in managers]
-    futures = [future for manager in managers if (future := manager.running) is not None]
+    """The load of some buckets; while it looks, compactions may go on.
+
+    Args:
+        futures: of compactions that are not committed.
+    """
     unfinished = [future for future in futures if not future.done()]
     running = sum(future.running() for future in unfinished)
     return CompactionLoad(
