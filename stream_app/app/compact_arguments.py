@@ -23,6 +23,7 @@ class CompactJob:
         full: merge whole buckets; else what the table's triggers ask for.
         follow: go on until stopped.
         spark: settings.
+        metrics_port: of the endpoint for Prometheus; None: there is none.
     """
 
     table: FileStoreTable
@@ -30,6 +31,7 @@ class CompactJob:
     full: bool
     follow: bool
     spark: Mapping[str, str]
+    metrics_port: int | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on: look for work every continuous.discovery-interval (10 s), until Ctrl-C",
     )
     parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="with --follow: answer http://…:PORT/metrics, for Prometheus",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -87,6 +95,12 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
             fix="use --follow alone; 'full-compaction.delta-commits' and "
             "'compaction.optimization-interval' pace full compactions",
         )
+    port = args.metrics_port
+    if port is not None and not (args.follow and 0 < port < 65536):
+        raise UsageError(
+            f"--metrics-port {port} needs --follow, and a port from 1 to 65535",
+            fix="give both, or leave it out",
+        )
     options, spark = _settings(args.set)
     table = open_for_writing(open_table(args.table))
     table = table.with_options({**options, "write-only": "false"})
@@ -96,7 +110,8 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
         idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
     )
     choice.check(table)
-    return CompactJob(table, choice, not (args.minor or args.follow), args.follow, spark)
+    full = not (args.minor or args.follow)
+    return CompactJob(table, choice, full, args.follow, spark, port)
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -16,12 +16,15 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
+from stream_app.app.event_log import report_line
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.planned_compactions import planned_compactions
+from stream_app.app.prometheus_metrics import CompactionCollector, serving, table_label
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -96,8 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("stream_app").setLevel(logging.INFO)
+    registry = CollectorRegistry()
     try:
-        run(compact_job(args))
+        job = compact_job(args)
+        with serving(registry, job.metrics_port):
+            run(job, registry)
     except (StreamAppError, OSError) as error:
         print(f"error: {readable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
@@ -107,8 +113,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(job: CompactJob) -> None:
+def run(job: CompactJob, registry: CollectorRegistry) -> None:
     """Compact until everything is done, or until stopped.
+
+    Args:
+        registry: is given numbers about the compactions.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -122,6 +131,8 @@ def run(job: CompactJob) -> None:
         stream = StreamTableCommit(
             table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
         )
+        label = table_label(table.location)
+        registry.register(CompactionCollector(label, stream.compaction_metrics))
         _Compaction(job, stream, stop_requested, table.clock).run()
     finally:
         executor.close()
@@ -209,21 +220,6 @@ class _Compaction:
                 where=self.job.table.location,
                 fix="see the errors above; all other buckets are compacted",
             )
-
-
-def report_line(report: CompactionReport) -> str:
-    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
-    where = f"{report.partition} bucket {report.bucket}".strip()
-    levels = " ".join(map(str, report.levels))
-    work = (
-        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
-        f"({size_text(report.bytes_out)})"
-    )
-    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
-    return (
-        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
-        f"{report.seconds:.1f} s"
-    )
 
 
 def _progress() -> Progress:

@@ -106,6 +106,7 @@ class StreamConfig:
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
+        metrics_port: of the endpoint for Prometheus; None: there is none.
     """
 
     checkpoint: str = ""
@@ -115,6 +116,7 @@ class StreamConfig:
     non_insert_records: str = "error"
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
+    metrics_port: int | None = None
 
     @property
     def is_available_now(self) -> bool:
@@ -136,11 +138,7 @@ class AppConfig:
         shown: dict[str, dict[str, object]] = {"spark": _mask(self.spark)}
         for name in ("source", "table", "stream"):
             section = getattr(self, name)
-            pairs = {part.name: getattr(section, part.name) for part in fields(section)}
-            shown[name] = {
-                key: _mask(value) if isinstance(value, Mapping) else _plain(value)
-                for key, value in pairs.items()
-            }
+            shown[name] = {one.name: _plain(getattr(section, one.name)) for one in fields(section)}
         return shown
 
 
@@ -151,7 +149,7 @@ def _mask(settings: Mapping[str, str]) -> dict[str, object]:
 def _plain(value: object) -> object:
     if isinstance(value, RowType):
         return ", ".join(f"{column.name} {column.data_type}" for column in value)
-    return value
+    return _mask(value) if isinstance(value, Mapping) else value
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
@@ -185,6 +183,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "non-insert-records": one_of("error", "quarantine"),
         "write-parallelism": integer(1),
         "decode-parallelism": integer(1),
+        "metrics-port": integer(1, 65535),
     },
     "spark": {},
 }

@@ -69,8 +69,8 @@ def boolean(setting: Setting) -> bool:
     raise WrongValueError(f"must be true or false, is {_kind(setting.value)}")
 
 
-def integer(minimum: int) -> Callable[[Setting], int]:
-    """A whole number from `minimum` on."""
+def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
+    """A whole number from `minimum` on, up to `maximum`."""
 
     def convert(setting: Setting) -> int:
         value = setting.value
@@ -80,6 +80,8 @@ def integer(minimum: int) -> Callable[[Setting], int]:
             raise WrongValueError(f"must be a whole number, is {_kind(value)}")
         if value < minimum:
             raise WrongValueError(f"must be at least {minimum}, is {value}")
+        if maximum is not None and value > maximum:
+            raise WrongValueError(f"must be at most {maximum}, is {value}")
         return value
 
     return convert

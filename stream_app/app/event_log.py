@@ -1,23 +1,30 @@
 """What the job tells while it runs: a line for people on stderr, a JSON line for programs.
 
-Called by `ingest_job`. The JSON lines (``--events FILE``) hold one object for each event, with
-``event`` and ``time_ms`` first; the demo's screen is drawn from them.
+Called by `ingest_job`; tells `prometheus_metrics` in its turn. The JSON lines (``--events FILE``)
+hold one object for each event, with ``event`` and ``time_ms`` first; the demo's screen is drawn
+from them.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import IO
 
+from stream_app.app.inspect_listing import size_text
+from stream_app.app.prometheus_metrics import CompactionCollector, CompactionSource, JobMetrics
 from stream_app.clock import Clock
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport, IdleReport
 from stream_app.spark.streaming_query import SourceProgress
+from stream_app.table.compaction_metrics import CompactionMetrics
+from stream_app.table.compaction_report import CompactionReport
 
 _LOG = logging.getLogger("stream_app")
+_WAIT_WORTH_TELLING_S = 0.1
+"""Of an epoch for its compactions; looking at the table alone takes less."""
 
 
 @dataclass(slots=True)
@@ -26,14 +33,22 @@ class EventLog:
 
     clock: Clock
     sink: IO[str] | None = None
+    metrics: JobMetrics | None = None
 
     def started(self, table: str, checkpoint: str) -> None:
         """The stream begins."""
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
+    def watch_compactions(self, source: CompactionSource) -> None:
+        """From here on there is somebody to be asked for numbers about compactions."""
+        if self.metrics is not None:
+            self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is in the table."""
+        if self.metrics is not None:
+            self.metrics.epoch(report)
         if report.skipped:
             _LOG.info("epoch %d: in the table already", report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
@@ -42,7 +57,7 @@ class EventLog:
         total = report.wait_s + report.write_s + report.commit_s
         _LOG.info(
             "epoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
-            "%d files in %d buckets, %s; snapshots %s; at most %d runs, %d compacting",
+            "%d files in %d buckets, %s; snapshots %s; %s",
             report.epoch,
             counts.messages,
             counts.changes,
@@ -54,9 +69,9 @@ class EventLog:
             report.buckets,
             _bytes_text(report.bytes),
             _snapshots_text(report.snapshots),
-            max(report.sorted_runs, default=0),
-            report.compactions_running,
+            _compaction_text(report.metrics, report.wait_s),
         )
+        _tell_compactions(report.compactions)
         self._write(
             "epoch",
             {
@@ -73,13 +88,14 @@ class EventLog:
                 "write_s": round(report.write_s, 4),
                 "commit_s": round(report.commit_s, 4),
                 "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
-                "sorted_runs": dict(report.sorted_runs),
-                "compactions_running": report.compactions_running,
+                **_compaction_event(report),
             },
         )
 
     def progress(self, progress: SourceProgress) -> None:
         """Spark has closed an epoch."""
+        if self.metrics is not None:
+            self.metrics.progress(progress)
         _LOG.info(
             "epoch %d: lag %s, next offsets %s",
             progress.epoch,
@@ -98,13 +114,15 @@ class EventLog:
 
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
+        if self.metrics is not None:
+            self.metrics.committed((report.snapshot,))
         _LOG.info("idle commit: snapshot %s", _snapshots_text((report.snapshot,)))
+        _tell_compactions(report.compactions)
         self._write(
             "idle_commit",
             {
                 "snapshots": [_snapshot_event(report.snapshot)],
-                "sorted_runs": dict(report.sorted_runs),
-                "compactions_running": report.compactions_running,
+                **_compaction_event(report),
             },
         )
 
@@ -128,6 +146,57 @@ def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
         "delta_records": snapshot.delta_record_count,
         "total_records": snapshot.total_record_count,
     }
+
+
+def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
+    metrics = report.metrics
+    amplification = metrics.write_amplification
+    return {
+        "sorted_runs": dict(report.sorted_runs),
+        "level0_files_max": metrics.level0_files_max,
+        "level0_files_avg": round(metrics.level0_files_avg, 2),
+        "compactions": [asdict(compaction) for compaction in report.compactions],
+        "compactions_queued": metrics.queued,
+        "compactions_running": metrics.running,
+        "compactions_completed": metrics.completed,
+        "compactions_failed": metrics.failed,
+        "compactions_dropped": metrics.dropped,
+        "compaction_bytes_in": metrics.bytes_in,
+        "compaction_bytes_out": metrics.bytes_out,
+        "compaction_seconds_avg": round(metrics.seconds_avg, 3),
+        "write_amplification": None if amplification is None else round(amplification, 3),
+        "back_pressure_s": round(metrics.waited_s, 3),
+    }
+
+
+def _compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
+    """The rest of an epoch's line; what is not the case is left out."""
+    parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
+    if metrics.queued:
+        parts.append(f"{metrics.queued} queued")
+    if wait_s >= _WAIT_WORTH_TELLING_S:
+        parts.append(f"waited {wait_s:.2f} s before")
+    return ", ".join(parts)
+
+
+def _tell_compactions(reports: Sequence[CompactionReport]) -> None:
+    for report in reports:
+        _LOG.info("compacted %s", report_line(report))
+
+
+def report_line(report: CompactionReport) -> str:
+    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
+    where = f"{report.partition} bucket {report.bucket}".strip()
+    levels = " ".join(map(str, report.levels))
+    work = (
+        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
+        f"({size_text(report.bytes_out)})"
+    )
+    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
+    return (
+        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
+        f"{report.seconds:.1f} s"
+    )
 
 
 def _snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
+from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
@@ -97,6 +98,17 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     Raises:
         StreamAppError: what is wrong, before or while it runs.
     """
+    metrics = JobMetrics(table_label(config.table.path))
+    # First of all: a port that is taken shows before anything is asked or made.
+    with serving(metrics.registry, config.stream.metrics_port):
+        table, checkpoint = _prepared(config, clock)
+        with ExitStack() as stack:
+            sink = stack.enter_context(events.open("a", encoding="utf-8")) if events else None
+            _stream(config, table, checkpoint, EventLog(clock, sink, metrics))
+
+
+def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
+    """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
     table = _table(config, clock)
     checkpoint = Path(config.stream.checkpoint).absolute()
@@ -113,9 +125,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         state,
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
-    with ExitStack() as stack:
-        sink = stack.enter_context(events.open("a", encoding="utf-8")) if events else None
-        _stream(config, table, checkpoint, EventLog(clock, sink))
+    return table, checkpoint
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -167,6 +177,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             clock=table.clock,
             listener=log.epoch,
         )
+        log.watch_compactions(batch.compaction_metrics)
         running = RunningStream(
             batch=batch,
             checkpoint=str(checkpoint),

@@ -8,8 +8,16 @@ from typing import Any
 
 from rich.console import Console
 
+from stream_app.app.inspect_choice import BucketChoice
+from stream_app.app.inspect_compactions import CompactionRow, compaction_rows
 from stream_app.app.inspect_files import FileRow, file_rows
-from stream_app.app.inspect_levels import LevelRow, level_rows, levels_picture, run_rows
+from stream_app.app.inspect_levels import (
+    LevelRow,
+    level_rows,
+    levels_picture,
+    next_compactions,
+    run_rows,
+)
 from stream_app.app.inspect_listing import Listing
 from stream_app.app.inspect_manifests import ManifestRow, manifest_rows
 from stream_app.app.inspect_options import OptionRow, option_rows
@@ -17,31 +25,41 @@ from stream_app.app.inspect_overview import Overview, overview, overview_lines
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
 from stream_app.app.read_command import chosen_snapshot
+from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compaction_choice import parse_partition
 from stream_app.table.file_store_table import FileStoreTable, open_table
 
-_LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None], Listing]] = {
-    "snapshots": lambda table, _: Listing(SnapshotRow, snapshot_rows(table)),
-    "schemas": lambda table, _: Listing(SchemaRow, schema_rows(table)),
-    "files": lambda table, snapshot: Listing(FileRow, file_rows(table, snapshot)),
-    "levels": lambda table, snapshot: Listing(LevelRow, level_rows(table, snapshot)),
-    "manifests": lambda table, snapshot: Listing(ManifestRow, manifest_rows(table, snapshot)),
-    "options": lambda table, _: Listing(OptionRow, option_rows(table)),
-    "overview": lambda table, snapshot: Listing(Overview, [overview(table, snapshot)]),
+_LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
+    "snapshots": lambda table, *_: Listing(SnapshotRow, snapshot_rows(table)),
+    "schemas": lambda table, *_: Listing(SchemaRow, schema_rows(table)),
+    "files": lambda table, *which: Listing(FileRow, file_rows(table, *which)),
+    "levels": lambda table, snapshot, choice: Listing(
+        LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
+    ),
+    "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
+    "manifests": lambda table, snapshot, _: Listing(ManifestRow, manifest_rows(table, snapshot)),
+    "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
+    "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
 }
+_WITH_BUCKETS = ("files", "levels", "compactions")
+"""What can be shown of some buckets alone."""
 _EPILOG = """\
 what there is to see:
-  snapshots  the log of commits: who, when, how many records and files
-  schemas    every version of the columns, keys and options
-  files      live data files: rows, deletes, size, key range, sequence numbers
-  levels     the LSM tree of each bucket: sorted runs, files and sizes, and a picture
-  manifests  the files that list the files
-  options    every option, set or by default, and what it means
+  snapshots    the log of commits: who, when, how many records and files
+  schemas      every version of the columns, keys and options
+  files        live data files: rows, deletes, size, key range, sequence numbers
+  levels       the LSM tree of each bucket: sorted runs, sizes and key ranges, a picture, and what
+               would be compacted next, or why nothing is due
+  compactions  what was compacted when, by whom and why; '-' is what another engine does not say
+  manifests    the files that list the files
+  options      every option, set or by default, and what it means
 
 examples:
   stream-app inspect warehouse/shop.db/orders
   stream-app inspect warehouse/shop.db/orders snapshots
   stream-app inspect warehouse/shop.db/orders levels --snapshot 3
+  stream-app inspect warehouse/shop.db/orders compactions --partition dt=2026-01-01 --bucket 0
   stream-app inspect warehouse/shop.db/orders files --format jsonl"""
 
 
@@ -73,6 +91,19 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         help="files, levels and manifests as of this snapshot; default: the latest",
     )
     parser.add_argument(
+        "--partition",
+        action="append",
+        default=[],
+        metavar="K=V,…",
+        help="files, levels and compactions of this partition alone; may be repeated",
+    )
+    parser.add_argument(
+        "--bucket",
+        type=int,
+        metavar="N",
+        help="files, levels and compactions of the bucket with this number alone",
+    )
+    parser.add_argument(
         "--format", choices=("table", "jsonl"), default="table", help="default: table"
     )
     return parser
@@ -82,11 +113,20 @@ def run(args: argparse.Namespace) -> int:
     """Print what was asked for.
 
     Raises:
-        UsageError: no such snapshot.
+        UsageError: no such snapshot, or no such partition column.
     """
+    choice = BucketChoice(
+        partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket
+    )
+    if not choice.is_all and args.what not in _WITH_BUCKETS:
+        raise UsageError(
+            f"--partition and --bucket do not go with {args.what}",
+            fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
+        )
     table = open_table(args.table)
+    choice.check(table)
     snapshot = chosen_snapshot(table, args.snapshot)
-    listing = _LISTINGS[args.what](table, snapshot)
+    listing = _LISTINGS[args.what](table, snapshot, choice)
     if args.format == "jsonl":
         _print_lines(listing.json_lines())
     elif args.what == "overview":
@@ -95,7 +135,10 @@ def run(args: argparse.Namespace) -> int:
         _print_lines(listing.lines())
         if args.what == "levels" and listing.rows:
             print()
-            Console(highlight=False).print(levels_picture(run_rows(table, snapshot)))
+            picture = levels_picture(
+                run_rows(table, snapshot, choice), next_compactions(table, snapshot)
+            )
+            Console(highlight=False).print(picture)
     return 0
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stream_app.app.inspect_choice import EVERYTHING, BucketChoice
 from stream_app.app.inspect_listing import time_text
 from stream_app.app.text_table import NULL
 from stream_app.app.value_text import row_values_texts
 from stream_app.format.binary_row import deserialize_row
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import RowType
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
@@ -40,10 +42,23 @@ class FileRow:
     created: str | None
 
 
-def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[FileRow]:
+def file_rows(
+    table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
+) -> list[FileRow]:
     """Live files by partition and bucket; in a bucket from level 0 up, newest first."""
-    rows = [_row(table, entry) for entry in FileStoreScan(table).live(snapshot)]
-    return sorted(rows, key=lambda row: (*place(row), -row.max_sequence, row.file))
+    return [row for row, _ in rows_and_files(table, snapshot, choice)]
+
+
+def rows_and_files(
+    table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice
+) -> list[tuple[FileRow, DataFileMeta]]:
+    """As `file_rows`, with the metadata as it is in the manifest."""
+    pairs = [
+        (_row(table, entry), entry.file)
+        for entry in FileStoreScan(table).live(snapshot)
+        if choice.admits(table, entry.partition, entry.bucket)
+    ]
+    return sorted(pairs, key=lambda one: (*place(one[0]), -one[0].max_sequence, one[0].file))
 
 
 def place(row: FileRow) -> tuple[str, int, int]:

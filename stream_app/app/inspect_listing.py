@@ -1,7 +1,7 @@
 """Lists of what a table is made of: rows of plain values, shown as text, JSON or rich tables.
 
-A row is a frozen dataclass of int, bool, str and None; its fields are the columns. A column named
-``bytes`` is shown as a size; JSON has the number.
+A row is a frozen dataclass of int, float, bool, str and None; its fields are the columns. Columns
+named ``bytes`` and ``bytes_…`` are shown as sizes; JSON has the numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Listing:
         return [
             Column(
                 field.name,
-                right=any(type(getattr(row, field.name)) is int for row in self.rows),
+                right=any(type(getattr(row, field.name)) in (int, float) for row in self.rows),
                 width_max=_WIDTHS.get(field.name),
             )
             for field in fields(self.row_type)
@@ -65,7 +65,8 @@ def value_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
-        return size_text(value) if name == "bytes" else str(value)
+        is_size = name == "bytes" or name.startswith("bytes_")
+        return size_text(value) if is_size else str(value)
     return str(value)
 
 

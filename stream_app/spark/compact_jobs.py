@@ -68,10 +68,6 @@ class SparkCompactExecutor:
         self._queue.put(waiting)
         return waiting.future
 
-    def queued(self) -> int:
-        """Compactions that wait for a thread."""
-        return self._queue.qsize()
-
     def close(self) -> None:
         """Drop what is queued and leave what runs; uncommitted files are orphans then."""
         self._closed.set()

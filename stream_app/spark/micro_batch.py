@@ -34,6 +34,8 @@ from stream_app.spark.route_blocks import (
 )
 from stream_app.spark.task_errors import first_line, readable
 from stream_app.spark.write_task import WritePlan, commit_message, write_blocks
+from stream_app.table.compaction_metrics import CompactionMetrics
+from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.stream_commit import StreamTableCommit
 
 _LOG = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ class EpochReport:
         write_s: reading, decoding, routing and writing: the Spark job.
         sorted_runs: number of sorted runs → number of buckets that have so many; of the buckets
             that this run of the job has touched.
+        compactions: that the snapshots have published.
+        metrics: of all compactions of this run of the job, at the epoch's end.
     """
 
     epoch: int
@@ -67,7 +71,8 @@ class EpochReport:
     commit_s: float = 0.0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)
-    compactions_running: int = 0
+    compactions: tuple[CompactionReport, ...] = ()
+    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ class IdleReport:
 
     snapshot: Snapshot
     sorted_runs: Mapping[int, int]
-    compactions_running: int
+    compactions: tuple[CompactionReport, ...]
+    metrics: CompactionMetrics
 
 
 Listener = Callable[[EpochReport], None]
@@ -133,7 +139,11 @@ class MicroBatch:
         with self.lock:
             if self._commit is None:
                 return []
-            return [_idle_report(self._commit, each) for each in self._commit.drain()]
+            return [_idle_report(self._commit, each) for each in self._commit.draining()]
+
+    def compaction_metrics(self) -> CompactionMetrics | None:
+        """Numbers about the compactions; None before the first epoch. Any thread may ask."""
+        return None if self._commit is None else self._commit.compaction_metrics()
 
     def _run(self, messages: DataFrame, epoch: int) -> EpochReport:
         commit = self._opened(epoch)
@@ -174,7 +184,8 @@ class MicroBatch:
             commit_s=self.clock.steady_seconds() - done,
             snapshots=committed.snapshots,
             sorted_runs=_sorted_runs(commit),
-            compactions_running=committed.compactions_running,
+            compactions=committed.compactions,
+            metrics=commit.compaction_metrics(),
         )
 
     def _bad_records(self, messages: DataFrame, bad: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -219,7 +230,9 @@ def _sorted_runs(commit: StreamTableCommit) -> dict[int, int]:
 
 
 def _idle_report(commit: StreamTableCommit, snapshot: Snapshot) -> IdleReport:
-    return IdleReport(snapshot, _sorted_runs(commit), commit.coordinator.running())
+    return IdleReport(
+        snapshot, _sorted_runs(commit), commit.take_reports(), commit.compaction_metrics()
+    )
 
 
 def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:

@@ -29,6 +29,7 @@ from stream_app.table.append_compact_planner import AppendCompactPlanner, Plan
 from stream_app.table.append_compact_task import append_request
 from stream_app.table.compact_coordinator import DROPPED_MAX
 from stream_app.table.compaction_failures import FAILURES_MAX, CompactionFailures
+from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
@@ -151,6 +152,13 @@ class AppendCompactCoordinator:
     def stuck(self) -> dict[BucketId, BaseException | None]:
         """Where tasks fail again and again, with what one last failed with."""
         return self._failures.stuck()
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
+        futures = [running.future for running in list(self._running.values())]
+        return compaction_load(
+            (), futures, failed=self._failures.total, dropped=self._dropped.total()
+        )
 
     def dropped(self) -> int:
         """Tasks that came to nothing because another writer was first."""

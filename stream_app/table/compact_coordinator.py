@@ -26,6 +26,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact_strategy import compact_strategy
 from stream_app.table.compaction_failures import CompactionFailures
+from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
@@ -110,6 +111,13 @@ class CompactCoordinator:
                 if manager.running is None:
                     self._failures.forget(bucket)
         return left
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
+        managers = list(self._managers.values())
+        levels = [manager.levels for manager in managers]
+        futures = [future for manager in managers if (future := manager.running)]
+        return compaction_load(levels, futures, failed=self._failures.total, dropped=self.dropped())
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""

@@ -73,12 +73,13 @@ class CompactionChoice:
             partition
             for partition, stamp in newest.items()
             if (self.idle_ms is None or now - stamp >= self.idle_ms)
-            and self._is_named(table, partition)
+            and self.is_named(table, partition)
             and self._passes(table, partition)
         }
         return {bucket for bucket in found if bucket[0] in chosen}
 
-    def _is_named(self, table: FileStoreTable, partition: bytes) -> bool:
+    def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
+        """Whether `partitions` has this one."""
         if not self.partitions:
             return True
         row_type = table.schema.partition_type

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compaction_metrics import CompactionTally
 from stream_app.table.compaction_report import (
     CompactionReport,
     compaction_report,
@@ -23,11 +24,16 @@ from stream_app.table.stream_compactions import StreamCompactions
 
 @dataclass(slots=True)
 class CompactionPublisher:
-    """Commits what the coordinator has finished, and tells the coordinator what became of it."""
+    """Commits what the coordinator has finished, and tells the coordinator what became of it.
+
+    Attributes:
+        tally: of what was committed.
+    """
 
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: StreamCompactions
+    tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
@@ -58,6 +64,7 @@ class CompactionPublisher:
         if outcome.conflict is None:
             self.coordinator.apply(finished)
             self._reports += reports
+            self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
         at_fault = [compaction for compaction in finished if compaction.is_overtaken]

@@ -19,6 +19,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit_history import CommitHistory
+from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_publisher import CompactionPublisher
 from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_commit import FileStoreCommit
@@ -38,13 +39,11 @@ class EpochCommit:
     Attributes:
         compactions: that the snapshots have published.
         compactions_begun: compactions that this commit set off.
-        compactions_running: that run now.
     """
 
     snapshots: tuple[Snapshot, ...]
     compactions: tuple[CompactionReport, ...]
     compactions_begun: int
-    compactions_running: int
 
 
 @dataclass(slots=True)
@@ -99,7 +98,8 @@ class StreamTableCommit:
         """
         self._follow()
         if self.table.options.boolean("write-only"):
-            self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
+            waited_s = self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
+            self._publisher.tally.waited_s += waited_s
         else:
             self._back_pressure()
         return self._constraints.max_sequence_number + 1
@@ -132,10 +132,7 @@ class StreamTableCommit:
             raise
         finished = self.coordinator.finished()
         committable = ManifestCommittable(
-            identifier=epoch,
-            appends=tuple(messages),
-            watermark=watermark,
-            properties=properties,
+            identifier=epoch, appends=tuple(messages), watermark=watermark, properties=properties
         )
         try:
             append = self._commit.commit_appends(committable)
@@ -145,6 +142,7 @@ class StreamTableCommit:
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
         self.coordinator.add_new_files(messages)
+        self._publisher.tally.add_flushes(messages)
         for message in messages:
             for file in message.new_files:
                 self._constraints.add(file)
@@ -161,7 +159,6 @@ class StreamTableCommit:
             snapshots=tuple(snapshots),
             compactions=self.take_reports(),
             compactions_begun=begun,
-            compactions_running=self.coordinator.running(),
         )
 
     def discard(self, messages: Iterable[CommitMessage]) -> None:
@@ -187,10 +184,7 @@ class StreamTableCommit:
         # Only now it shows whether others have overtaken them.
         self._follow()
         finished = self.coordinator.finished()
-        committable = ManifestCommittable(
-            identifier=self.last_identifier,
-            appends=None,
-        )
+        committable = ManifestCommittable(identifier=self.last_identifier, appends=None)
         return self._publisher.publish(committable, finished)
 
     def drain(self) -> list[Snapshot]:
@@ -244,18 +238,21 @@ class StreamTableCommit:
         """The compactions that were published since the last call."""
         return self._publisher.take_reports()
 
+    def compaction_metrics(self) -> CompactionMetrics:
+        """Numbers about the compactions. Any thread may ask."""
+        return self._publisher.tally.metrics(self.coordinator.load())
+
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
-        while self.last_identifier is not None and self.coordinator.over_stop_trigger():
+        while self.last_identifier is not None and (over := self.coordinator.over_stop_trigger()):
             self.coordinator.trigger()
             if not self._is_worth_waiting():
                 return  # nothing can be picked, waiting would not help
-            _LOG.info(
-                "waiting for compaction: %d buckets are over the stop trigger",
-                self.coordinator.over_stop_trigger(),
-            )
+            _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
+            began = self.table.clock.steady_seconds()
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
+            self._publisher.tally.waited_s += self.table.clock.steady_seconds() - began
 
     def _is_worth_waiting(self) -> bool:
         """Whether a compaction runs, or will be tried again."""

@@ -14,6 +14,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
 from stream_app.table.bucketed_append_compact_coordinator import BucketedAppendCompactCoordinator
 from stream_app.table.compact_coordinator import CompactCoordinator
+from stream_app.table.compaction_metrics import CompactionLoad
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
@@ -88,6 +89,10 @@ class StreamCompactions(Protocol):
 
     def stuck(self) -> Mapping[BucketId, BaseException | None]:
         """Buckets whose compaction fails again and again, with what it last failed with."""
+        ...
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
         ...
 
     def dropped(self) -> int:

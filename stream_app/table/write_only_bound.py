@@ -31,8 +31,8 @@ class WriteOnlyBound:
         """Somebody has committed a compaction."""
         self._compaction_seen = self.table.clock.steady_seconds()
 
-    def wait(self, sorted_runs: Callable[[], int], look: Callable[[], object]) -> None:
-        """Return when the bucket with the most sorted runs has not too many.
+    def wait(self, sorted_runs: Callable[[], int], look: Callable[[], object]) -> float:
+        """Return when the bucket with the most sorted runs has not too many; seconds waited.
 
         Args:
             sorted_runs: their number.
@@ -48,7 +48,7 @@ class WriteOnlyBound:
         while (runs := sorted_runs()) > limit // 2:
             self._warn(runs, limit)
             if runs <= limit:
-                return
+                break
             if clock.steady_seconds() - max(began, self._compaction_seen) > patience:
                 raise CompactionError(
                     f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
@@ -59,6 +59,7 @@ class WriteOnlyBound:
                 )
             clock.sleep(POLL_S)
             look()
+        return clock.steady_seconds() - began
 
     def _warn(self, runs: int, limit: int) -> None:
         now = self.table.clock.steady_seconds()

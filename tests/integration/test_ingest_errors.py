@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -48,6 +49,17 @@ def test_an_unreachable_broker_is_told_within_15_seconds(bench: JobBench) -> Non
     done = bench.run(code=1)
     assert done.error.startswith("no Kafka broker can be reached: 127.0.0.1:1: connection refused")
     assert done.seconds < 15
+    assert not (bench.folder / "checkpoint").exists()
+
+
+def test_a_metrics_port_that_is_taken_is_told_before_the_broker_is_asked(bench: JobBench) -> None:
+    bench.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
+    with socket.socket() as other:
+        other.bind(("0.0.0.0", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        error = bench.fails(f"stream.metrics-port={port}", code=2)
+    assert error.startswith(f"the metrics port {port} cannot be opened: Address already in use")
     assert not (bench.folder / "checkpoint").exists()
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import ROOT, IngestProcess
+from tests.support.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.job_bench import JobBench, change
 from tests.support.paimon_java import PaimonError
 
@@ -46,11 +49,13 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 ) -> None:
     """SIGTERM to the JVM alone, as a supervisor does; SIGINT to all, as Ctrl-C does."""
     topic = bench.topic(change(k, "a") for k in range(40))
+    port = a_free_port()
     running(
         bench,
         topic,
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
+        stream={"metrics-port": port},
     )
     job.start()
     job.wait_for(count("epoch", 2))
@@ -72,7 +77,10 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     idle = bench.events("idle_commit")[-1]
     assert (idle["compactions_running"], idle["sorted_runs"]) == (0, {"1": 1})
     assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
+    _check_metrics(bench, port)
     assert job.stop() == 0, job.log()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens any more"
     _check_ended(bench, job)
     assert bench.rows() == dict.fromkeys(range(40), "a") | {99: "last"}
     last = -1
@@ -80,6 +88,47 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         if snapshot["commitKind"] == "COMPACT":
             assert snapshot["commitIdentifier"] == last
         last = snapshot["commitIdentifier"]
+
+
+def _check_metrics(bench: JobBench, port: int) -> None:
+    """What Prometheus is told over HTTP is what the running job's events say."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    found = {
+        (sample.name.removeprefix("stream_app_"), sample.labels.get("kind", "")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels["table"] == "db.t"
+    }
+    all_events = read_events(bench.events_file)
+    begins = [number for number, one in enumerate(all_events) if one["event"] == "started"]
+    events = all_events[begins[-1] :]
+    epochs = [one for one in events if one["event"] == "epoch" and not one["skipped"]]
+    snapshots = [one["kind"] for event in events for one in event.get("snapshots", ())]
+    compactions = [one for event in events for one in event.get("compactions", ())]
+    idle = events[-1] if events[-1]["event"] == "idle_commit" else events[-2]
+    assert compactions
+    assert snapshots.count("COMPACT") == len(compactions)
+    assert {name: found[name, ""] for name, kind in found if not kind}.items() >= {
+        "epochs_total": len(epochs),
+        "messages_total": sum(one["messages"] for one in epochs),
+        "bad_records_total": 0,
+        "lag_messages": 0,
+        "level0_files_max": 0,
+        "sorted_runs_max": 1,
+        "compactions_queued": 0,
+        "compactions_running": 0,
+        "compactions_begun_total": len(compactions),
+        "compactions_completed_total": len(compactions),
+        "compactions_failed_total": 0,
+        "compaction_read_bytes_total": sum(one["bytes_in"] for one in compactions),
+        "compaction_written_bytes_total": sum(one["bytes_out"] for one in compactions),
+    }.items()
+    for kind in ("APPEND", "COMPACT"):
+        assert found["snapshots_total", kind] == snapshots.count(kind)
+    ratio = found["write_amplification_ratio", ""]
+    assert idle["write_amplification"] == pytest.approx(ratio, abs=0.001)
+    assert ratio > 1
 
 
 def _check_ended(bench: JobBench, job: IngestProcess) -> None:

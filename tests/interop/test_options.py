@@ -21,8 +21,9 @@ from tests.support.paimon_java import PaimonJava
 pytestmark = pytest.mark.java
 
 OWN = {key for key, option in OPTIONS.items() if option.is_own}
-# Paimon has a number for "no limit".
+# Paimon has a number for "no limit", and shows an enum by the name of its constant.
 OTHER_DEFAULTS = {
+    "lookup-compact": ("radical", "RADICAL"),
     "write-buffer-spill.max-disk-size": (None, str(2**63 - 1)),
 }
 TEXTS = {

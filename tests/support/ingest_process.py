@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
+
+
+def a_free_port() -> int:
+    """A port of this machine that nobody has, for the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def toml_value(value: Any) -> str:

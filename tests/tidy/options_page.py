@@ -53,6 +53,7 @@ MEANINGS = {
     "key: `error` stops the job, `quarantine` sets the record aside as a bad one.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
+    "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: there is none.",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
 }
 """What each key of the configuration is for. A test sees that it has every key and no other."""

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config import load_config
+from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics
 from stream_app.model.core_options import OPTIONS
+from stream_app.table.compaction_metrics import CompactionMetrics
 from tests.support.datadriven import rewriting
 from tests.tidy.options_page import (
     DEBEZIUM_MEANINGS,
@@ -59,6 +61,17 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
     assert all(
         meaning.endswith(".") for meaning in [*MEANINGS.values(), *DEBEZIUM_MEANINGS.values()]
     )
+
+
+def test_the_table_of_metrics_is_complete() -> None:
+    told = set(re.findall(r"^\| `(stream_app_\w+)` \|", text_of("docs/OPERATING.md"), re.MULTILINE))
+    registry = JobMetrics("db.t").registry
+    metrics = CompactionMetrics(flushed_bytes=1)
+    registry.register(CompactionCollector("db.t", lambda: metrics))
+    assert told == {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in registry.collect()
+    }
 
 
 def anchors(name: str) -> set[str]:

@@ -21,7 +21,9 @@ from tests.support.small_table import SmallTable, small_table
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CHOICES = re.compile(r"\(choose from .*\)")
-SIZE = re.compile(r"\d+(\.\d)? (B|KiB)\b|(?<=\"bytes\":)\d+")
+SIZE = re.compile(
+    r"\d+(\.\d)? (B|KiB)\b|(?<=\"bytes\":)\d+|(?<=\"bytes_in\":)\d+|(?<=\"bytes_out\":)\d+"
+)
 
 
 def orders(path: str) -> None:

@@ -1,0 +1,54 @@
+"""Which buckets `inspect` is to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.table.compaction_choice import CompactionChoice
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketChoice:
+    """The conditions, all of which a bucket has to fulfil.
+
+    Attributes:
+        partitions: column → value as text, of partitions or of groups of them; empty: all.
+        bucket: its number; None: all.
+    """
+
+    partitions: tuple[Mapping[str, str], ...] = ()
+    bucket: int | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether there is no condition."""
+        return not self.partitions and self.bucket is None
+
+    def check(self, table: FileStoreTable) -> None:
+        """See that partition columns are named.
+
+        Raises:
+            UsageError: something else is.
+        """
+        keys = table.schema.partition_keys
+        for name in [name for partition in self.partitions for name in partition]:
+            if name not in keys:
+                raise UsageError(
+                    f"{name!r} is no partition column",
+                    where=table.location,
+                    fix=f"name some of {', '.join(keys)}"
+                    if keys
+                    else "the table has no partitions: leave --partition out",
+                )
+
+    def admits(self, table: FileStoreTable, partition: bytes, bucket: int) -> bool:
+        """Whether a bucket is to be shown."""
+        if self.bucket not in (None, bucket):
+            return False
+        return CompactionChoice(partitions=self.partitions).is_named(table, partition)
+
+
+EVERYTHING = BucketChoice()

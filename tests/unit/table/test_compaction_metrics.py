@@ -1,0 +1,171 @@
+"""Numbers about compactions: the arithmetic, and what a job with real files says of itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.compaction_metrics import CompactionLoad, CompactionMetrics, CompactionTally
+from stream_app.table.compaction_report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.compacting_table import a_table, rows
+from tests.support.lsm_files import a_file
+from tests.support.small_table import SteppingClock
+from tests.support.table_writer import CompactInCaller, CompactInThreads, CompactLater, TableWriter
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_report(bytes_in: int, bytes_out: int, seconds: float) -> CompactionReport:
+    return CompactionReport(
+        partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
+        bytes_in=bytes_in, files_out=1, bytes_out=bytes_out, upgraded=0, seconds=seconds,
+    )  # fmt: skip
+
+
+def test_before_anything_has_happened() -> None:
+    metrics = CompactionTally().metrics(CompactionLoad())
+    assert metrics == CompactionMetrics()
+    assert metrics.write_amplification is None
+
+
+def test_what_there_is_to_do() -> None:
+    """Each compaction that was begun is queued, running, finished, completed, failed or dropped."""
+    tally = CompactionTally()
+    tally.add_compactions([a_report(100, 60, 1.0), a_report(20, 10, 2.0)])
+    load = CompactionLoad(
+        level0_files=(4, 0, 1), sorted_runs=(5, 1, 2), queued=3, running=1, finished=1, failed=2,
+        dropped=4,
+    )  # fmt: skip
+    metrics = tally.metrics(load)
+    assert (metrics.buckets, metrics.level0_files_max, metrics.sorted_runs_max) == (3, 4, 5)
+    assert metrics.level0_files_avg == pytest.approx(5 / 3)
+    assert (metrics.queued, metrics.running, metrics.completed) == (3, 1, 2)
+    assert (metrics.failed, metrics.dropped, metrics.begun) == (2, 4, 13)
+
+
+def test_what_it_cost() -> None:
+    tally = CompactionTally()
+    files = (a_file(file_size=100), a_file(file_size=200))
+    changelog = a_file(file_size=999)
+    message = CommitMessage(partition=b"", bucket=0, new_files=files, changelog_files=(changelog,))
+    tally.add_flushes([message])
+    tally.add_flushes([])
+    assert tally.metrics(CompactionLoad()).write_amplification == 1.0
+    tally.add_compactions([a_report(300, 250, 0.5)])
+    tally.add_compactions([a_report(250, 200, 1.5)])
+    metrics = tally.metrics(CompactionLoad())
+    assert (metrics.bytes_in, metrics.bytes_out, metrics.flushed_bytes) == (550, 450, 300)
+    assert metrics.write_amplification == 2.5
+    assert (metrics.seconds, metrics.seconds_avg) == (2.0, 1.0)
+
+
+def test_the_average_time_is_that_of_the_last_hundred() -> None:
+    tally = CompactionTally()
+    tally.add_compactions([a_report(0, 0, 1000.0)] * 50)
+    tally.add_compactions([a_report(0, 0, 3.0)] * 100)
+    metrics = tally.metrics(CompactionLoad())
+    assert metrics.seconds_avg == 3.0
+    assert (metrics.completed, metrics.seconds) == (150, 50_300.0)
+
+
+def test_a_job_from_queued_to_completed(tmp_path: Path) -> None:
+    writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactLater)
+    executor = writer.executor
+    assert isinstance(executor, CompactLater)
+    for epoch in range(3):
+        writer.write(rows(epoch))
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.level0_files_max, metrics.sorted_runs_max) == (3, 3)
+    assert (metrics.queued, metrics.running, metrics.begun, metrics.completed) == (1, 0, 1, 0)
+    assert metrics.write_amplification == 1.0
+
+    [(_, future)] = executor.waiting
+    future.set_running_or_notify_cancel()
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.queued, metrics.running, metrics.begun) == (0, 1, 1)
+    executor.run()
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.running, metrics.begun, metrics.completed) == (0, 1, 0), "not committed yet"
+
+    writer.commit.commit_idle()
+    metrics = writer.commit.compaction_metrics()
+    on_disk = {
+        file.name: file.stat().st_size for file in Path(writer.table.location).rglob("data-*")
+    }
+    assert (metrics.begun, metrics.completed) == (1, 1)
+    assert (metrics.level0_files_max, metrics.sorted_runs_max) == (0, 1)
+    # The files that went in are still there, for older snapshots.
+    assert metrics.flushed_bytes + metrics.bytes_out == sum(on_disk.values())
+    assert metrics.bytes_in == metrics.flushed_bytes
+
+
+def test_failures_are_counted(tmp_path: Path) -> None:
+    table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
+    writer = TableWriter(table, lambda one: CompactInThreads(one, failures=2))
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    writer.commit.drain()
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.begun, metrics.failed, metrics.completed) == (3, 2, 1)
+
+
+def test_lost_conflicts_are_counted(tmp_path: Path) -> None:
+    slow = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=2), CompactLater)
+    for epoch in range(2):
+        slow.write(rows(epoch))
+    StreamTableCommit(
+        slow.table, "quick", CompactInCaller(slow.table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    ).compact_whole()
+    assert isinstance(slow.executor, CompactLater)
+    slow.executor.run()
+    assert slow.commit.commit_idle() is None
+    metrics = slow.commit.compaction_metrics()
+    assert (metrics.begun, metrics.dropped, metrics.completed) == (1, 1, 0)
+    assert (metrics.bytes_out, metrics.sorted_runs_max) == (0, 1)
+
+
+@dataclass
+class CompactWhenWaitedFor:
+    """Works only while the job stands still for it, seven seconds at a time."""
+
+    table: FileStoreTable
+    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        self.waiting.append((request, Future()))
+        return self.waiting[-1][1]
+
+    def work(self) -> None:
+        self.table.clock.sleep(7)
+        request, future = self.waiting.pop(0)
+        future.set_result(compact_bucket(self.table, request))
+
+
+def test_back_pressure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"num_sorted_run__compaction_trigger": 2, "num_sorted_run__stop_trigger": 3}
+    writer = TableWriter(a_table(tmp_path, **options), CompactWhenWaitedFor)
+    executor = writer.executor
+    assert isinstance(executor, CompactWhenWaitedFor)
+    monkeypatch.setattr(
+        "stream_app.table.compact_coordinator.CompactCoordinator.wait_for_any",
+        lambda _: executor.work(),
+    )
+    for epoch in range(4):
+        writer.write(rows(epoch))
+    assert writer.commit.compaction_metrics().waited_s == 0
+    committed = writer.write(rows(4))
+    assert committed is not None
+    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in committed.snapshots}
+    assert isinstance(writer.table.clock, SteppingClock)
+    # Each look at that clock takes a second too.
+    assert 7 <= writer.commit.compaction_metrics().waited_s <= 20
