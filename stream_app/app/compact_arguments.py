@@ -92,8 +92,8 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
     if args.full and args.follow:
         raise UsageError(
             "--full and --follow do not go together: each flush would rewrite the whole bucket",
-            fix="use --follow alone; 'full-compaction.delta-commits' and "
-            "'compaction.optimization-interval' pace full compactions",
+            fix="use --follow alone; 'compaction.optimization-interval' has each bucket merged "
+            "whole that often",
         )
     port = args.metrics_port
     if port is not None and not (args.follow and 0 < port < 65536):
@@ -103,7 +103,7 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
         )
     options, spark = _settings(args.set)
     table = open_for_writing(open_table(args.table))
-    table = table.with_options({**options, "write-only": "false"})
+    table = open_for_writing(table.with_options({**options, "write-only": "false"}))
     choice = CompactionChoice(
         partitions=tuple(map(parse_partition, args.partition)),
         where=None if args.where is None else parse_predicate(args.where, table.schema.fields),

@@ -194,7 +194,8 @@ class _Compaction:
         self._snapshot_id = number
         buckets = choice.buckets(table, latest)
         self.stream.touch(buckets)
-        self.stream.coordinator.restrict({partition for partition, _ in buckets})
+        if choice.is_a_choice:
+            self.stream.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, runs in self.stream.coordinator.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets

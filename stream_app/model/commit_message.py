@@ -17,12 +17,14 @@ class CommitMessage:
 
     Attributes:
         partition: serialized BinaryRow of the partition columns.
+        total_buckets: of the partition; None: as many as the table's options say.
         new_files, changelog_files: from flushes; they go into the APPEND snapshot.
         compact_before, compact_after: from a compaction; they go into the COMPACT snapshot.
     """
 
     partition: bytes
     bucket: int
+    total_buckets: int | None = None
     new_files: tuple[DataFileMeta, ...] = ()
     changelog_files: tuple[DataFileMeta, ...] = ()
     compact_before: tuple[DataFileMeta, ...] = ()

@@ -192,7 +192,7 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         "write-only.stop-trigger",
         None,
         "Sorted runs of a bucket beyond which a write-only job waits for the job that compacts "
-        "(default: ten times the stop trigger).",
+        "(default: ten times the stop trigger; never less than the compaction trigger + 1).",
         minimum=1,
         is_own=True,
     ),

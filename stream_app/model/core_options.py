@@ -179,6 +179,7 @@ FIXED_OPTIONS = (
     "sequence.field.sort-order",
     "changelog-producer",
     "data-file.thin-mode",
+    "force-lookup",
     "partition.default-name",
     "partition.legacy-name",
 )
@@ -380,9 +381,11 @@ class CoreOptions:
 
     @property
     def write_only_stop_trigger(self) -> int:
-        """``write-only.stop-trigger``."""
+        """``write-only.stop-trigger``; at least as many as another job's compaction begins with."""
         configured = self.optional_integer("write-only.stop-trigger")
-        return 10 * self.stop_trigger if configured is None else configured
+        if configured is None:
+            return 10 * self.stop_trigger
+        return max(configured, self.compaction_trigger + 1)
 
     def target_file_size(self, *, has_primary_key: bool) -> int:
         """``target-file-size``, whose default depends on the kind of table."""

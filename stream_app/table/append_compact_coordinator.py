@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-from stream_app.errors import UsageError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
@@ -28,7 +28,7 @@ from stream_app.planning.append_compaction import Task
 from stream_app.table.append_compact_planner import AppendCompactPlanner, Plan
 from stream_app.table.append_compact_task import append_request
 from stream_app.table.compact_coordinator import DROPPED_MAX
-from stream_app.table.compaction_failures import FAILURES_MAX, CompactionFailures
+from stream_app.table.compaction_failures import CompactionFailures
 from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
@@ -65,11 +65,13 @@ class AppendCompactCoordinator:
     _starts_anew: bool = False
     _again: list[Task] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
-    _failed_files: Counter[str] = field(default_factory=Counter)
+    _damaged: set[str] = field(default_factory=set)
     _failures: CompactionFailures[BucketId] = field(init=False)
-    _dropped: Counter[BucketId] = field(default_factory=Counter)
+    _dropped: int = 0
+    _dropped_in_a_row: Counter[BucketId] = field(default_factory=Counter)
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
-    _partitions: Collection[bytes] | None = None
+    _partitions: frozenset[bytes] | None = None
+    _changed_at: int = 0
 
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
@@ -81,11 +83,15 @@ class AppendCompactCoordinator:
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact in no other partitions than these."""
-        self._partitions = partitions
+        if self._partitions != frozenset(partitions):
+            # What was planned for other partitions was thrown away.
+            self._partitions, self._starts_anew = frozenset(partitions), True
+            self._plan_again()
 
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:  # noqa: ARG002
+    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed partitions: what runs there may not fit any more."""
         changed = set(buckets)
+        self._changed_at = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
             running.is_overtaken |= running.bucket in changed
         self._plan_again()
@@ -103,18 +109,21 @@ class AppendCompactCoordinator:
         """Begin what has been planned, and plan on when there is something new."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
-        is_due = self._is_due or bool(self._again)
-        if self._planning is None and pending and is_due and not self._must_wait():
+        is_due = self._is_due or bool(self._ready_again())
+        if self._planning is None and pending and is_due:
             self._begin_planning()
         return begun
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
-        """As `trigger`: there are no levels to fill."""
+        """As `trigger`, for what is there now: there are no levels to fill."""
         if self.table.options.boolean("write-only"):
             raise UsageError(
                 "a full compaction was asked of a table that is write-only",
                 fix="set the option 'write-only' to false, or compact with another job",
             )
+        if self._planner.last is None:
+            # Else it would go on for as long as others write.
+            self._planner.last = self.table.snapshots.latest_id() or 0
         self.trigger()
         return set()
 
@@ -156,18 +165,16 @@ class AppendCompactCoordinator:
     def load(self) -> CompactionLoad:
         """What there is to do, and what came to nothing. Any thread may ask."""
         futures = [running.future for running in list(self._running.values())]
-        return compaction_load(
-            (), futures, failed=self._failures.total, dropped=self._dropped.total()
-        )
+        return compaction_load((), futures, failed=self._failures.total, dropped=self._dropped)
 
     def dropped(self) -> int:
         """Tasks that came to nothing because another writer was first."""
-        return self._dropped.total()
+        return self._dropped
 
     def take_dropped(self) -> set[BucketId]:
         """Where a task was dropped since the last call, unless that happens often."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
-        return {bucket for bucket in buckets if self._dropped[bucket] < DROPPED_MAX}
+        return {bucket for bucket in buckets if self._dropped_in_a_row[bucket] < DROPPED_MAX}
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Return when a task or the planning has finished, at once when there is none."""
@@ -201,6 +208,7 @@ class AppendCompactCoordinator:
         for compaction in finished:
             del self._running[_name(compaction.result)]
             self._failures.forget(compaction.bucket)
+            self._dropped_in_a_row.pop(compaction.bucket, None)
         self._plan_again()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -221,7 +229,8 @@ class AppendCompactCoordinator:
         for compaction in finished:
             running = self._running.pop(_name(compaction.result))
             where = self.table.paths.bucket(*compaction.bucket)
-            self._dropped[compaction.bucket] += 1
+            self._dropped += 1
+            self._dropped_in_a_row[compaction.bucket] += 1
             self._to_be_asked_again.add(compaction.bucket)
             _LOG.warning("a compaction of %s is dropped: %s", where, why)
             for file in () if running.is_in_doubt else compaction.result.after:
@@ -233,17 +242,19 @@ class AppendCompactCoordinator:
     def _plan_again(self) -> None:
         self._is_due = not self.table.options.boolean("write-only")
 
-    def _must_wait(self) -> bool:
-        """Whether what is left to be done is only to be tried again, and not yet."""
-        waits = self._failures.seconds_until_retry()
-        return not self._is_due and waits is not None and waits > 0
+    def _ready_again(self) -> list[Task]:
+        """Files of tasks that have failed, and may be tried again."""
+        return [task for task in self._again if not self._failures.must_wait((task[0], 0))]
 
     def _begin_planning(self) -> None:
         units = [running.request.unit for running in self._running.values()]
         taken = {file.file_name for unit in units for file in unit.files}
-        taken |= {name for name, count in self._failed_files.items() if count >= FAILURES_MAX}
-        again, self._again = self._again, []
+        again = self._ready_again()
+        self._again = [task for task in self._again if task not in again]
+        taken |= self._damaged | {file.file_name for _, files in self._again for file in files}
         starts_anew, self._starts_anew = self._starts_anew, False
+        if starts_anew:
+            again = []  # they are found as all others are
         self._is_due = False
         planning: Future[Plan] = Future()
 
@@ -277,20 +288,25 @@ class AppendCompactCoordinator:
         ]
         for partition, files in tasks:
             request = append_request(partition, 0, files, "small files")
-            self._running[files[0].file_name] = _Running(request, self.executor.submit(request))
+            # Somebody may have compacted these files after they were looked at.
+            is_overtaken = plan.seen < self._changed_at
+            future = self.executor.submit(request)
+            self._running[files[0].file_name] = _Running(request, future, is_overtaken)
         self._is_due |= plan.has_more
         return len(tasks)
 
     def _note_failure(self, running: _Running, error: BaseException) -> None:
         files = running.request.unit.files
         self._failures.note(running.bucket, self.table.paths.bucket(*running.bucket), error)
-        self._failed_files.update(file.file_name for file in files)
-        again = tuple(file for file in files if self._failed_files[file.file_name] < FAILURES_MAX)
-        if len(again) < len(files):
+        where = error.where if isinstance(error, CorruptFileError) else ""
+        damaged = {file.file_name for file in files if file.file_name in where}
+        if damaged:
+            self._damaged |= damaged
             _LOG.error(
-                "%d small files stay as they are until the job is started again",
-                len(files) - len(again),
+                "%s: left as it is until the job is started again; the files beside it go on",
+                ", ".join(sorted(damaged)),
             )
+        again = tuple(file for file in files if file.file_name not in damaged)
         if again:
             self._again.append((running.request.partition, again))
 

@@ -36,10 +36,12 @@ class Plan:
 
     Attributes:
         has_more: there are files that it did not look at.
+        seen: number of the snapshot up to which it knows which files are gone.
     """
 
     tasks: tuple[Task, ...] = ()
     has_more: bool = False
+    seen: int = 0
 
 
 def pack_rules(table: FileStoreTable) -> PackRules:
@@ -53,9 +55,14 @@ def pack_rules(table: FileStoreTable) -> PackRules:
 
 @dataclass(slots=True)
 class AppendCompactPlanner:
-    """Remembers which files it has seen. Not thread safe: one round at a time."""
+    """Remembers which files it has seen. Not thread safe: one round at a time.
+
+    Attributes:
+        last: number of the last snapshot that is looked at; None: there is no end.
+    """
 
     table: FileStoreTable
+    last: int | None = None
     _next: int | None = None
     _entries: Iterator[ManifestEntry] | None = None
     _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
@@ -96,7 +103,9 @@ class AppendCompactPlanner:
                 self._subs[partition] = self._subs[partition].without(names)
         index_files = _index_files(self.table, self._deletions)
         tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table), index_files)
-        return Plan(tuple(tasks), has_more=len(entries) == limit)
+        # Of a snapshot that was not read to its end, not all is known.
+        seen = (self._next or 1) - (1 if self._entries is None else 2)
+        return Plan(tuple(tasks), has_more=len(entries) == limit, seen=seen)
 
     def _small_files(
         self, taken: Collection[str], gone: dict[bytes, set[str]]
@@ -127,6 +136,8 @@ class AppendCompactPlanner:
             self._index_manifest = latest.index_manifest
             self._deletions = deletions_of(self.table, latest)
             return scan.iterate_live(latest)
+        if self.last is not None and self._next > self.last:
+            return None
         if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
             return None
         snapshot = snapshots.snapshot(self._next)

@@ -60,8 +60,9 @@ class AppendOnlyWriter:
 
     def prepare_commit(self) -> WriteResult:
         """Finish and hand over all files since the last call."""
-        writer, self._writer = self._writer, None
-        return WriteResult(() if writer is None else writer.close(), ())
+        new_files = () if self._writer is None else self._writer.close()
+        self._writer = None
+        return WriteResult(new_files, ())
 
     def abort(self) -> None:
         """Delete the files that were not handed over."""

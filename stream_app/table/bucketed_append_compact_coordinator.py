@@ -47,11 +47,12 @@ def bucketed_append_managers(
             ),
             policy=None,
             stop_trigger=options.stop_trigger,
+            total_buckets=total_buckets,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
             target_file_size=schema.target_file_size,
             compaction_file_size=schema.compaction_file_size,
             min_file_num=options.integer("compaction.min.file-num"),
             writes_only=options.boolean("write-only"),
         )
-        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+        for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }

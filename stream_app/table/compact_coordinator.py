@@ -34,7 +34,7 @@ from stream_app.table.record_expiry import has_expired_rows
 
 _LOG = logging.getLogger(__name__)
 DROPPED_MAX = 5
-"""Lost conflicts of one bucket after which a full compaction is not asked for again."""
+"""Lost conflicts of one bucket in a row after which a full compaction is not asked for again."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,9 @@ class CompactCoordinator:
     _managers: dict[BucketId, CompactManager] = field(default_factory=dict)
     _failures: CompactionFailures[BucketId] = field(init=False)
     _in_doubt: set[BucketId] = field(default_factory=set)
-    _dropped: Counter[BucketId] = field(default_factory=Counter)
+    _partitions: frozenset[bytes] | None = None
+    _dropped: int = 0
+    _dropped_in_a_row: Counter[BucketId] = field(default_factory=Counter)
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,8 @@ class CompactCoordinator:
         self._managers |= self._read_managers(missing, snapshot)
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Nothing to do: only buckets that were restored are compacted."""
+        """Compact in no other partitions than these."""
+        self._partitions = frozenset(partitions)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions go on."""
@@ -87,7 +90,8 @@ class CompactCoordinator:
         )
         begun = 0
         for bucket, manager in by_urgency:
-            if self._failures.must_wait(bucket):
+            is_chosen = self._partitions is None or bucket[0] in self._partitions
+            if not is_chosen or self._failures.must_wait(bucket):
                 continue
             begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
             if manager.running is None:
@@ -121,12 +125,12 @@ class CompactCoordinator:
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""
-        return self._dropped.total()
+        return self._dropped
 
     def take_dropped(self) -> set[BucketId]:
         """Buckets whose compaction was dropped since the last call, unless that happens often."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
-        return {bucket for bucket in buckets if self._dropped[bucket] < DROPPED_MAX}
+        return {bucket for bucket in buckets if self._dropped_in_a_row[bucket] < DROPPED_MAX}
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction has failed, and not yet too often."""
@@ -206,7 +210,13 @@ class CompactCoordinator:
             if error is None:
                 assert manager.unit is not None
                 done.append(
-                    FinishedCompaction(bucket, manager.unit, future.result(), manager.is_overtaken)
+                    FinishedCompaction(
+                        bucket,
+                        manager.unit,
+                        future.result(),
+                        manager.is_overtaken,
+                        manager.total_buckets,
+                    )
                 )
                 self._failures.forget(bucket)
                 continue
@@ -218,6 +228,7 @@ class CompactCoordinator:
         """The results are committed: levels follow."""
         for compaction in finished:
             self._in_doubt.discard(compaction.bucket)
+            self._dropped_in_a_row.pop(compaction.bucket, None)
             self._managers[compaction.bucket].apply(compaction.result)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -238,7 +249,8 @@ class CompactCoordinator:
                 self.table.paths.bucket(*compaction.bucket),
                 why,
             )
-            self._dropped[compaction.bucket] += 1
+            self._dropped += 1
+            self._dropped_in_a_row[compaction.bucket] += 1
             self._to_be_asked_again.add(compaction.bucket)
             in_doubt = compaction.bucket in self._in_doubt
             self._in_doubt.discard(compaction.bucket)
@@ -271,19 +283,27 @@ def bucket_managers(
             levels=Levels(files, num_levels=options.num_levels, key_of=table.key_of),
             policy=None if options.boolean("write-only") else compact_strategy(options),
             stop_trigger=options.stop_trigger,
+            total_buckets=total_buckets,
             rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
             must_rewrite=has_expired_rows(table),
         )
-        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+        for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }
 
 
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
-) -> dict[BucketId, list[DataFileMeta]]:
-    """The live files of some buckets, also of those that have none; None: all that have some."""
+) -> dict[BucketId, tuple[int | None, list[DataFileMeta]]]:
+    """The live files of some buckets, also of those that have none; None: all that have some.
+
+    Before them how many buckets the partition has, if a file tells.
+    """
     files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
+    totals: dict[BucketId, int] = {}
     if buckets is None or buckets:
         for entry in FileStoreScan(table).live(snapshot, buckets):
-            files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    return files
+            bucket = entry.partition, entry.bucket
+            files.setdefault(bucket, []).append(entry.file)
+            if entry.total_buckets > 0:
+                totals[bucket] = entry.total_buckets
+    return {bucket: (totals.get(bucket), members) for bucket, members in files.items()}

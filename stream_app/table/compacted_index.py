@@ -27,6 +27,7 @@ class CompactedIndex:
 
     table: FileStoreTable
     name: str | None
+    _is_new: bool = False
     _changes: list[IndexManifestEntry] = field(default_factory=list)
 
     def take_away(self, latest: Snapshot, changes: Sequence[ManifestEntry]) -> None:
@@ -53,13 +54,14 @@ class CompactedIndex:
                 )
             self._changes += index_changes(self.table, live, bucket, gone=gone)
         self.name = write_index_manifest(self.table, latest, self._changes)
+        self._is_new = bool(self._changes)
 
     def delete(self) -> None:
         """No snapshot names what was written."""
         for entry in self._changes:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
-        if self._changes and self.name is not None:
+        if self._is_new and self.name is not None:
             self.table.manifests.delete(self.name)
 
 

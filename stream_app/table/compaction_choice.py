@@ -35,6 +35,11 @@ class CompactionChoice:
     where: Predicate | None = None
     idle_ms: int | None = None
 
+    @property
+    def is_a_choice(self) -> bool:
+        """Whether there is a condition at all."""
+        return bool(self.partitions) or self.where is not None or self.idle_ms is not None
+
     def check(self, table: FileStoreTable) -> None:
         """See that only partition columns are named.
 

@@ -199,7 +199,11 @@ class FileStoreCommit:
         index = CompactedIndex(self.table, latest.index_manifest if latest else None)
         keyless = not self.table.schema.has_primary_key
         if latest and index.name and keyless and change.kind is CommitKind.COMPACT:
-            index.take_away(latest, change.entries)
+            try:
+                index.take_away(latest, change.entries)
+            except BaseException:
+                index.delete()
+                raise
         return index
 
     def _is_ours(self, snapshot: Snapshot, change: _Change) -> bool:
@@ -306,6 +310,8 @@ class FileStoreCommit:
 def _entries(
     kind: FileKind, message: CommitMessage, files: Sequence[DataFileMeta], total_buckets: int
 ) -> list[ManifestEntry]:
+    if message.total_buckets is not None:
+        total_buckets = message.total_buckets
     return [
         ManifestEntry(
             kind=kind,

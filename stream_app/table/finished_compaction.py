@@ -13,13 +13,15 @@ from stream_app.table.file_store_scan import BucketId
 class FinishedCompaction:
     """What was asked for and what came of it.
 
-    `is_overtaken`: another writer changed the bucket meanwhile; see `CompactManager`.
+    `is_overtaken`: another writer changed the bucket meanwhile; `total_buckets`: of the partition;
+    see `CompactManager`.
     """
 
     bucket: BucketId
     unit: CompactUnit
     result: CompactResult
     is_overtaken: bool
+    total_buckets: int | None = None
 
     @property
     def message(self) -> CommitMessage:
@@ -27,6 +29,7 @@ class FinishedCompaction:
         return CommitMessage(
             partition=self.bucket[0],
             bucket=self.bucket[1],
+            total_buckets=self.total_buckets,
             compact_before=self.result.before,
             compact_after=self.result.after,
         )

@@ -97,11 +97,7 @@ class StreamTableCommit:
             CompactionError: nobody compacts a write-only table.
         """
         self._follow()
-        if self.table.options.boolean("write-only"):
-            waited_s = self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
-            self._publisher.tally.waited_s += waited_s
-        else:
-            self._back_pressure()
+        self._wait_for_compaction()
         return self._constraints.max_sequence_number + 1
 
     def commit_epoch(
@@ -125,7 +121,7 @@ class StreamTableCommit:
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
             self.coordinator.restore(touched, latest)
             # Known only now: buckets that this process has not touched before.
-            self._back_pressure()
+            self._wait_for_compaction()
             self.coordinator.check_not_stuck(touched)
         except BaseException:
             self.discard(messages)
@@ -150,10 +146,12 @@ class StreamTableCommit:
         begun = self.coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
         self._while_waiting.clear()
-        delta_commits = self.table.options.optional_integer("full-compaction.delta-commits")
-        if delta_commits and (epoch + 1) % delta_commits == 0:
+        options = self.table.options
+        delta_commits = options.optional_integer("full-compaction.delta-commits")
+        is_full = bool(delta_commits) and (epoch + 1) % (delta_commits or 1) == 0
+        if is_full and not options.boolean("write-only"):
             snapshots += self.compact_whole()
-        elif self.table.options.waits_for_compaction:
+        elif options.waits_for_compaction:
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),
@@ -241,6 +239,14 @@ class StreamTableCommit:
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
         return self._publisher.tally.metrics(self.coordinator.load())
+
+    def _wait_for_compaction(self) -> None:
+        """Wait while a bucket has too many sorted runs, for whoever compacts it."""
+        if self.table.options.boolean("write-only"):
+            waited_s = self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
+            self._publisher.tally.waited_s += waited_s
+        else:
+            self._back_pressure()
 
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""

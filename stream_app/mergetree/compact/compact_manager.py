@@ -31,6 +31,7 @@ class CompactManager:
     Attributes:
         policy: None when the table is write-only: such a bucket is never compacted here.
         stop_trigger: sorted runs beyond which the bucket's writes wait.
+        total_buckets: of the partition, which may differ from the table's; None: as the table's.
         rewrite_all: a full compaction rewrites every file.
         must_rewrite: whether a file has rows that a full compaction has to leave out.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
@@ -42,6 +43,7 @@ class CompactManager:
     levels: Levels
     policy: CompactStrategy | None
     stop_trigger: int
+    total_buckets: int | None = None
     rewrite_all: bool = False
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     is_overtaken: bool = field(default=False, init=False)
@@ -167,6 +169,10 @@ class CompactManager:
 
     def restore(self, levels: Levels) -> None:
         """Believe the table again, after another writer changed this bucket."""
+        known = {file.file_name for file in self.levels.all_files()}
+        self._has_flushed |= any(
+            file.level == 0 and file.file_name not in known for file in levels.all_files()
+        )
         self.levels = levels
         self.is_overtaken = self._running is not None
 

@@ -1,0 +1,86 @@
+"""What Paimon does with what we have compacted, and we with what it has."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
+from stream_app.table.file_store_table import open_for_writing, open_table
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.paimon_java import PaimonJava
+from tests.support.small_table import Change, small_table
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+
+
+def wait_for_plan(commit: StreamTableCommit) -> None:
+    coordinator = commit.coordinator
+    assert isinstance(coordinator, AppendCompactCoordinator)
+    deadline = time.monotonic() + 10
+    while coordinator._planning is not None and not coordinator._planning.done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def rows(epoch: int, count: int = 4) -> list[Change]:
+    return [("+I", {"k": epoch * 1000 + k, "v": str(k)}) for k in range(count)]
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_paimon_compacts_what_is_planned(
+    paimon_java: PaimonJava, tmp_path: Path, deletes: bool
+) -> None:
+    options = {"deletion_vectors__enabled": "true"} if deletes else {}
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", **options).table
+    writer = TableWriter(table, CompactInCaller)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+        wait_for_plan(writer.commit)
+    wanted = [row for epoch in range(5) for _, row in rows(epoch)]
+    if deletes:
+        [first, *_] = sorted(paimon_java.files(table.location), key=lambda f: f["file_name"])
+        before = paimon_java.read(table.location)
+        paimon_java.delete_rows(table.location, {first["file_name"]: [0, 1]})
+        wanted = paimon_java.read(table.location)
+        assert len(before) - len(wanted) == 2
+    paimon_java.compact(table.location)
+    assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+    for epoch in range(5, 8):
+        writer.write(rows(epoch))
+        wanted += [dict(row) for _, row in rows(epoch)]
+    try:
+        assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+    finally:
+        print("Java may still compact:", paimon_java.compact(table.location))
+
+
+def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
+        bucket=2, write_only="true",
+    ).table  # fmt: skip
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
+    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
+    assert table.schemas.create(altered)
+
+    def lost() -> list[int]:
+        return [
+            k for k in range(20) if not paimon_java.read(table.location, where={"dt": "a", "k": k})
+        ]
+
+    assert lost() == []
+    rescaled = open_for_writing(open_table(table.location, table.clock))
+    job = rescaled.with_options({"write-only": "false"})
+    compactor = StreamTableCommit(
+        job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    compactor.compact_whole()
+    assert lost() == []

@@ -1,0 +1,110 @@
+"""Append tables beside other writers: what was planned, and came too late."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.small_table import Change, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import (
+    CompactInCaller,
+    TableWriter,
+    by_content,
+    read_rows,
+)
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, *by: str, **options: object) -> FileStoreTable:
+    columns = "k INT, v STRING, dt STRING"
+    return small_table(folder / "db.db" / "t", columns, (), by, **options).table
+
+
+def rows(epoch: int, count: int = 20, dt: str = "a") -> list[Change]:
+    return [("+I", {"k": epoch * 1000 + k, "v": str(k), "dt": dt}) for k in range(count)]
+
+
+def wait_for_plan(commit: StreamTableCommit) -> None:
+    """Until the planner's thread has come to an end."""
+    coordinator = commit.coordinator
+    assert isinstance(coordinator, AppendCompactCoordinator)
+    deadline = time.monotonic() + 10
+    while coordinator._planning is not None and not coordinator._planning.done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def assert_rows(writer: TableWriter) -> None:
+    assert by_content(read_rows(writer.table)) == by_content(writer.model.rows())
+    check_chain(writer.table)
+
+
+def test_a_plan_that_another_compactor_has_overtaken_doubles_no_rows(tmp_path: Path) -> None:
+    """The plan is ready, and nobody has taken it yet, when `stream-app compact` does the same."""
+    writer = TableWriter(a_table(tmp_path), CompactInCaller)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+        wait_for_plan(writer.commit)
+    # Five small files are planned. Now another job compacts them.
+    other = StreamTableCommit(
+        writer.table,
+        "other",
+        CompactInCaller(writer.table),
+        last_identifier=BATCH_COMMIT_IDENTIFIER,
+    )
+    assert other.compact_whole()
+    for epoch in range(5, 8):
+        writer.write(rows(epoch))
+    assert_rows(writer)
+
+
+def test_limit_of_files_in_a_round(tmp_path: Path) -> None:
+    """A round that stops in the middle of an old snapshot hands out files that are gone."""
+    table = a_table(tmp_path)
+    plain = table.with_options({"compaction.file-num-limit": "5", "write-only": "true"})
+    writer = TableWriter(plain, CompactInCaller)
+    for epoch in range(15):
+        writer.write(rows(epoch))
+    writer.table = table.with_options({"compaction.file-num-limit": "5"})
+    writer.restart()
+    writer.write([])  # plans the first five
+    wait_for_plan(writer.commit)
+    other = StreamTableCommit(
+        table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    assert other.compact_whole()
+    writer.commit.commit_idle()
+    for epoch in range(16, 24):
+        writer.write(rows(epoch))
+        wait_for_plan(writer.commit)
+    assert_rows(writer)
+
+
+def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) -> None:
+    """compact --follow --partition-idle-time: first nothing is idle, later the partition is."""
+    table = a_table(tmp_path, "dt", compaction__min__file_num=3)
+    writer = TableWriter(table.with_options({"write-only": "true"}), CompactInCaller)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+    follower = StreamTableCommit(
+        table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    follower.touch(set())
+    follower.coordinator.restrict(set())
+    assert follower.drain() == []
+    latest = table.snapshots.latest()
+    from stream_app.table.file_store_scan import FileStoreScan
+
+    buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
+    follower.touch(buckets)
+    follower.coordinator.restrict({partition for partition, _ in buckets})
+    follower.drain()
+    assert len(FileStoreScan(table).live(table.snapshots.latest())) == 1

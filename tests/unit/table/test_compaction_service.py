@@ -1,0 +1,285 @@
+"""A service that compacts, its options, and partitions that have changed their buckets."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.compact_arguments import CompactJob
+from stream_app.app.compact_job import _Compaction
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.bucket_pruning import bucket_pruning
+from stream_app.table.compaction_choice import CompactionChoice
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
+from stream_app.table.merge_read import MergeRead
+from stream_app.table.predicate import to_expression
+from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.where import parse_predicate
+from tests.support.compacting_table import a_table, rows
+from tests.support.small_table import small_table
+from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_compactor(table: FileStoreTable) -> StreamTableCommit:
+    job = table.with_options({"write-only": "false"})
+    return StreamTableCommit(
+        job, "compactor", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+
+
+def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
+    """`stream-app compact --follow`, of which each step is called by hand."""
+    job = CompactJob(table.with_options({"write-only": "false"}), choice, False, True, {})
+    return _Compaction(job, a_compactor(table), threading.Event(), table.clock)
+
+
+def step(follower: _Compaction) -> int:
+    """What `_follow` does in each of its rounds; the number of compactions."""
+    follower._touch()
+    return len(list(follower._reports(follower.stream.draining())))
+
+
+def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> None:
+    """ALTER TABLE SET bucket = 4, then `stream-app compact`: old partitions have 2 buckets."""
+    table = small_table(
+        tmp_path / "db.db" / "t",
+        "dt STRING, k INT, v STRING",
+        ("dt", "k"),
+        ("dt",),
+        bucket=2,
+        write_only="true",
+    ).table
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
+    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
+    assert table.schemas.create(altered)
+    rescaled = open_for_writing(open_table(table.location, table.clock))
+    a_compactor(rescaled).compact_whole()
+    found = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    lost = []
+    for k in range(20):
+        where = parse_predicate(f"k = {k}", rescaled.schema.fields)
+        read = MergeRead(
+            rescaled,
+            where=to_expression(where),
+            where_columns=("k",),
+            pruning=bucket_pruning(where, rescaled.schema),
+        )
+        if not sum(b.num_rows for b in read.read(rescaled.snapshots.latest())):
+            lost.append(k)
+    assert lost == []
+    assert {entry.total_buckets for entry in found} == {2}
+
+
+def test_a_write_only_job_with_full_compactions_by_epochs(tmp_path: Path) -> None:
+    """The compacting job wants the option; the ingesting one must not end for it."""
+    table = a_table(tmp_path, write_only="true", full_compaction__delta_commits=3)
+    writer = TableWriter(table)
+    for epoch in range(6):
+        writer.write(rows(epoch))
+    assert_table_is(writer)
+
+
+def test_follow_leaves_a_partition_alone_that_is_active_again(tmp_path: Path) -> None:
+    options = {"num_sorted_run__compaction_trigger": 2, "write_only": "true"}
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT", ("dt", "k"), ("dt",), **options
+    ).table
+    writer = TableWriter(table)
+    for _ in range(3):
+        writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
+    follower = a_follower(table, CompactionChoice(idle_ms=3_600_000))
+    assert step(follower) == 0
+    table.clock.sleep(4000)
+    assert step(follower) == 1, "idle for more than an hour"
+    for _ in range(3):
+        writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
+    assert step(follower) == 0, "something was added a moment ago"
+
+
+def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> None:
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT", (), ("dt",), write_only="true"
+    ).table
+    writer = TableWriter(table)
+    for _ in range(6):
+        writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
+    follower = a_follower(table, CompactionChoice(idle_ms=3_600_000))
+    assert step(follower) == 0
+    table.clock.sleep(4000)
+    assert step(follower) == 1
+
+
+def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
+    """A compactor is at work, but never sees as many runs as it needs."""
+    options = {"write_only": "true", "write_only__stop_trigger": 2}
+    table = a_table(tmp_path, **options)
+    writer = TableWriter(table)
+    compactor = a_follower(table, CompactionChoice())
+    for epoch in range(10):
+        writer.write(rows(epoch))
+        step(compactor)
+    assert_table_is(writer)
+
+
+def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
+    """Five lost conflicts in the life of a process, each followed by a success."""
+
+    table = a_table(tmp_path, write_only="true")
+    writer = TableWriter(table)
+    other = a_compactor(table)
+    compactor = a_compactor(table)
+    submit = compactor.executor.submit
+    is_first: list[bool] = []
+
+    def overtaken(request: CompactRequest) -> Future[CompactResult]:
+        future = submit(request)
+        if is_first:
+            is_first.clear()
+            other.compact_whole()
+            writer.write(rows(99))
+        return future
+
+    compactor.executor.submit = overtaken  # type: ignore[method-assign]
+    asked = []
+    for cycle in range(8):
+        for epoch in range(2):
+            writer.write(rows(2 * cycle + epoch))
+        is_first.append(True)
+        compactor.compact_whole()
+        asked.append(set(compactor.coordinator.sorted_runs().values()))
+    assert asked == [{1}] * 8
+
+
+def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
+    """compact --set record-level.expire-time=1d, of a table without a time field."""
+    import argparse
+
+    from stream_app.app.compact_arguments import add_arguments, compact_job
+    from stream_app.errors import UnsupportedTableError
+
+    table = a_table(tmp_path, write_only="true")
+    TableWriter(table).write(rows(0))
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
+    with pytest.raises(UnsupportedTableError, match="time-field is not set"):
+        compact_job(args)
+
+
+def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:
+    """As with trigger = availableNow from cron: each run has one epoch."""
+    from stream_app.errors import CompactionError
+
+    table = a_table(tmp_path, write_only="true", write_only__stop_trigger=3)
+    writer = TableWriter(table)
+    for epoch in range(7):
+        writer.restart()
+        writer.write(rows(epoch))
+    writer.restart()
+    with pytest.raises(CompactionError, match="nobody has compacted"):
+        writer.write(rows(7))
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["in the job", "--follow"])
+def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
+    """Level 0 is lifted at the latest after so many flushes."""
+    options = {
+        "force_lookup": "true", "lookup_compact": "gentle", "lookup_compact__max_interval": 3,
+        "num_sorted_run__compaction_trigger": 3, "compaction__size_ratio": 0,
+    }  # fmt: skip
+    table = a_table(tmp_path, **options)
+    reasons = []
+    writer = TableWriter(table.with_options({"write-only": "true"}) if outside else table)
+    follower = a_follower(table, CompactionChoice())
+    for epoch in range(12):
+        done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
+        if outside:
+            follower._touch()
+            reasons += [r.reason for r in follower._reports(follower.stream.draining())]
+        else:
+            writer.commit.drain()
+            assert done is not None
+            reasons += [r.reason for r in (*done.compactions, *writer.commit.take_reports())]
+    assert "level 0 upwards" in reasons, reasons
+
+
+def test_many_failures_at_once_are_one_outage(tmp_path: Path) -> None:
+    """The storage is away for ten seconds: nothing is lost, but is anything left behind?"""
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING").table
+
+    class Away(CompactInCaller):
+        until = table.clock.steady_seconds() + 60
+
+        def submit(self, request):  # type: ignore[no-untyped-def]
+            if table.clock.steady_seconds() < self.until:
+                from concurrent.futures import Future
+
+                future: Future = Future()  # type: ignore[type-arg]
+                future.set_exception(OSError("Stale file handle"))
+                return future
+            return CompactInCaller.submit(self, request)
+
+    writer = TableWriter(table, Away)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+    writer.commit.drain()
+    table.clock.sleep(3600)
+    for epoch in range(5, 7):
+        writer.write(rows(epoch))
+        writer.commit.drain()
+    assert len(FileStoreScan(table).live(table.snapshots.latest())) < 5
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_rescaled_partition_takes_no_rows(tmp_path: Path, compacts: bool) -> None:
+    """Without the compaction it is refused, as it should be; with it a key is there twice."""
+    from stream_app.errors import UnsupportedTableError
+
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
+        bucket=2, write_only="true",
+    ).table  # fmt: skip
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
+    altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
+    assert table.schemas.create(altered)
+    rescaled = open_for_writing(open_table(table.location, table.clock))
+    if compacts:
+        a_compactor(rescaled).compact_whole()
+    again = TableWriter(rescaled, user="another")
+    with pytest.raises(UnsupportedTableError, match="has 2 buckets"):
+        again.write([("+I", {"dt": "a", "k": k, "v": "new"}) for k in range(20)])
+    assert len(read_rows(table)) == 20
+
+
+def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) -> None:
+    """The job writes new partitions with 4 buckets; old ones have 2 and must keep them."""
+    table = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",), bucket=2
+    ).table
+    writer = TableWriter(table)
+    for epoch in range(3):
+        writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
+    altered = replace(
+        table.schema,
+        schema_id=1,
+        options={**table.schema.options, "bucket": "4", "full-compaction.delta-commits": "1"},
+    )
+    assert table.schemas.create(altered)
+    rescaled = open_for_writing(open_table(table.location, table.clock))
+    TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
+    found = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
+    totals = {(rescaled.paths.partition(e.partition), e.total_buckets) for e in found}
+    assert totals == {("dt=a", 2), ("dt=b", 4)}
