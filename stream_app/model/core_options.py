@@ -372,6 +372,11 @@ class CoreOptions:
         configured = self.optional_integer("sort-spill-threshold")
         return self.stop_trigger + 1 if configured is None else configured
 
+    def compacts_whole_after(self, epoch: int) -> bool:
+        """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
+        epochs = self.optional_integer("full-compaction.delta-commits")
+        return bool(epochs and (epoch + 1) % epochs == 0) and not self.boolean("write-only")
+
     @property
     def waits_for_compaction(self) -> bool:
         """Whether each epoch waits for its compactions."""

@@ -12,7 +12,6 @@ Source: seed document 000 §4 and §7.2, Paimon `append/AppendCompactCoordinator
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -27,9 +26,9 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.append_compaction import Task
 from stream_app.table.append_compact_planner import AppendCompactPlanner, Plan
 from stream_app.table.append_compact_task import append_request
-from stream_app.table.compact_coordinator import DROPPED_MAX
 from stream_app.table.compaction_failures import CompactionFailures
 from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
+from stream_app.table.dropped_compactions import DroppedCompactions
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
@@ -67,9 +66,7 @@ class AppendCompactCoordinator:
     _running: dict[str, _Running] = field(default_factory=dict)
     _damaged: set[str] = field(default_factory=set)
     _failures: CompactionFailures[BucketId] = field(init=False)
-    _dropped: int = 0
-    _dropped_in_a_row: Counter[BucketId] = field(default_factory=Counter)
-    _to_be_asked_again: set[BucketId] = field(default_factory=set)
+    _dropped: DroppedCompactions = field(default_factory=DroppedCompactions)
     _partitions: frozenset[bytes] | None = None
     _changed_at: int = 0
 
@@ -165,16 +162,17 @@ class AppendCompactCoordinator:
     def load(self) -> CompactionLoad:
         """What there is to do, and what came to nothing. Any thread may ask."""
         futures = [running.future for running in list(self._running.values())]
-        return compaction_load((), futures, failed=self._failures.total, dropped=self._dropped)
+        return compaction_load(
+            (), futures, failed=self._failures.total, dropped=self._dropped.total
+        )
 
     def dropped(self) -> int:
         """Tasks that came to nothing because another writer was first."""
-        return self._dropped
+        return self._dropped.total
 
     def take_dropped(self) -> set[BucketId]:
         """Where a task was dropped since the last call, unless that happens often."""
-        buckets, self._to_be_asked_again = self._to_be_asked_again, set()
-        return {bucket for bucket in buckets if self._dropped_in_a_row[bucket] < DROPPED_MAX}
+        return self._dropped.take()
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Return when a task or the planning has finished, at once when there is none."""
@@ -208,7 +206,7 @@ class AppendCompactCoordinator:
         for compaction in finished:
             del self._running[_name(compaction.result)]
             self._failures.forget(compaction.bucket)
-            self._dropped_in_a_row.pop(compaction.bucket, None)
+            self._dropped.forget(compaction.bucket)
         self._plan_again()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -228,11 +226,7 @@ class AppendCompactCoordinator:
         """
         for compaction in finished:
             running = self._running.pop(_name(compaction.result))
-            where = self.table.paths.bucket(*compaction.bucket)
-            self._dropped += 1
-            self._dropped_in_a_row[compaction.bucket] += 1
-            self._to_be_asked_again.add(compaction.bucket)
-            _LOG.warning("a compaction of %s is dropped: %s", where, why)
+            self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
             for file in () if running.is_in_doubt else compaction.result.after:
                 path = self.table.paths.data_file(*compaction.bucket, file)
                 self.table.file_io.delete(path)

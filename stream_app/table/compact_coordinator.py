@@ -10,7 +10,6 @@ all, because Spark's tasks end with the epoch.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -27,14 +26,13 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact_strategy import compact_strategy
 from stream_app.table.compaction_failures import CompactionFailures
 from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
+from stream_app.table.dropped_compactions import DroppedCompactions
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
 from stream_app.table.record_expiry import has_expired_rows
 
 _LOG = logging.getLogger(__name__)
-DROPPED_MAX = 5
-"""Lost conflicts of one bucket in a row after which a full compaction is not asked for again."""
 
 
 @dataclass(slots=True)
@@ -47,9 +45,7 @@ class CompactCoordinator:
     _failures: CompactionFailures[BucketId] = field(init=False)
     _in_doubt: set[BucketId] = field(default_factory=set)
     _partitions: frozenset[bytes] | None = None
-    _dropped: int = 0
-    _dropped_in_a_row: Counter[BucketId] = field(default_factory=Counter)
-    _to_be_asked_again: set[BucketId] = field(default_factory=set)
+    _dropped: DroppedCompactions = field(default_factory=DroppedCompactions)
 
     def __post_init__(self) -> None:
         self._failures = CompactionFailures(self.table.clock)
@@ -125,12 +121,11 @@ class CompactCoordinator:
 
     def dropped(self) -> int:
         """Compactions that came to nothing because another writer was first."""
-        return self._dropped
+        return self._dropped.total
 
     def take_dropped(self) -> set[BucketId]:
         """Buckets whose compaction was dropped since the last call, unless that happens often."""
-        buckets, self._to_be_asked_again = self._to_be_asked_again, set()
-        return {bucket for bucket in buckets if self._dropped_in_a_row[bucket] < DROPPED_MAX}
+        return self._dropped.take()
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction has failed, and not yet too often."""
@@ -228,7 +223,7 @@ class CompactCoordinator:
         """The results are committed: levels follow."""
         for compaction in finished:
             self._in_doubt.discard(compaction.bucket)
-            self._dropped_in_a_row.pop(compaction.bucket, None)
+            self._dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.result)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -244,14 +239,7 @@ class CompactCoordinator:
         """
         finished = list(finished)
         for compaction in finished:
-            _LOG.warning(
-                "a compaction of %s is dropped: %s",
-                self.table.paths.bucket(*compaction.bucket),
-                why,
-            )
-            self._dropped += 1
-            self._dropped_in_a_row[compaction.bucket] += 1
-            self._to_be_asked_again.add(compaction.bucket)
+            self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
             in_doubt = compaction.bucket in self._in_doubt
             self._in_doubt.discard(compaction.bucket)
             for file in () if in_doubt else compaction.result.rewritten:

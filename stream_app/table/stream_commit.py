@@ -11,6 +11,7 @@ Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.jav
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,6 +31,8 @@ from stream_app.table.write_constraints import WriteConstraints
 from stream_app.table.write_only_bound import WriteOnlyBound
 
 _LOG = logging.getLogger(__name__)
+IDLE_LOOK_S = 10.0
+"""How often compactions are looked for that become due by time alone, while no data comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class StreamTableCommit:
     _constraints: WriteConstraints = field(init=False)
     _write_only: WriteOnlyBound = field(init=False)
     _while_waiting: list[Snapshot] = field(default_factory=list)
+    _looked_at: float = -math.inf
 
     def __post_init__(self) -> None:
         latest = self.table.snapshots.latest()
@@ -120,8 +124,7 @@ class StreamTableCommit:
             touched = {(message.partition, message.bucket) for message in messages}
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
             self.coordinator.restore(touched, latest)
-            # Known only now: buckets that this process has not touched before.
-            self._wait_for_compaction()
+            self._wait_for_compaction()  # of buckets that this process had not touched before
             self.coordinator.check_not_stuck(touched)
         except BaseException:
             self.discard(messages)
@@ -146,12 +149,9 @@ class StreamTableCommit:
         begun = self.coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
         self._while_waiting.clear()
-        options = self.table.options
-        delta_commits = options.optional_integer("full-compaction.delta-commits")
-        is_full = bool(delta_commits) and (epoch + 1) % (delta_commits or 1) == 0
-        if is_full and not options.boolean("write-only"):
+        if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
-        elif options.waits_for_compaction:
+        elif self.table.options.waits_for_compaction:
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),
@@ -168,8 +168,10 @@ class StreamTableCommit:
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and begin what is due then."""
-        snapshot = self._publish_idle()
-        if snapshot is not None or self.coordinator.to_be_retried():
+        snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
+        is_time = now - self._looked_at >= IDLE_LOOK_S
+        if snapshot is not None or self.coordinator.to_be_retried() or is_time:
+            self._looked_at = now
             self.coordinator.trigger()
         return snapshot
 

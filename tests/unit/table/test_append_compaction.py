@@ -18,7 +18,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.append_compact_planner import AppendCompactPlanner, append_compact_requests
 from stream_app.table.compact_bucket import compact_bucket
 from stream_app.table.compaction_choice import CompactionChoice
-from stream_app.table.compaction_failures import FAILURES_MAX
+from stream_app.table.compaction_failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
@@ -162,29 +162,21 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
     assert_rows(writer)
 
 
-def test_files_that_cannot_be_compacted_are_given_up(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """They are read as they are; the others go on."""
+def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
+    """Nobody waits for it after three failures; epochs go on, and so does trying."""
     writer = TableWriter(a_table(tmp_path), lambda one: CompactInThreads(one, FAILURES_MAX))
     for epoch in range(5):
         writer.write(rows(epoch))
-    for _ in range(FAILURES_MAX + 2):
-        writer.commit.drain()
+    writer.commit.drain()
     executor = writer.executor
     assert isinstance(executor, CompactInThreads)
     assert len(executor.requests) == FAILURES_MAX
-    assert "small files stay as they are until the job is started again" in caplog.text
-    for epoch in range(5, 10):
-        writer.write(rows(epoch))
-        writer.commit.drain()
-    assert len(files(writer.table)) == 6
-    assert_rows(writer)
-    writer.executor_of = CompactInThreads
-    writer.restart()
-    writer.write(rows(10))
+    assert len(files(writer.table)) == 5
+    writer.table.clock.sleep(LONGEST_RETRY_S)
+    writer.write(rows(5))
     writer.commit.drain()
     assert len(files(writer.table)) <= 2, "the new file may have come too late"
+    assert_rows(writer)
     assert_rows(writer)
 
 

@@ -260,5 +260,5 @@ def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path
     )
     with pytest.raises(StreamAppError) as told:
         follower._touch()
-    assert "start it again" in told.value.fix
+    assert "start the job again" in told.value.fix
     assert "table.columns" not in told.value.fix

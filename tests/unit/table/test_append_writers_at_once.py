@@ -97,3 +97,35 @@ def test_once_ends_although_others_write(tmp_path: Path) -> None:
     )
     compactor.compact_whole()
     assert len(executor.requests) < 30
+
+
+def test_a_job_and_the_service_compact_one_table(tmp_path: Path, seed: int) -> None:
+    """Nothing is arranged: epochs every 0.1 s, and `compact --follow` beside them."""
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING, dt STRING").table
+    all_written = threading.Event()
+
+    def job() -> TableWriter:
+        writer = TableWriter(table, CompactInThreads)
+        for epoch in range(60):
+            writer.write([("+I", {"k": 10 * epoch + i, "v": "x", "dt": "a"}) for i in range(5)])
+            time.sleep(0.1)
+        writer.commit.drain()
+        return writer
+
+    def compact() -> None:
+        compactor = StreamTableCommit(
+            table, "compactor", CompactInThreads(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+        )
+        while not all_written.is_set():
+            compactor.touch()
+            compactor.drain()
+            time.sleep(0.05)
+
+    with ThreadPoolExecutor(2) as threads:
+        compacting = threads.submit(compact)
+        try:
+            writer = threads.submit(job).result()
+        finally:
+            all_written.set()
+        compacting.result()
+    assert len(read_rows(table)) == len(writer.model.rows())

@@ -199,3 +199,19 @@ def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
     assert first.reason == "size ratio"
     assert (first.files_in, first.files_out, first.upgraded) == (3, 1, 0)
     assert first.bytes_in > first.bytes_out > 0
+
+
+def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
+    """Two runs, then silence: the running job has an interval of ten minutes, and an hour."""
+    table = a_table(tmp_path, compaction__optimization_interval="10 min")
+    writer = TableWriter(table)
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    writer.commit.drain()
+    writer.write(rows(2))
+    writer.commit.drain()
+    assert set(writer.commit.coordinator.sorted_runs().values()) == {2}
+    table.clock.sleep(3600)
+    for _ in range(5):
+        writer.commit.commit_idle()
+    assert set(writer.commit.coordinator.sorted_runs().values()) == {1}

@@ -79,7 +79,7 @@ def test_a_write_only_job_ends_when_nobody_compacts(tmp_path: Path) -> None:
         "write_only__compactor_timeout": "1 min",
     }
     writer = TableWriter(a_table(tmp_path, **options), CompactLater)
-    for epoch in range(4):
+    for epoch in range(7):  # 3 would be fewer than another job begins with
         writer.write(rows(epoch))
     with pytest.raises(CompactionError, match="nobody has compacted the table for 60 s"):
-        writer.write(rows(4))
+        writer.write(rows(7))
