@@ -77,6 +77,7 @@ class WriteConstraints:
                 f"another writer has changed the columns: its files have schema {schema_id}, this "
                 f"job began with schema {ours.schema_id}",
                 where=self.table.location,
-                fix="start the job again; one that ingests names the new columns in its configuration",
+                fix="start the job again; one that ingests names the new columns in its "
+                "configuration",
             )
         self._same_columns.add(schema_id)
