@@ -14,6 +14,7 @@ An error says what is wrong, where, and how to mend it. The tree::
     ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
     ├── RecordTooLargeError     one record is larger than the write buffer
     ├── CompactionError         a bucket cannot be compacted
+    ├── StoppedError            the job was asked to end while it waited
     └── CommitError             a snapshot could not be published
         └── CommitConflictError another writer changed what this commit builds on
 
@@ -95,6 +96,10 @@ class RecordTooLargeError(StreamAppError):
 
 class CompactionError(StreamAppError):
     """A bucket cannot be compacted; its writes stop at the stop trigger."""
+
+
+class StoppedError(StreamAppError):
+    """The job was asked to end while it waited: nothing is wrong."""
 
 
 class CommitError(StreamAppError):

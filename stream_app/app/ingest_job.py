@@ -171,7 +171,12 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
         batch = MicroBatch(
             spark=spark,
             plan=plan,
-            open_commit=lambda: StreamTableCommit(table, query_id(checkpoint), compactions),
+            open_commit=lambda: StreamTableCommit(
+                table,
+                query_id(checkpoint),
+                compactions,
+                stopping=running.stop_requested.is_set,
+            ),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
             clock=table.clock,

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.clock import Clock
-from stream_app.errors import CheckpointError, StreamAppError
+from stream_app.errors import CheckpointError, StoppedError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.bad_record_keys import with_keys
@@ -118,6 +118,8 @@ class MicroBatch:
                 raise RuntimeError("the job is stopping")
             try:
                 self.listener(self._run(messages, epoch))
+            except StoppedError as error:
+                raise RuntimeError(error.what) from None
             except BaseException as error:
                 self.failure = readable(error)
                 # Spark turns the trace into text and searches it with regular expressions, whose

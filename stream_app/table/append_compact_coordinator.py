@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.append_compaction import Task
 from stream_app.table.append_compact_planner import AppendCompactPlanner, Plan
 from stream_app.table.append_compact_task import append_request
-from stream_app.table.compaction_failures import CompactionFailures
+from stream_app.table.compaction_failures import FAILURES_MAX, CompactionFailures
 from stream_app.table.compaction_metrics import CompactionLoad, compaction_load
 from stream_app.table.dropped_compactions import DroppedCompactions
+from stream_app.table.failed_append_tasks import FailedAppendTasks
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.finished_compaction import FinishedCompaction
@@ -62,17 +62,16 @@ class AppendCompactCoordinator:
     _planning: Future[Plan] | None = None
     _is_due: bool = True
     _starts_anew: bool = False
-    _again: list[Task] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
-    _damaged: set[str] = field(default_factory=set)
-    _failures: CompactionFailures[BucketId] = field(init=False)
+    _plan_failures: int = 0
+    _failed: FailedAppendTasks = field(init=False)
     _dropped: DroppedCompactions = field(default_factory=DroppedCompactions)
     _partitions: frozenset[bytes] | None = None
     _changed_at: int = 0
 
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
-        self._failures = CompactionFailures(self.table.clock)
+        self._failed = FailedAppendTasks(CompactionFailures(self.table.clock))
         self._is_due = not self.table.options.boolean("write-only")
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -106,7 +105,7 @@ class AppendCompactCoordinator:
         """Begin what has been planned, and plan on when there is something new."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
-        is_due = self._is_due or bool(self._ready_again())
+        is_due = self._is_due or bool(self._failed.ready())
         if self._planning is None and pending and is_due:
             self._begin_planning()
         return begun
@@ -149,21 +148,21 @@ class AppendCompactCoordinator:
 
     def to_be_retried(self) -> set[BucketId]:
         """Where a task has failed, and not yet too often."""
-        return self._failures.to_be_retried()
+        return self._failed.failures.to_be_retried()
 
     def seconds_until_retry(self) -> float | None:
         """How long until files of a task that failed are tried again; None: there are none."""
-        return self._failures.seconds_until_retry() if self._again else None
+        return self._failed.seconds_until_retry()
 
     def stuck(self) -> dict[BucketId, BaseException | None]:
         """Where tasks fail again and again, with what one last failed with."""
-        return self._failures.stuck()
+        return self._failed.stuck()
 
     def load(self) -> CompactionLoad:
         """What there is to do, and what came to nothing. Any thread may ask."""
         futures = [running.future for running in list(self._running.values())]
         return compaction_load(
-            (), futures, failed=self._failures.total, dropped=self._dropped.total
+            (), futures, failed=self._failed.failures.total, dropped=self._dropped.total
         )
 
     def dropped(self) -> int:
@@ -198,14 +197,14 @@ class AppendCompactCoordinator:
                 done.append(FinishedCompaction(running.bucket, unit, result, running.is_overtaken))
             else:
                 del self._running[name]
-                self._note_failure(running, error)
+                self._failed.note(running.request, self.table.paths.bucket(*running.bucket), error)
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed; small files among them may be picked again."""
         for compaction in finished:
             del self._running[_name(compaction.result)]
-            self._failures.forget(compaction.bucket)
+            self._failed.failures.forget(compaction.bucket)
             self._dropped.forget(compaction.bucket)
         self._plan_again()
 
@@ -236,16 +235,11 @@ class AppendCompactCoordinator:
     def _plan_again(self) -> None:
         self._is_due = not self.table.options.boolean("write-only")
 
-    def _ready_again(self) -> list[Task]:
-        """Files of tasks that have failed, and may be tried again."""
-        return [task for task in self._again if not self._failures.must_wait((task[0], 0))]
-
     def _begin_planning(self) -> None:
         units = [running.request.unit for running in self._running.values()]
         taken = {file.file_name for unit in units for file in unit.files}
-        again = self._ready_again()
-        self._again = [task for task in self._again if task not in again]
-        taken |= self._damaged | {file.file_name for _, files in self._again for file in files}
+        again = self._failed.take_ready()
+        taken |= self._failed.names()
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
             again = []  # they are found as all others are
@@ -273,7 +267,10 @@ class AppendCompactCoordinator:
             # Most likely its snapshot expired while it was read; the next commit finds a newer one.
             _LOG.error("compactions of %s could not be planned: %s", self.table.location, error)
             self._starts_anew = True
+            self._plan_failures += 1
+            self._is_due = self._plan_failures < FAILURES_MAX
             return 0
+        self._plan_failures = 0
         plan = planning.result()
         tasks = [
             (partition, files)
@@ -288,21 +285,6 @@ class AppendCompactCoordinator:
             self._running[files[0].file_name] = _Running(request, future, is_overtaken)
         self._is_due |= plan.has_more
         return len(tasks)
-
-    def _note_failure(self, running: _Running, error: BaseException) -> None:
-        files = running.request.unit.files
-        self._failures.note(running.bucket, self.table.paths.bucket(*running.bucket), error)
-        where = error.where if isinstance(error, CorruptFileError) else ""
-        damaged = {file.file_name for file in files if file.file_name in where}
-        if damaged:
-            self._damaged |= damaged
-            _LOG.error(
-                "%s: left as it is until the job is started again; the files beside it go on",
-                ", ".join(sorted(damaged)),
-            )
-        again = tuple(file for file in files if file.file_name not in damaged)
-        if again:
-            self._again.append((running.request.partition, again))
 
 
 def _name(result: CompactResult) -> str:

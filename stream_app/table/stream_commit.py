@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitError, CorruptFileError
@@ -57,6 +57,7 @@ class StreamTableCommit:
         commit_user: the streaming query's id; of a job that only compacts, a fresh one.
         last_identifier: of this user's newest commit, which compactions carry too; None when it has
             not committed yet. Given only for a job that commits no epochs.
+        stopping: whether the job is asked to end.
         coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
     """
 
@@ -64,6 +65,7 @@ class StreamTableCommit:
     commit_user: str
     executor: CompactExecutor
     last_identifier: int | None = None
+    stopping: Callable[[], bool] = lambda: False
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
     coordinator: StreamCompactions = field(init=False)
@@ -81,7 +83,7 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
         self._constraints = WriteConstraints(self.table)
         self._constraints.look_at_all(latest)
-        self._write_only = WriteOnlyBound(self.table)
+        self._write_only = WriteOnlyBound(self.table, self.stopping)
         if self.last_identifier is None:
             self.last_identifier = self._history.last_identifier()
 
@@ -169,17 +171,14 @@ class StreamTableCommit:
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and begin what is due then."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        is_time = now - self._looked_at >= IDLE_LOOK_S
-        if snapshot is not None or self.coordinator.to_be_retried() or is_time:
+        if snapshot or self.coordinator.to_be_retried() or now - self._looked_at >= IDLE_LOOK_S:
             self._looked_at = now
             self.coordinator.trigger()
         return snapshot
 
     def _publish_idle(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier."""
-        if self.last_identifier is None:
-            return None
-        if not self.coordinator.finished():
+        if self.last_identifier is None or not self.coordinator.finished():
             return None
         # Only now it shows whether others have overtaken them.
         self._follow()

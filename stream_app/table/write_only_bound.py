@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stream_app.errors import CompactionError
+from stream_app.errors import CompactionError, StoppedError
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -21,11 +21,17 @@ WARNING_EVERY_S = 60.0
 
 @dataclass(slots=True)
 class WriteOnlyBound:
-    """``write-only.stop-trigger`` and ``write-only.compactor-timeout``."""
+    """``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
+
+    Attributes:
+        stopping: whether the job is asked to end.
+    """
 
     table: FileStoreTable
+    stopping: Callable[[], bool] = lambda: False
     _compaction_seen: float = -math.inf
     _warned_at: float = -math.inf
+    _warned_of_waiting: bool = False
 
     def note_compaction(self) -> None:
         """Somebody has committed a compaction."""
@@ -40,6 +46,7 @@ class WriteOnlyBound:
 
         Raises:
             CompactionError: it has, and nobody compacts the table.
+            StoppedError: the job is asked to end.
         """
         options, clock = self.table.options, self.table.clock
         limit = options.write_only_stop_trigger
@@ -49,6 +56,8 @@ class WriteOnlyBound:
             self._warn(runs, limit)
             if runs <= limit:
                 break
+            if self.stopping():
+                raise StoppedError("the job is stopping")
             if clock.steady_seconds() - max(began, self._compaction_seen) > patience:
                 raise CompactionError(
                     f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
@@ -63,11 +72,12 @@ class WriteOnlyBound:
 
     def _warn(self, runs: int, limit: int) -> None:
         now = self.table.clock.steady_seconds()
-        if now - self._warned_at >= WARNING_EVERY_S:
-            self._warned_at = now
+        waits = runs > limit
+        if now - self._warned_at >= WARNING_EVERY_S or waits > self._warned_of_waiting:
+            self._warned_at, self._warned_of_waiting = now, waits
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",
                 runs,
-                f"waits beyond {limit}" if runs <= limit else "waits",
+                "waits" if waits else f"waits beyond {limit}",
             )
