@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -84,3 +85,25 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
     )
     compactor.compact_whole()
     assert lost() == []
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "TIMESTAMP(6)"])
+def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str) -> None:
+    """Of two tables with the same rows, one is compacted by Paimon and one by us."""
+    options = {"record_level__expire_time": "1000 d", "record_level__time_field": "t"}
+    days = [dt.datetime(year, 1, 1) for year in (1999, 2037)]  # noqa: DTZ001
+    seconds = [int(day.replace(tzinfo=dt.UTC).timestamp()) for day in days]
+    times = days if kind.startswith("TIMESTAMP") else seconds
+    kept = []
+    for name in ("ours", "theirs"):
+        table = small_table(tmp_path / "db.db" / name, f"k INT, t {kind}", ("k",), **options).table
+        writer = TableWriter(table)
+        writer.write([("+I", {"k": k, "t": time}) for k, time in enumerate([*times, None])])
+        writer.write([("+I", {"k": 9, "t": times[0]})])
+        assert len(paimon_java.read(table.location)) == 4
+        if name == "ours":
+            writer.commit.compact_whole()
+        else:
+            paimon_java.compact(table.location)
+        kept.append(sorted(row["k"] for row in paimon_java.read(table.location)))
+    assert kept == [[1, 2], [1, 2]]
