@@ -24,6 +24,7 @@ class CompactJob:
         follow: go on until stopped.
         spark: settings.
         metrics_port: of the endpoint for Prometheus; None: there is none.
+        terminal_width: characters of the terminal on which it all appears; 0: there is none.
     """
 
     table: FileStoreTable
@@ -32,6 +33,7 @@ class CompactJob:
     follow: bool
     spark: Mapping[str, str]
     metrics_port: int | None = None
+    terminal_width: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="a table option for this run, or a Spark setting (spark.…=…); may be repeated",
     )
+    # spark-submit stands between: the job itself sees a pipe, whatever there is behind it.
+    parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
 
 
 def compact_job(args: argparse.Namespace) -> CompactJob:
@@ -111,7 +115,7 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
     )
     choice.check(table)
     full = not (args.minor or args.follow)
-    return CompactJob(table, choice, full, args.follow, spark, port)
+    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width)
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from typing import Any
 
@@ -59,6 +60,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
             print("nothing is due")
         return 0
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
+    if sys.stdout.isatty():
+        arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
     sys.stdout.flush()
     command = submit_command("compact.py", arguments, job.spark)
     os.execv(command[0], command)

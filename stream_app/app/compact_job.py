@@ -170,7 +170,7 @@ class _Compaction:
             if entry.file.level == 0 and job.table.schema.has_primary_key
         )
         steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
-        with _progress() as progress:
+        with _progress(self.job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
                 progress.console.print(report_line(report), highlight=False, soft_wrap=True)
@@ -223,9 +223,10 @@ class _Compaction:
             )
 
 
-def _progress() -> Progress:
+def _progress(terminal_width: int) -> Progress:
     """On a terminal a bar below the lines; else the lines alone."""
-    console = Console()
+    is_terminal = terminal_width > 0
+    console = Console(force_terminal=is_terminal, width=terminal_width or None)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -233,5 +234,5 @@ def _progress() -> Progress:
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not is_terminal,
     )

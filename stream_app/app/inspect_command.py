@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)
             )
-            Console(highlight=False).print(picture)
+            Console(highlight=False).print(picture, soft_wrap=True)
     return 0
 
 
