@@ -163,7 +163,7 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         "sort-spill-threshold",
         None,
         "Sorted runs that a compaction merges at a time; more are first merged into fewer on "
-        "local disk (default: stop trigger + 1).",
+        "local disk (default: 32, or the stop trigger + 1 if that is more).",
         minimum=2,
     ),
     duration_option(

@@ -368,9 +368,9 @@ class CoreOptions:
 
     @property
     def sort_spill_threshold(self) -> int:
-        """``sort-spill-threshold``."""
+        """``sort-spill-threshold``; a run that is read takes 4 MB, so few are no trouble."""
         configured = self.optional_integer("sort-spill-threshold")
-        return self.stop_trigger + 1 if configured is None else configured
+        return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
