@@ -13,11 +13,9 @@ import pyarrow as pa
 from stream_app.app.row_output import WRITERS, first_rows, output
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.bucket_pruning import bucket_pruning
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.merge_read import MergeRead
-from stream_app.table.predicate import column_names, to_expression
-from stream_app.table.where import parse_predicate
+from stream_app.table.row_filter import row_filter
 
 _EPILOG = """\
 conditions:
@@ -102,16 +100,7 @@ def merge_read(table: FileStoreTable, *, columns: str | None, where: str | None)
     names = None if columns is None else tuple(part.strip() for part in columns.split(","))
     if names is not None and len(set(names)) < len(names):
         raise UsageError(f"--columns {columns} names a column twice", fix="name each once")
-    if where is None:
-        return MergeRead(table, names)
-    predicate = parse_predicate(where, table.schema.fields)
-    return MergeRead(
-        table,
-        names,
-        where=to_expression(predicate),
-        where_columns=column_names(predicate),
-        pruning=bucket_pruning(predicate, table.schema),
-    )
+    return MergeRead(table, names, None if where is None else row_filter(where, table.schema))
 
 
 def chosen_snapshot(table: FileStoreTable, number: int | None) -> Snapshot | None:
