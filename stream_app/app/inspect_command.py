@@ -16,9 +16,10 @@ from stream_app.app.inspect_options import OptionRow, option_rows
 from stream_app.app.inspect_overview import Overview, overview, overview_lines
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
-from stream_app.app.read_command import chosen_snapshot
+from stream_app.app.version_arguments import add_version, version_of
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.time_travel import snapshot_of
 
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None], Listing]] = {
     "snapshots": lambda table, _: Listing(SnapshotRow, snapshot_rows(table)),
@@ -66,12 +67,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         choices=tuple(_LISTINGS),
         help="one of those below; default: a page about all",
     )
-    parser.add_argument(
-        "--snapshot",
-        type=int,
-        metavar="N",
-        help="files, levels and manifests as of this snapshot; default: the latest",
-    )
+    add_version(parser)
     parser.add_argument(
         "--format", choices=("table", "jsonl"), default="table", help="default: table"
     )
@@ -82,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
     """Print what was asked for.
 
     Raises:
-        UsageError: no such snapshot.
+        UsageError: no such version.
     """
     table = open_table(args.table)
-    snapshot = chosen_snapshot(table, args.snapshot)
+    snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot)
     if args.format == "jsonl":
         _print_lines(listing.json_lines())

@@ -32,13 +32,15 @@ class DataSplit:
     """Files of a bucket at a snapshot.
 
     Attributes:
-        snapshot_id: of the version that is read; 0 without one.
+        snapshot_id: of the version that is read.
+        schema_id: of the columns that it was planned with.
         partition: serialized BinaryRow of the partition columns.
         is_raw: see `SplitGroup`.
         index_files: those that hold deletion vectors of these files.
     """
 
     snapshot_id: int
+    schema_id: int
     partition: bytes
     bucket: int
     files: tuple[DataFileMeta, ...]

@@ -27,6 +27,7 @@ from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.filestore.snapshot_manager import SnapshotManager
+from stream_app.filestore.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -74,6 +75,11 @@ class FileStoreTable:
     def snapshots(self) -> SnapshotManager:
         """The snapshot files."""
         return SnapshotManager(self.file_io, self.location)
+
+    @property
+    def tags(self) -> TagManager:
+        """The tag files."""
+        return TagManager(self.file_io, self.location)
 
     @cached_property
     def manifests(self) -> ManifestFiles:

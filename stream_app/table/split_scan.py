@@ -65,7 +65,7 @@ class SplitScan:
         for bucket, files in by_bucket(live).items():
             of_bucket = vectors.get(bucket, [])
             for group in self.groups(files):
-                splits.append(_split(snapshot, bucket, group, of_bucket))
+                splits.append(self._split(snapshot, bucket, group, of_bucket))
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
@@ -80,6 +80,26 @@ class SplitScan:
         with_key = self._passing(files, file_stats.keys)
         sections = partition_into_sections(with_key, self.table.key_of)
         return merge_tree_groups(self._worth_reading(sections, file_stats), rules)
+
+    def _split(
+        self,
+        snapshot: Snapshot,
+        bucket: BucketId,
+        group: SplitGroup,
+        vectors: Sequence[IndexManifestEntry],
+    ) -> DataSplit:
+        names = {file.file_name for file in group.files}
+        return DataSplit(
+            snapshot_id=snapshot.snapshot_id,
+            schema_id=self.table.schema.schema_id,
+            partition=bucket[0],
+            bucket=bucket[1],
+            files=group.files,
+            is_raw=group.is_raw,
+            index_files=tuple(
+                entry for entry in vectors if names & set(entry.index_file.data_file_names)
+            ),
+        )
 
     def _file_stats(self) -> FileStats:
         schema = self.table.schema
@@ -126,22 +146,3 @@ def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileM
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     return buckets
-
-
-def _split(
-    snapshot: Snapshot,
-    bucket: BucketId,
-    group: SplitGroup,
-    vectors: Sequence[IndexManifestEntry],
-) -> DataSplit:
-    names = {file.file_name for file in group.files}
-    return DataSplit(
-        snapshot_id=snapshot.snapshot_id,
-        partition=bucket[0],
-        bucket=bucket[1],
-        files=group.files,
-        is_raw=group.is_raw,
-        index_files=tuple(
-            entry for entry in vectors if names & set(entry.index_file.data_file_names)
-        ),
-    )
