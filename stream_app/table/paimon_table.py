@@ -21,6 +21,11 @@ from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.incremental_range import Bound
+from stream_app.table.incremental_range import between as range_between
+from stream_app.table.incremental_range import between_timestamps as range_between_timestamps
+from stream_app.table.incremental_range import scan_mode as scan_mode_of
+from stream_app.table.incremental_read import IncrementalRead
 from stream_app.table.interleaved import interleaved
 from stream_app.table.row_filter import RowFilter, row_filter
 from stream_app.table.split_read import SplitRead
@@ -88,6 +93,48 @@ class PaimonTable:
             (partial(read.read, split) for split in splits), _threads(threads, limit)
         )
         return _reader(read.schema, batches if limit is None else first_rows(batches, limit))
+
+    def read_incremental(
+        self,
+        between: tuple[Bound, Bound] | None = None,
+        *,
+        between_timestamps: tuple[Timestamp, Timestamp] | None = None,
+        scan_mode: str = "auto",
+        row_kind: bool = False,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        threads: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows that came between two versions, with the columns of today.
+
+        Args:
+            between: two snapshots by number, or two tags by name; the first one is excluded.
+            between_timestamps: instead of `between`; the first one is excluded.
+            scan_mode: delta, changelog, diff or auto: see `ScanMode`.
+            row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
+                without it only those that were added.
+            columns, where, threads: as `read`; a condition sees every row, also old ones.
+
+        Raises:
+            UsageError: no such version, or not any more; or as `read`.
+            UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        mode = scan_mode_of(scan_mode)
+        if (between is None) == (between_timestamps is None):
+            raise UsageError(
+                "a range is wanted: two versions or two times",
+                fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
+            )
+        if between is not None:
+            wanted = range_between(self.store, *between, mode)
+        else:
+            assert between_timestamps is not None
+            wanted = range_between_timestamps(self.store, *between_timestamps, mode)
+        read = IncrementalRead(
+            self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
+        )
+        streams = read.streams(wanted, mode)
+        return _reader(read.schema, interleaved(streams, _threads(threads, None)))
 
     def splits(
         self,

@@ -22,10 +22,12 @@ from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.data_type import RowType
+from stream_app.model.table_schema import VALUE_KIND
 from stream_app.planning.split_generator import needs_no_merge, section_files
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.readable import check_readable
 from stream_app.table.row_filter import RowFilter
+from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,14 @@ class SplitRead:
     Attributes:
         columns: names, in the order wanted; None for all.
         row_filter: keeps rows; may use columns that are not among `columns`.
+        row_kind: put the column ``rowkind`` in front, and tell of deletes that no compaction has
+            taken away yet, as Paimon's audit log does.
     """
 
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
     row_filter: RowFilter | None = None
+    row_kind: bool = False
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
@@ -49,7 +54,8 @@ class SplitRead:
     def schema(self) -> pa.Schema:
         """Arrow schema of what is read."""
         fields = self.table.schema.fields
-        return arrow_schema(fields if self.columns is None else fields.project(self.columns))
+        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
+        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of a split; of batches without rows none.
@@ -85,7 +91,7 @@ class SplitRead:
                 yield from raw.read(files[0])
                 continue
             for batch in merged_section(section, layout, self.table.merge_function, merging):
-                yield without_deletes(batch)
+                yield batch if self.row_kind else without_deletes(batch)
 
     def _access(self, split: DataSplit, row_groups: RowGroupFilter | None) -> KeyValueFileAccess:
         columns = self._read_columns()
@@ -134,10 +140,13 @@ class SplitRead:
     def _choose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)
-        schema = self.schema
-        return pa.RecordBatch.from_arrays(
-            [batch.column(name) for name in schema.names], schema=schema
-        )
+        names = self.table.schema.fields.names if self.columns is None else self.columns
+        columns = [batch.column(name) for name in names]
+        if self.row_kind:
+            keyed = self.table.schema.has_primary_key
+            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
+            columns.insert(0, kind)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def check_columns(table: FileStoreTable, columns: tuple[str, ...] | None) -> None:
