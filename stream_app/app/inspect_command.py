@@ -14,8 +14,15 @@ from stream_app.app.inspect_listing import Listing
 from stream_app.app.inspect_manifests import ManifestRow, manifest_rows
 from stream_app.app.inspect_options import OptionRow, option_rows
 from stream_app.app.inspect_overview import Overview, overview, overview_lines
+from stream_app.app.inspect_partitions import (
+    BucketRow,
+    PartitionRow,
+    bucket_rows,
+    partition_rows,
+)
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
+from stream_app.app.inspect_tags import TagRow, tag_rows
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable, open_table
@@ -26,6 +33,9 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None], Listing]] = {
     "schemas": lambda table, _: Listing(SchemaRow, schema_rows(table)),
     "files": lambda table, snapshot: Listing(FileRow, file_rows(table, snapshot)),
     "levels": lambda table, snapshot: Listing(LevelRow, level_rows(table, snapshot)),
+    "partitions": lambda table, snapshot: Listing(PartitionRow, partition_rows(table, snapshot)),
+    "buckets": lambda table, snapshot: Listing(BucketRow, bucket_rows(table, snapshot)),
+    "tags": lambda table, _: Listing(TagRow, tag_rows(table)),
     "manifests": lambda table, snapshot: Listing(ManifestRow, manifest_rows(table, snapshot)),
     "options": lambda table, _: Listing(OptionRow, option_rows(table)),
     "overview": lambda table, snapshot: Listing(Overview, [overview(table, snapshot)]),
@@ -36,6 +46,9 @@ what there is to see:
   schemas    every version of the columns, keys and options
   files      live data files: rows, deletes, size, key range, sequence numbers
   levels     the LSM tree of each bucket: sorted runs, files and sizes, and a picture
+  partitions rows and files of each partition
+  buckets    rows and files of each bucket
+  tags       snapshots that have a name, and until when they are kept
   manifests  the files that list the files
   options    every option, set or by default, and what it means
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -30,10 +31,12 @@ from stream_app.table.interleaved import interleaved
 from stream_app.table.row_filter import RowFilter, row_filter
 from stream_app.table.split_read import SplitRead
 from stream_app.table.split_scan import SplitScan
+from stream_app.table.system_tables import SYSTEM_TABLES
 from stream_app.table.time_travel import Timestamp, Version, snapshot_of
 
 THREADS_MAX = 8
 """Threads that read when nobody says how many; fewer on a machine with fewer cores."""
+AUDIT_LOG = "audit_log"
 Where: TypeAlias = str | pc.Expression
 """``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
 
@@ -135,6 +138,41 @@ class PaimonTable:
         )
         streams = read.streams(wanted, mode)
         return _reader(read.schema, interleaved(streams, _threads(threads, None)))
+
+    def system(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+    ) -> pa.Table:
+        """What the table is made of: one of `SYSTEM_TABLES`, or ``audit_log``.
+
+        The audit log is the table with a column ``rowkind`` in front, and with the deletes that no
+        compaction has taken away yet; changes between versions: `read_incremental`.
+
+        Args:
+            snapshot, tag, timestamp, watermark: the version of which files, manifests, partitions,
+                buckets and the audit log tell; as `read`.
+
+        Raises:
+            UsageError: no such system table or version.
+            CorruptFileError: a file of metadata is missing or damaged.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        if name != AUDIT_LOG and name not in SYSTEM_TABLES:
+            known = [*SYSTEM_TABLES, AUDIT_LOG]
+            raise UsageError(
+                unknown_key("system table", name, known), fix=f"there are {', '.join(known)}"
+            )
+        store, found = self._at(version)
+        if name != AUDIT_LOG:
+            return SYSTEM_TABLES[name](store, found)
+        read = SplitRead(store, row_kind=True)
+        streams = [partial(read.read, split) for split in SplitScan(store).splits(found)]
+        return pa.Table.from_batches(interleaved(streams, _threads(None, None)), read.schema)
 
     def splits(
         self,
