@@ -74,23 +74,26 @@ def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expre
     field = pc.field(column.name)
     if stats.null_count is not None and stats.null_count >= row_count:
         return field.is_null()
-    between = _between(field, stats, column.data_type)
-    if between is None:
+    bounds = _bounds(field, stats, column.data_type)
+    if not bounds:
         return field.is_valid() if stats.null_count == 0 else None
-    return between if stats.null_count == 0 else between | field.is_null()
+    if stats.null_count != 0:
+        # Bound by bound: of a null beside both together Arrow makes nothing.
+        bounds = [bound | field.is_null() for bound in bounds]
+    return reduce(and_, bounds)
 
 
-def _between(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> pc.Expression | None:
+def _bounds(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> list[pc.Expression]:
     # NaN stands outside of the bounds that Parquet keeps.
     if stats.minimum is None or stats.maximum is None or data_type.root in FLOAT_ROOTS:
-        return None
+        return []
     try:
         low, high = (arrow_scalar(value, data_type) for value in (stats.minimum, stats.maximum))
     except (pa.ArrowInvalid, OverflowError):  # a time that Arrow's type does not reach
-        return None
+        return []
     if low == high:
-        return field == pc.scalar(low)
-    return (field >= pc.scalar(low)) & (field <= pc.scalar(high))
+        return [field == pc.scalar(low)]
+    return [field >= pc.scalar(low), field <= pc.scalar(high)]
 
 
 def stats_by_name(
