@@ -127,7 +127,8 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
     size_option(
         "source.split.open-file-cost",
         "4 mb",
-        "What a small file counts more than its size when files are put together.",
+        "What a small file counts more than its size when files are put together; in a split of "
+        "a read, what a file or section counts at least.",
         minimum=0,
     ),
     boolean_option(

@@ -149,6 +149,11 @@ OPTIONS: dict[str, Option] = {
             "Disk that a buffer may use to spill (default: no limit).",
         ),
         *COMPACTION_OPTIONS,
+        size_option(
+            "source.split.target-size",
+            "128 mb",
+            "A split of a read gathers files of a bucket up to this size.",
+        ),
         integer_option("commit.max-retries", 10, "Attempts after a lost commit race."),
         duration_option(
             "commit.timeout", None, "Time after which a commit is given up (default: never)."

@@ -116,6 +116,10 @@ public final class PaimonServer {
                 return latest(table);
             case "expire":
                 return expire(request);
+            case "tag":
+                FileStoreTable tagged = storeTable(request);
+                tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
+                return latest(tagged);
             case "snapshots":
                 return snapshots(request);
             case "files":
@@ -503,7 +507,7 @@ public final class PaimonServer {
 
     private static ObjectNode describe(Split split, Table table) {
         ObjectNode node = JSON.createObjectNode();
-        if (split instanceof DataSplit) {
+        if (split instanceof DataSplit && table instanceof FileStoreTable) {
             DataSplit data = (DataSplit) split;
             node.put("snapshot", data.snapshotId()).put("bucket", data.bucket());
             node.put("file_count", data.dataFiles().size());
