@@ -202,6 +202,48 @@ def test_conditions_on_what_java_wrote(
         ), (where, theirs)
 
 
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_conditions_on_a_table_whose_columns_java_has_changed(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...]
+) -> None:
+    """Columns are widened, change names with each other, go, and come; compacted or not."""
+    noise = random.Random(seed)
+    location = tmp_path / "db.db" / "t"
+    not_null = " NOT NULL" if keys else ""
+    paimon_java.create(
+        location,
+        [("k", f"INT{not_null}"), ("a", "INT"), ("b", "INT"), ("d", "DECIMAL(9,2)"),
+         ("gone", "STRING"), ("s", "STRING")],
+        primary_keys=keys, options={"bucket": 1 if keys else -1, "write-only": True},
+    )  # fmt: skip
+    steps: list[list[tuple[str, ...]]] = [
+        [],
+        [("type", "a", "BIGINT"), ("type", "d", "DECIMAL(20,4)")],
+        [("rename", "a", "c"), ("rename", "b", "a"), ("rename", "c", "b")],
+        [("drop", "gone"), ("add", "new", "INT")],
+        [("type", "a", "DECIMAL(12,0)"), ("add", "gone", "BIGINT")],
+    ]
+    for number, changes in enumerate(steps):
+        if changes:
+            paimon_java.alter(location, *changes)
+        epoch = RandomChanges(stream_app.open_table(location).store.schema, noise).epoch(15)
+        paimon_java.write(
+            location,
+            [(kind if keys else "+I", _normal(row)) for kind, row in epoch],
+            identifier=number,
+        )
+        if number == 2 and keys:
+            paimon_java.compact(location)
+    table = stream_app.open_table(location)
+    found = table.read().read_all()
+    assert rows(table.read()) == by_content(paimon_java.read(location))
+    for _ in range(25):
+        where, theirs = condition(noise, table, found)
+        assert rows(table.read(where=where)) == by_content(
+            paimon_java.read(location, where=theirs)
+        ), (where, theirs)
+
+
 def _normal(row: Mapping[str, Any]) -> Row:
     value = normal_value(dict(row))
     assert isinstance(value, dict)
