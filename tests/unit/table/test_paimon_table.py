@@ -6,11 +6,13 @@ import datetime as dt
 import json
 import os
 import pickle
+import random
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ import pytest
 import stream_app
 from stream_app import PaimonTable
 from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.format import key_value_parquet
+from stream_app.model.data_type import RowType
 from stream_app.table.interleaved import interleaved
 from tests.support.small_table import SmallTable, small_table
 
@@ -157,6 +161,54 @@ def test_splits_can_be_pickled_and_read_apart(tmp_path: Path) -> None:
     assert len(chosen) == 2
     assert sum(len(keys(table.read_split(split, where="k >= 35"))) for split in chosen) == 5
     assert len(table.splits(snapshot=1)) == 2
+
+
+def test_an_earlier_version_has_the_columns_of_its_time(small: SmallTable) -> None:
+    table = stream_app.open_table(small.path)
+    splits = table.splits(snapshot=1)
+    schema = small.table.schema
+    renamed = replace(
+        schema, schema_id=1,
+        fields=RowType((schema.fields.fields[0], replace(schema.fields.fields[1], name="w"))),
+    )  # fmt: skip
+    assert small.table.schemas.create(renamed)
+    later = SmallTable(replace(small.table, schema=renamed))
+    later.commit(("+I", {"k": 99, "w": "new"}))
+    table = stream_app.open_table(small.path)
+    assert table.read().schema.names == ["k", "w"]
+    assert table.read(where="k >= 14 AND w > ''").read_all().sort_by("k").to_pylist() == [
+        {"k": 14, "w": "b"}, {"k": 99, "w": "new"},
+    ]  # fmt: skip
+    assert table.read(snapshot=1, where="v = 'a'").schema.names == ["k", "v"]
+    found = [k for split in splits for k in keys(table.read_split(split, where="v = 'a'"))]
+    assert sorted(found) == list(range(10))
+
+
+def test_memory_does_not_grow_with_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two buckets of three runs, read by two threads in batches of 64 KiB instead of 4 MiB."""
+    monkeypatch.setattr(key_value_parquet, "BATCH_BYTES", 64 << 10)
+    peaks = []
+    for size in (4000, 12_000):
+        table = stream_app.open_table(wide_table(tmp_path / str(size), size).path)
+        before = pa.total_allocated_bytes()
+        sizes = []
+        for batch in table.read(threads=2):
+            sizes.append((batch.nbytes, pa.total_allocated_bytes() - before))
+        assert sum(read for read, _ in sizes) > 3 * size * 1000
+        peaks.append(max(held for _, held in sizes))
+    # What is held is a page, its dictionary and a batch for each run and column.
+    assert peaks[1] < 1.3 * peaks[0]
+
+
+def wide_table(path: Path, size: int) -> SmallTable:
+    """Three runs that overlap everywhere, each of `size` rows of a kilobyte."""
+    small = small_table(path, "k INT, v BYTES", ("k",), bucket=2, write_only=True)
+    noise = random.Random(0)
+    for run in range(3):
+        small.commit(*(("+I", {"k": k * 3 + run, "v": noise.randbytes(1000)}) for k in range(size)))
+    return small
 
 
 def test_is_taken_by_duckdb_polars_and_pandas_in_a_line(small: SmallTable) -> None:
