@@ -1,3 +1,24 @@
-"""CDC from Kafka into Apache Paimon tables with PySpark, compacted while it is written."""
+"""CDC from Kafka into Apache Paimon tables with PySpark, compacted while it is written.
+
+``stream_app.open_table(path)`` reads a table in Python, without Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stream_app.table.paimon_table import PaimonTable, open_table
 
 __version__ = "0.1.0"
+__all__ = ["PaimonTable", "__version__", "open_table"]
+
+_READING = "stream_app.table.paimon_table"
+
+
+def __getattr__(name: str) -> Any:
+    # Tasks and the command line import this package first, and most of them do not read.
+    if name in ("PaimonTable", "open_table"):
+        return getattr(importlib.import_module(_READING), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

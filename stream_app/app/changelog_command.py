@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from stream_app.app.row_output import with_constant, write_jsonl, write_table
 from stream_app.errors import UsageError
-from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_table import open_table
+from stream_app.table.row_kind_column import kind_texts
 
-_KINDS = pa.array([kind.short for kind in RowKind], pa.string())
 _EPILOG = """\
 Row kinds: +I a new row, -U and +U a row before and after an update, -D a row that was deleted.
 What is there depends on the table's changelog-producer: with 'input' every change with its old
@@ -100,6 +99,6 @@ def changelog_schema(schema: pa.Schema) -> pa.Schema:
 
 def with_row_kinds(batch: pa.RecordBatch, snapshot_id: int, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of `ChangelogRead` with its kinds as texts and the snapshot's number."""
-    kinds = _KINDS.take(batch.column(0))
+    kinds = kind_texts(batch.column(0))
     number = with_constant(snapshot_id, pa.int64(), batch.num_rows)
     return pa.RecordBatch.from_arrays([kinds, number, *batch.columns[1:]], schema=schema)

@@ -22,13 +22,21 @@ from stream_app.app.inspect_listing import Listing
 from stream_app.app.inspect_manifests import ManifestRow, manifest_rows
 from stream_app.app.inspect_options import OptionRow, option_rows
 from stream_app.app.inspect_overview import Overview, overview, overview_lines
+from stream_app.app.inspect_partitions import (
+    BucketRow,
+    PartitionRow,
+    bucket_rows,
+    partition_rows,
+)
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
-from stream_app.app.read_command import chosen_snapshot
+from stream_app.app.inspect_tags import TagRow, tag_rows
+from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compaction_choice import parse_partition
 from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.time_travel import snapshot_of
 
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
     "snapshots": lambda table, *_: Listing(SnapshotRow, snapshot_rows(table)),
@@ -38,6 +46,9 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
         LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
     ),
     "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
+    "partitions": lambda table, snapshot, _: Listing(PartitionRow, partition_rows(table, snapshot)),
+    "buckets": lambda table, snapshot, _: Listing(BucketRow, bucket_rows(table, snapshot)),
+    "tags": lambda table, *_: Listing(TagRow, tag_rows(table)),
     "manifests": lambda table, snapshot, _: Listing(ManifestRow, manifest_rows(table, snapshot)),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
@@ -52,6 +63,9 @@ what there is to see:
   levels       the LSM tree of each bucket: sorted runs, sizes and key ranges, a picture, and what
                would be compacted next, or why nothing is due
   compactions  what was compacted when, by whom and why; '-' is what another engine does not say
+  partitions   rows and files of each partition
+  buckets      rows and files of each bucket
+  tags         snapshots that have a name, and until when they are kept
   manifests    the files that list the files
   options      every option, set or by default, and what it means
 
@@ -84,12 +98,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         choices=tuple(_LISTINGS),
         help="one of those below; default: a page about all",
     )
-    parser.add_argument(
-        "--snapshot",
-        type=int,
-        metavar="N",
-        help="files, levels and manifests as of this snapshot; default: the latest",
-    )
+    add_version(parser)
     parser.add_argument(
         "--partition",
         action="append",
@@ -113,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was asked for.
 
     Raises:
-        UsageError: no such snapshot, or no such partition column.
+        UsageError: no such version, or no such partition column.
     """
     choice = BucketChoice(
         partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket
@@ -125,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         )
     table = open_table(args.table)
     choice.check(table)
-    snapshot = chosen_snapshot(table, args.snapshot)
+    snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot, choice)
     if args.format == "jsonl":
         _print_lines(listing.json_lines())

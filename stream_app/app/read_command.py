@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from stream_app.app.row_output import WRITERS, first_rows, output
+from stream_app.app.row_output import WRITERS, output
+from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
-from stream_app.model.snapshot import Snapshot
-from stream_app.table.bucket_pruning import bucket_pruning
-from stream_app.table.file_store_table import FileStoreTable, open_table
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.predicate import column_names, to_expression
-from stream_app.table.where import parse_predicate
+from stream_app.table.paimon_table import open_table
 
 _EPILOG = """\
 conditions:
@@ -38,7 +31,8 @@ examples:
   stream-app read warehouse/shop.db/orders --limit 10
   stream-app read warehouse/shop.db/orders --columns id,amount --where "amount >= 99.90"
   stream-app read warehouse/shop.db/orders --where "dt = '2026-01-01' AND customer LIKE 'A%'"
-  stream-app read warehouse/shop.db/orders --snapshot 3 --format parquet --out orders.parquet"""
+  stream-app read warehouse/shop.db/orders --snapshot 3 --format parquet --out orders.parquet
+  stream-app read warehouse/shop.db/orders --timestamp "2026-01-31 12:00" --where "id = 7\""""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -54,12 +48,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
-    parser.add_argument(
-        "--snapshot",
-        type=int,
-        metavar="N",
-        help="the table as of this snapshot; default: the latest",
-    )
+    add_version(parser)
     parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
     parser.add_argument(
         "--where", metavar="CONDITION", help="rows for which this is true; see below"
@@ -76,74 +65,22 @@ def run(args: argparse.Namespace) -> int:
     """Read and write, batch by batch.
 
     Raises:
-        UsageError: no such snapshot or column, or a wrong condition.
+        UsageError: no such version or column, or a wrong condition.
     """
-    _check(args)
-    table = open_table(args.table)
-    snapshot = chosen_snapshot(table, args.snapshot)
-    if args.snapshot is not None and snapshot is not None:
-        # As the table was then: its columns too.
-        table = replace(table, schema=table.schemas.schema(snapshot.schema_id))
-    read = merge_read(table, columns=args.columns, where=args.where)
-    batches: Iterator[pa.RecordBatch] = read.read(snapshot)
-    if args.limit is not None:
-        batches = first_rows(batches, args.limit)
+    if args.format == "parquet" and args.out is None:
+        raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
+    reader = open_table(args.table).read(
+        columns=columns_of(args.columns),
+        where=args.where,
+        **asdict(version_of(args)),
+        limit=args.limit,
+        threads=1,  # so that the same table is printed in the same order
+    )
     with output(args.out) as sink:
-        WRITERS[args.format](batches, read.schema, sink)
+        WRITERS[args.format](reader, reader.schema, sink)
     return 0
 
 
-def merge_read(table: FileStoreTable, *, columns: str | None, where: str | None) -> MergeRead:
-    """What the two texts of the command line ask for.
-
-    Raises:
-        UsageError: an unknown column, one named twice, or a wrong condition.
-    """
-    names = None if columns is None else tuple(part.strip() for part in columns.split(","))
-    if names is not None and len(set(names)) < len(names):
-        raise UsageError(f"--columns {columns} names a column twice", fix="name each once")
-    if where is None:
-        return MergeRead(table, names)
-    predicate = parse_predicate(where, table.schema.fields)
-    return MergeRead(
-        table,
-        names,
-        where=to_expression(predicate),
-        where_columns=column_names(predicate),
-        pruning=bucket_pruning(predicate, table.schema),
-    )
-
-
-def chosen_snapshot(table: FileStoreTable, number: int | None) -> Snapshot | None:
-    """That snapshot, or the latest; None when there is none yet.
-
-    Raises:
-        UsageError: it does not exist, or not any more.
-    """
-    snapshots = table.snapshots
-    if number is None:
-        return snapshots.latest()
-    try:
-        return snapshots.snapshot(number)
-    except FileNotFoundError:
-        pass
-    earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
-    if earliest is None or latest is None:
-        raise UsageError(
-            f"snapshot {number} does not exist: the table has none yet",
-            where=table.location,
-            fix="leave --snapshot out",
-        )
-    gone = "has expired" if 0 < number < earliest else "does not exist"
-    raise UsageError(
-        f"snapshot {number} {gone}: the table has {earliest} to {latest}",
-        where=table.location,
-        fix=f"give one from {earliest} to {latest}, or leave --snapshot out for the latest",
-    )
-
-
-def _check(args: argparse.Namespace) -> None:
-    if args.format == "parquet" and args.out is None:
-        raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
-    if args.limit is not None and args.limit < 0:
-        raise UsageError(f"--limit {args.limit} is below 0", fix="give 0 or more")
+def columns_of(text: str | None) -> list[str] | None:
+    """The names that ``--columns`` lists; None: all."""
+    return None if text is None else [part.strip() for part in text.split(",")]

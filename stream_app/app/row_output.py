@@ -106,16 +106,6 @@ def _csv_column(column: pa.Array) -> pa.Array:
     return base64_texts(column) if pa.types.is_binary(column.type) else column
 
 
-def first_rows(batches: Batches, limit: int) -> Iterator[pa.RecordBatch]:
-    """At most `limit` rows; reads no further than it must."""
-    left = limit
-    for batch in batches if left else ():
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
-        if not left:
-            return
-
-
 def with_constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
     """A column that says the same in each row."""
     return pc.cast(pa.repeat(pa.scalar(value, kind), count), kind)

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_evolution import keeps_values
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.key_value_parquet import conform, read_batches
@@ -36,6 +39,7 @@ class DataFileReader:
         layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
             files have these: when the table has a primary key.
         schema_of: gives the schema of a number.
+        row_groups: which row groups are read; None: all.
     """
 
     file_io: FileIO
@@ -43,6 +47,7 @@ class DataFileReader:
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
     batch_rows: int = BATCH_ROWS
+    row_groups: RowGroupFilter | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file in its order.
@@ -64,10 +69,18 @@ class DataFileReader:
             system = [field.name for field in self._system_fields]
             names = system + [column.name for column in stored if column]
             with self.file_io.open_input(path) as source:
-                for batch in read_batches(source, names, self.batch_rows):
+                for batch in read_batches(source, names, self.batch_rows, self._chosen(stored)):
                     yield self._as_of_today(batch, stored)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def _chosen(
+        self, stored: Sequence[DataField | None]
+    ) -> Callable[[pq.FileMetaData], Sequence[int]] | None:
+        if self.row_groups is None:
+            return None
+        columns = list(zip(self.columns, stored, strict=True))
+        return partial(self.row_groups.row_groups, columns=columns)
 
     @property
     def _system_fields(self) -> list[pa.Field]:

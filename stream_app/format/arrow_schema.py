@@ -13,12 +13,13 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from stream_app.model.data_type import DataType, RowType, TypeRoot
+from stream_app.model.data_type import TIMESTAMP_ROOTS, DataType, RowType, TypeRoot
 from stream_app.model.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, TableSchema
 
 FIELD_ID = b"PARQUET:field_id"
 """Metadata key of an Arrow field from which Parquet takes the field's id."""
 
+_NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _KEY_FIELD_ID_START = 1_073_741_823
 _SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
 _VALUE_KIND_FIELD_ID = 2_147_483_645
@@ -64,6 +65,17 @@ def timestamp_unit(precision: int) -> str:
     if precision <= 3:
         return "ms"
     return "us" if precision <= 6 else "ns"
+
+
+def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
+    """A value of `binary_row`'s convention in Arrow."""
+    kind = arrow_type(data_type)
+    if data_type.root in TIMESTAMP_ROOTS:
+        assert isinstance(value, int), value
+        return pa.array([value // _NANOS_OF_UNIT[kind.unit]], pa.int64()).view(kind)[0]
+    if data_type.root in (TypeRoot.DATE, TypeRoot.TIME):
+        return pa.array([value], pa.int32()).view(kind)[0]
+    return pa.scalar(value, kind)
 
 
 def arrow_schema(row_type: RowType) -> pa.Schema:

@@ -11,7 +11,7 @@ Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,15 +62,20 @@ def _parse_mode(text: str) -> _Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class _ColumnStats:
-    """None is unknown; `null_count` None means that nothing is known of the column."""
+class ColumnStats:
+    """What is known of a column; None is unknown.
+
+    Attributes:
+        minimum, maximum: no value is outside; in the convention of `binary_row`.
+        null_count: None: nothing is known of the column.
+    """
 
     minimum: object = None
     maximum: object = None
     null_count: int | None = None
 
 
-_UNKNOWN = _ColumnStats()
+UNKNOWN_STATS = ColumnStats()
 
 
 def stats_from_footer(
@@ -100,7 +105,7 @@ def stats_from_footer(
     parsed = _parse_mode(mode)
     positions = _positions(footer)
     collected = [
-        _UNKNOWN
+        UNKNOWN_STATS
         if name in leave_out
         else _column_stats(footer, positions.get(name), data_type, parsed, bounds=name not in skip)
         for name, data_type in columns
@@ -131,11 +136,27 @@ def key_stats(footer: pq.FileMetaData, columns: Sequence[tuple[str, DataType]]) 
     return _simple_stats(collected, [data_type for _, data_type in columns])
 
 
+def row_group_stats(
+    footer: pq.FileMetaData, group: int, columns: Sequence[tuple[str, DataType]]
+) -> list[ColumnStats]:
+    """What Parquet says of one row group.
+
+    Args:
+        columns: names in the file, and the types that its schema gave them.
+    """
+    mode = _parse_mode("full")
+    positions = _positions(footer)
+    return [
+        _column_stats(footer, positions.get(name), data_type, mode, bounds=True, groups=(group,))
+        for name, data_type in columns
+    ]
+
+
 def _positions(footer: pq.FileMetaData) -> Mapping[str, int]:
     return {footer.schema.column(index).path: index for index in range(footer.num_columns)}
 
 
-def _simple_stats(columns: Sequence[_ColumnStats], types: Sequence[DataType]) -> SimpleStats:
+def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
     return SimpleStats(
         min_values=serialize_row([column.minimum for column in columns], types),
         max_values=serialize_row([column.maximum for column in columns], types),
@@ -150,27 +171,28 @@ def _column_stats(
     mode: _Mode,
     *,
     bounds: bool,
-) -> _ColumnStats:
-    """One column over all row groups."""
+    groups: Iterable[int] | None = None,
+) -> ColumnStats:
+    """One column over all row groups, or over some."""
     if position is None or not mode.counts:
-        return _UNKNOWN
+        return UNKNOWN_STATS
     null_count = 0
     found: list[tuple[Any, Any]] = []
     bounds = bounds and mode.bounds and _has_bounds(footer, position, data_type)
-    for group in range(footer.num_row_groups):
+    for group in range(footer.num_row_groups) if groups is None else groups:
         chunk = footer.row_group(group).column(position)
         statistics = chunk.statistics if chunk.is_stats_set else None
         if statistics is None or not statistics.has_null_count:
-            return _UNKNOWN
+            return UNKNOWN_STATS
         null_count += statistics.null_count
         if statistics.has_min_max:
             found.append((statistics.min_raw, statistics.max_raw))
         elif statistics.null_count < chunk.num_values:
             bounds = False  # this row group has values, and we do not know between which
     if not bounds or not found:
-        return _ColumnStats(null_count=null_count)
+        return ColumnStats(null_count=null_count)
     minimum, maximum = _bounds(found, data_type, mode)
-    return _ColumnStats(minimum, maximum, null_count)
+    return ColumnStats(minimum, maximum, null_count)
 
 
 def _bounds(

@@ -8,7 +8,7 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -122,12 +122,16 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 
 def read_batches(
-    source: BinaryIO | pa.NativeFile, columns: Sequence[str], batch_rows: int
+    source: BinaryIO | pa.NativeFile,
+    columns: Sequence[str],
+    batch_rows: int,
+    row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The named columns of a data file, in that order, with the file's types; see `conform`.
 
     Args:
         batch_rows: of a batch at most; fewer when rows are wide (see `BATCH_BYTES`).
+        row_groups_of: chooses row groups by the footer; None: all are read.
 
     Raises:
         CorruptFileError: no Parquet file, or a column is not in it.
@@ -144,7 +148,8 @@ def read_batches(
                 )
             wanted = list(columns)
             row_bytes = 0.0
-            for group in range(file.num_row_groups):
+            groups: Sequence[int] = range(file.num_row_groups)
+            for group in groups if row_groups_of is None else row_groups_of(file.metadata):
                 metadata = file.metadata.row_group(group)
                 # What is repeated is small in the file: what came of the last group tells more.
                 row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))

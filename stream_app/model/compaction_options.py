@@ -124,12 +124,6 @@ COMPACTION_OPTIONS: tuple[Option, ...] = (
         meaning="Without a primary key and buckets: a file of which a larger share is deleted is "
         "rewritten, whatever its size.",
     ),
-    size_option(
-        "source.split.open-file-cost",
-        "4 mb",
-        "What a small file counts more than its size when files are put together.",
-        minimum=0,
-    ),
     boolean_option(
         "compaction.force-rewrite-all-files", False, "A full compaction rewrites every file."
     ),

@@ -13,21 +13,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.commit_options import COMMIT_OPTIONS
 from stream_app.model.compaction_options import COMPACTION_OPTIONS
 from stream_app.model.option import (
     Option,
     boolean_option,
     choice_option,
-    duration_option,
     integer_option,
     parse_exact_columns,
     parse_integer,
     parse_stats_mode,
-    parse_text,
     size_option,
     text_option,
 )
 from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.read_options import READ_OPTIONS
 
 OPTIONS: dict[str, Option] = {
     option.key: option
@@ -108,20 +108,6 @@ OPTIONS: dict[str, Option] = {
             "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
         ),
         boolean_option("data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."),
-        choice_option("manifest.format", "avro", "Format of manifests.", "avro"),
-        choice_option(
-            "manifest.compression",
-            "zstd",
-            "Codec of manifests; null is none.",
-            "zstd",
-            "null",
-            "deflate",
-            parse=parse_text,
-        ),
-        size_option("manifest.target-file-size", "8 mb", "Size at which manifests are merged."),
-        integer_option(
-            "manifest.merge-min-count", 30, "Small manifests that trigger a merge.", minimum=1
-        ),
         text_option(
             "metadata.stats-mode",
             "truncate(16)",
@@ -149,12 +135,8 @@ OPTIONS: dict[str, Option] = {
             "Disk that a buffer may use to spill (default: no limit).",
         ),
         *COMPACTION_OPTIONS,
-        integer_option("commit.max-retries", 10, "Attempts after a lost commit race."),
-        duration_option(
-            "commit.timeout", None, "Time after which a commit is given up (default: never)."
-        ),
-        duration_option("commit.min-retry-wait", "10 ms", "First wait after a lost commit race."),
-        duration_option("commit.max-retry-wait", "10 s", "Longest wait after a lost commit race."),
+        *READ_OPTIONS,
+        *COMMIT_OPTIONS,
         text_option(
             "partition.default-name",
             "__DEFAULT_PARTITION__",

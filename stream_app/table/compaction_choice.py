@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_component, partition_path
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.predicate import Predicate, arrow_scalar, column_names, to_expression
+from stream_app.table.predicate import Predicate, column_names, to_expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

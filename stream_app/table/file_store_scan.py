@@ -13,6 +13,7 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFil
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.scan_pruning import ScanPruning
 
 BucketId = tuple[bytes, int]
 """Serialized partition and number of a bucket."""
@@ -31,13 +32,20 @@ class FileStoreScan:
         return base + self._delta_manifests(snapshot)
 
     def live(
-        self, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
+        self,
+        snapshot: Snapshot | None,
+        buckets: Collection[BucketId] | None = None,
+        pruning: ScanPruning | None = None,
     ) -> list[ManifestEntry]:
-        """The live files of a snapshot, of all buckets or of some; none without a snapshot."""
+        """The live files of a snapshot, of all buckets or of some; none without a snapshot.
+
+        Args:
+            pruning: leaves out partitions and buckets that hold nothing of what is looked for.
+        """
         if snapshot is None:
             return []
         wanted = None if buckets is None else set(buckets)
-        return live_entries(self._entries(self.manifests(snapshot), wanted))
+        return live_entries(self._entries(self.manifests(snapshot), wanted, pruning))
 
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The live files of a snapshot, a manifest at a time: for tables with very many."""
@@ -51,18 +59,20 @@ class FileStoreScan:
             if entry.kind is FileKind.ADD and entry.identity not in deleted:
                 yield entry
 
-    def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+    def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
         """The changes of data files that a snapshot brought."""
-        return list(self._entries(self._delta_manifests(snapshot), None))
+        return list(self._entries(self._delta_manifests(snapshot), None, pruning))
 
-    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+    def changelog(
+        self, snapshot: Snapshot, pruning: ScanPruning | None = None
+    ) -> list[ManifestEntry]:
         """The changelog files that a snapshot brought."""
         if snapshot.changelog_manifest_list is None:
             return []
         metas = self.table.manifests.read_list(
             snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
         )
-        return list(self._entries(metas, None))
+        return list(self._entries(metas, None, pruning))
 
     def _delta_manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         return self.table.manifests.read_list(
@@ -70,12 +80,16 @@ class FileStoreScan:
         )
 
     def _entries(
-        self, metas: list[ManifestFileMeta], wanted: set[BucketId] | None
+        self,
+        metas: list[ManifestFileMeta],
+        wanted: set[BucketId] | None,
+        pruning: ScanPruning | None = None,
     ) -> Iterator[ManifestEntry]:
-        for meta in metas:
+        for meta in metas if pruning is None else pruning.manifests(metas):
             if wanted is not None and not self._may_hold(meta, wanted):
                 continue
-            for entry in self.table.manifests.read_manifest(meta.file_name, meta.file_size):
+            entries = self.table.manifests.read_manifest(meta.file_name, meta.file_size)
+            for entry in entries if pruning is None else pruning.entries(entries):
                 if wanted is None or (entry.partition, entry.bucket) in wanted:
                     yield entry
 

@@ -8,7 +8,7 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,8 +24,10 @@ from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
+from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.filestore.snapshot_manager import SnapshotManager
+from stream_app.filestore.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -73,6 +75,11 @@ class FileStoreTable:
     def snapshots(self) -> SnapshotManager:
         """The snapshot files."""
         return SnapshotManager(self.file_io, self.location)
+
+    @property
+    def tags(self) -> TagManager:
+        """The tag files."""
+        return TagManager(self.file_io, self.location)
 
     @cached_property
     def manifests(self) -> ManifestFiles:
@@ -134,11 +141,29 @@ class FileStoreTable:
         *,
         columns: RowType | None = None,
         batch_rows: int = BATCH_ROWS,
+        row_groups: RowGroupFilter | None = None,
     ) -> BucketFiles:
-        """Writers and readers of a bucket's files; `columns` are those that are read."""
+        """Writers and readers of a bucket's files.
+
+        Args:
+            columns: those that are read; None: all.
+            row_groups: which row groups are read; None: all.
+        """
         read = self.schema.fields if columns is None else columns
         has_key = self.schema.has_primary_key
         layout_schema = self.layout(columns).schema if has_key else arrow_schema(read)
+        return BucketFiles(
+            file_io=self.file_io,
+            schema=self.schema,
+            folder=self.paths.bucket(partition, bucket),
+            reader=DataFileReader(
+                self.file_io, read, layout_schema, self.known_schemas(), batch_rows, row_groups
+            ),
+            clock=self.clock,
+        )
+
+    def known_schemas(self) -> Callable[[int], TableSchema]:
+        """Gives the schema of a number; each file is read once."""
         known = {self.schema.schema_id: self.schema}
 
         def schema_of(schema_id: int) -> TableSchema:
@@ -146,13 +171,7 @@ class FileStoreTable:
                 known[schema_id] = self.schemas.schema(schema_id)
             return known[schema_id]
 
-        return BucketFiles(
-            file_io=self.file_io,
-            schema=self.schema,
-            folder=self.paths.bucket(partition, bucket),
-            reader=DataFileReader(self.file_io, read, layout_schema, schema_of, batch_rows),
-            clock=self.clock,
-        )
+        return schema_of
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
         """The table with options for this process, which its schema file does not get.

@@ -19,10 +19,9 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.data_type import FLOAT_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
+from stream_app.format.arrow_schema import arrow_scalar, arrow_type
+from stream_app.model.data_type import FLOAT_ROOTS, DataField
 
-_NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _NULL = pa.scalar(None, pa.bool_())
 
 
@@ -156,17 +155,6 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
             return _compare_floats(column, sign, value)
         case Compare(column, sign, value):
             return _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
-
-
-def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
-    """A value of `format.binary_row`'s convention in Arrow."""
-    kind = arrow_type(data_type)
-    if data_type.root in TIMESTAMP_ROOTS:
-        assert isinstance(value, int), value
-        return pa.array([value // _NANOS_OF_UNIT[kind.unit]], pa.int64()).view(kind)[0]
-    if data_type.root in (TypeRoot.DATE, TypeRoot.TIME):
-        return pa.array([value], pa.int32()).view(kind)[0]
-    return pa.scalar(value, kind)
 
 
 _COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {

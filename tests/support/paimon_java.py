@@ -223,6 +223,15 @@ class PaimonJava:
             "expire", path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
         )["expired"]
 
+    def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
+        """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),
+        ("drop", name)."""
+        self._call("alter", path, changes=[list(change) for change in changes])
+
+    def tag(self, path: Path | str, name: str, snapshot: int) -> None:
+        """Paimon gives a snapshot a name."""
+        self._call("tag", path, name=name, snapshot=snapshot, options={})
+
     def snapshots(self, path: Path | str) -> list[dict[str, Any]]:
         """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""
         snapshots = self._call("snapshots", path)["snapshots"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 import os
 import re
 import shlex
@@ -27,7 +28,7 @@ SIZE = re.compile(
 
 
 def orders(path: str) -> None:
-    """Two days of a shop, in five commits, of which one is compacted."""
+    """Two days of a shop, in five commits, of which one is compacted; the first has a tag."""
     table = small_table(
         path,
         "dt STRING, id BIGINT, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(3)",
@@ -39,6 +40,11 @@ def orders(path: str) -> None:
     table.commit(order("-U", 1, "Ada", "9.99"), order("+U", 1, "Ada", "12.50"))
     table.compact()
     table.commit(order("-D", 2, "Zoë", "100.00"))
+    tag = Path(path) / "tag" / "tag-opening"
+    tag.parent.mkdir()
+    snapshot = json.loads((Path(path) / "snapshot" / "snapshot-1").read_bytes())
+    more = {"tagCreateTime": [2026, 1, 1, 12, 30], "tagTimeRetained": 86400.0}
+    tag.write_text(json.dumps({**snapshot, **more}))
 
 
 def order(kind: str, number: int, customer: Any, amount: Any, day: int = 1) -> tuple[str, Any]:

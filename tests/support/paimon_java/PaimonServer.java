@@ -38,6 +38,7 @@ import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.schema.Schema;
+import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
@@ -116,6 +117,12 @@ public final class PaimonServer {
                 return latest(table);
             case "expire":
                 return expire(request);
+            case "alter":
+                return alter(request);
+            case "tag":
+                FileStoreTable tagged = storeTable(request);
+                tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
+                return latest(tagged);
             case "snapshots":
                 return snapshots(request);
             case "files":
@@ -179,6 +186,38 @@ public final class PaimonServer {
         try (Catalog catalog = catalog(request)) {
             catalog.createDatabase(request.get("database").asText(), true);
             catalog.createTable(identifier(request), schema.build(), false);
+        }
+        return JSON.createObjectNode();
+    }
+
+    /** Changes as ["add", name, type], ["type", name, type], ["rename", old, new], ["drop", name]. */
+    private static ObjectNode alter(JsonNode request) throws Exception {
+        List<SchemaChange> changes = new ArrayList<>();
+        for (JsonNode change : request.get("changes")) {
+            String name = change.get(1).asText();
+            switch (change.get(0).asText()) {
+                case "add":
+                    changes.add(
+                            SchemaChange.addColumn(
+                                    name, DataTypeJsonParser.parseDataType(change.get(2))));
+                    break;
+                case "type":
+                    changes.add(
+                            SchemaChange.updateColumnType(
+                                    name, DataTypeJsonParser.parseDataType(change.get(2))));
+                    break;
+                case "rename":
+                    changes.add(SchemaChange.renameColumn(name, change.get(2).asText()));
+                    break;
+                case "drop":
+                    changes.add(SchemaChange.dropColumn(name));
+                    break;
+                default:
+                    throw new IllegalArgumentException("unknown change " + change);
+            }
+        }
+        try (Catalog catalog = catalog(request)) {
+            catalog.alterTable(identifier(request), changes, false);
         }
         return JSON.createObjectNode();
     }
@@ -503,7 +542,7 @@ public final class PaimonServer {
 
     private static ObjectNode describe(Split split, Table table) {
         ObjectNode node = JSON.createObjectNode();
-        if (split instanceof DataSplit) {
+        if (split instanceof DataSplit && table instanceof FileStoreTable) {
             DataSplit data = (DataSplit) split;
             node.put("snapshot", data.snapshotId()).put("bucket", data.bucket());
             node.put("file_count", data.dataFiles().size());

@@ -14,12 +14,10 @@ import pytest
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
-from stream_app.table.bucket_pruning import bucket_pruning
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
-from stream_app.table.predicate import column_names, to_expression
-from stream_app.table.where import parse_predicate
+from stream_app.table.row_filter import row_filter
 from tests.support.normal_rows import normal_rows
 from tests.support.small_table import Change, SmallTable, small_table
 from tests.support.table_checks import check_chain
@@ -135,13 +133,11 @@ def test_a_bucket_is_read_in_the_order_of_its_rows(tmp_path: Path) -> None:
 def test_conditions_need_no_key(tmp_path: Path) -> None:
     table = a_table(tmp_path, **BUCKETED)
     table.commit(*inserts(*range(30)), ("+I", {"k": 7, "s": "again", "d": None}))
-    predicate = parse_predicate("k = 7", table.table.schema.fields)
-    pruning = bucket_pruning(predicate, table.table.schema)
+    condition = row_filter("k = 7", table.table.schema)
+    assert condition.buckets is not None
     entries = FileStoreScan(table.table).live(table.table.snapshots.latest())
-    assert sum(map(pruning.may_hold, entries)) == 1
-    read = MergeRead(
-        table.table, ("s",), to_expression(predicate), column_names(predicate), pruning
-    )
+    assert sum(map(condition.buckets.may_hold, entries)) == 1
+    read = MergeRead(table.table, ("s",), condition)
     found = pa.Table.from_batches(read.read(table.table.snapshots.latest()), read.schema)
     assert normal_rows(found) == [{"s": "row 7"}, {"s": "again"}]
 

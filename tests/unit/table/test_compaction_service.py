@@ -14,14 +14,12 @@ from stream_app.app.compact_job import _Compaction
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.bucket_pruning import bucket_pruning
 from stream_app.table.compaction_choice import CompactionChoice
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
 from stream_app.table.merge_read import MergeRead
-from stream_app.table.predicate import to_expression
+from stream_app.table.row_filter import row_filter
 from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.where import parse_predicate
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
@@ -68,13 +66,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
     found = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
     for k in range(20):
-        where = parse_predicate(f"k = {k}", rescaled.schema.fields)
-        read = MergeRead(
-            rescaled,
-            where=to_expression(where),
-            where_columns=("k",),
-            pruning=bucket_pruning(where, rescaled.schema),
-        )
+        read = MergeRead(rescaled, row_filter=row_filter(f"k = {k}", rescaled.schema))
         if not sum(b.num_rows for b in read.read(rescaled.snapshots.latest())):
             lost.append(k)
     assert lost == []

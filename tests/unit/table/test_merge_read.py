@@ -14,13 +14,11 @@ import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data_file_reader import DataFileReader
-from stream_app.table.bucket_pruning import bucket_pruning
 from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.merge_read import MergeRead
-from stream_app.table.predicate import column_names, to_expression
-from stream_app.table.where import parse_predicate
+from stream_app.table.row_filter import row_filter
 from tests.support.make_java_tables import TABLES
 from tests.support.normal_rows import json_value, normal_rows, sorted_rows
 from tests.support.small_table import small_table
@@ -35,11 +33,7 @@ def rows_of(read: MergeRead) -> list[dict[str, Any]]:
 
 
 def where(table: FileStoreTable, text: str, columns: tuple[str, ...] | None = None) -> MergeRead:
-    predicate = parse_predicate(text, table.schema.fields)
-    return MergeRead(
-        table, columns, to_expression(predicate), column_names(predicate),
-        bucket_pruning(predicate, table.schema),
-    )  # fmt: skip
+    return MergeRead(table, columns, row_filter(text, table.schema))
 
 
 @pytest.mark.parametrize("name", JAVA_TABLES)

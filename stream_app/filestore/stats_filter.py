@@ -1,0 +1,128 @@
+"""Can a row pass a condition, by what statistics say of its columns?
+
+One judge for partitions, manifests, data files and row groups: the statistics become a condition
+that all rows fulfil, and Arrow's own simplification tells whether the two contradict each other.
+It knows nothing of a column of which nothing is said, and says then that a row may pass.
+
+Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node;
+`pyarrow.dataset` prunes row groups and partitions by the means that are used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from operator import and_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs
+
+from stream_app.filestore.schema_evolution import keeps_values
+from stream_app.format.arrow_schema import arrow_scalar, arrow_schema
+from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
+from stream_app.model.data_type import FLOAT_ROOTS, DataField, DataType, RowType, TypeRoot
+
+_FORMAT = ds.ParquetFileFormat()
+_NO_FILES = pyarrow.fs.LocalFileSystem()
+_TRUE = pc.scalar(True)
+
+RowStats = tuple[int, Mapping[str, ColumnStats]]
+"""How many rows there are, and what is known of their columns by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatsFilter:
+    """A condition that statistics are held against.
+
+    Attributes:
+        columns: the table's columns that the condition looks at.
+    """
+
+    expression: pc.Expression
+    columns: RowType
+
+    def passing(self, candidates: Iterable[RowStats]) -> list[bool]:
+        """For each candidate: may one of its rows pass? False only if surely none does."""
+        # Arrow prunes fragments of a dataset by what is told of them; no file is looked at.
+        fragments = [
+            _FORMAT.make_fragment(str(place), _NO_FILES, partition_expression=self._known(stats))
+            for place, stats in enumerate(candidates)
+        ]
+        if not fragments:
+            return []
+        dataset = ds.FileSystemDataset(fragments, arrow_schema(self.columns), _FORMAT, _NO_FILES)
+        kept = {fragment.path for fragment in dataset.get_fragments(filter=self.expression)}
+        return [fragment.path in kept for fragment in fragments]
+
+    def _known(self, stats: RowStats) -> pc.Expression:
+        row_count, by_name = stats
+        parts = [
+            known
+            for column in self.columns
+            if column.name in by_name
+            and (known := _known_of(column, by_name[column.name], row_count)) is not None
+        ]
+        return reduce(and_, parts, _TRUE)
+
+
+def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
+    """What all rows fulfil; None when nothing is known."""
+    field = pc.field(column.name)
+    if stats.null_count is not None and stats.null_count >= row_count:
+        return field.is_null()
+    bounds = _bounds(field, stats, column.data_type)
+    if not bounds:
+        return field.is_valid() if stats.null_count == 0 else None
+    if stats.null_count != 0:
+        # Bound by bound: of a null beside both together Arrow makes nothing.
+        bounds = [bound | field.is_null() for bound in bounds]
+    return reduce(and_, bounds)
+
+
+def _bounds(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> list[pc.Expression]:
+    # NaN stands outside of the bounds that Parquet keeps.
+    if stats.minimum is None or stats.maximum is None or data_type.root in FLOAT_ROOTS:
+        return []
+    try:
+        low, high = (arrow_scalar(value, data_type) for value in (stats.minimum, stats.maximum))
+    except (pa.ArrowInvalid, OverflowError):  # a time that Arrow's type does not reach
+        return []
+    if low == high:
+        return [field == pc.scalar(low)]
+    return [field >= pc.scalar(low), field <= pc.scalar(high)]
+
+
+def stats_by_name(
+    columns: Iterable[tuple[DataField, DataField | None]],
+    stored: Sequence[ColumnStats],
+    row_count: int,
+) -> dict[str, ColumnStats]:
+    """Statistics of a file's columns under the names and with the types of today.
+
+    Args:
+        columns: what is wanted, and what it is in the file; None when the file does not know it.
+        stored: statistics of those that the file knows, in order.
+    """
+    found = iter(stored)
+    return {
+        now.name: ColumnStats(null_count=row_count)
+        if then is None
+        else _as_of_today(next(found), then.data_type, now.data_type)
+        for now, then in columns
+    }
+
+
+def _as_of_today(stats: ColumnStats, then: DataType, now: DataType) -> ColumnStats:
+    if not keeps_values(then, now):
+        return UNKNOWN_STATS
+    if now.root is not TypeRoot.DECIMAL:
+        return stats
+    low, high = (
+        Decimal(value) if isinstance(value, int) else value
+        for value in (stats.minimum, stats.maximum)
+    )
+    return ColumnStats(low, high, stats.null_count)

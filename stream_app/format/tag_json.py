@@ -1,0 +1,61 @@
+"""Tag files: a snapshot file with two keys more.
+
+Java writes the time of creation as a list of numbers, from the year down to nanoseconds, and leaves
+the last ones out when they are zero; the time to keep it is a number of seconds.
+
+Source: Paimon `tag/Tag.java`, `utils/JsonSerdeUtil.java`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.json_object import JsonObject
+from stream_app.format.snapshot_json import decode_snapshot
+from stream_app.model.tag import Tag
+
+_NANOS_OF_MILLI = 1_000_000
+_PARTS_TO_SECONDS = 6
+
+
+def decode_tag(name: str, data: bytes) -> Tag:
+    """The tag; keys that we do not know are ignored.
+
+    Raises:
+        CorruptFileError: no JSON, or no snapshot.
+    """
+    json = JsonObject.decode(data, what="tag")
+    try:
+        return Tag(
+            name=name,
+            snapshot=decode_snapshot(data),
+            create_time_ms=_millis(json.raw("tagCreateTime")),
+            time_retained_ms=_duration(json.raw("tagTimeRetained")),
+        )
+    except (TypeError, ValueError) as error:
+        raise CorruptFileError(
+            f"cannot read a tag file: {error}",
+            fix="delete the tag, and make it anew with the engine that made it",
+        ) from error
+
+
+def _millis(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _clock_millis(datetime.datetime.fromisoformat(value))
+    parts = [int(part) for part in value]
+    nanos = parts.pop() if len(parts) > _PARTS_TO_SECONDS else 0
+    year, month, day, hour, minute, second = (*parts, 0, 0, 0)[:_PARTS_TO_SECONDS]
+    at = datetime.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - has no zone
+    return _clock_millis(at) + nanos // _NANOS_OF_MILLI
+
+
+def _clock_millis(at: datetime.datetime) -> int:
+    return round(at.replace(tzinfo=datetime.UTC).timestamp() * 1000)
+
+
+def _duration(value: Any) -> int | None:
+    return None if value is None else int(value * 1000)

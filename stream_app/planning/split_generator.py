@@ -1,0 +1,79 @@
+"""Decides which files of a bucket are read together.
+
+With a primary key, files whose key ranges overlap hold versions of the same keys, so a section goes
+into one split whole. A section that is one file without deletes needs no merge: such files are
+packed apart from the others, into raw splits. Without a primary key every file stands alone.
+
+Paimon makes a raw split only of a file that is alone in its bin, or of a bucket that lies in one
+level; here neighbours that must be merged do not take that from a file.
+
+Source: seed document 003, Paimon `table/source/MergeTreeSplitGenerator.java`,
+`table/source/AppendOnlySplitGenerator.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.mergetree.interval_partition import Section
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_split import SplitGroup
+from stream_app.planning.bin_packing import pack_in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRules:
+    """How large a split is.
+
+    Attributes:
+        target_size: bytes (``source.split.target-size``).
+        open_file_cost: bytes that a file or section counts at least
+            (``source.split.open-file-cost``).
+    """
+
+    target_size: int
+    open_file_cost: int
+
+    def weight(self, files: Iterable[DataFileMeta]) -> int:
+        """What files count that can only be read together."""
+        return max(sum(file.file_size for file in files), self.open_file_cost)
+
+
+def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
+    """Splits of a bucket with a primary key, in the order of their least keys."""
+    placed = [(place, section_files(section)) for place, section in enumerate(sections)]
+    raw = [item for item in placed if needs_no_merge(item[1])]
+    merged = [item for item in placed if not needs_no_merge(item[1])]
+    bins = [
+        (packed[0][0], SplitGroup(tuple(file for _, files in packed for file in files), is_raw))
+        for is_raw, items in ((True, raw), (False, merged))
+        for packed in pack_in_order(items, lambda item: rules.weight(item[1]), rules.target_size)
+    ]
+    return [group for _, group in sorted(bins, key=lambda item: item[0])]
+
+
+def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:
+    """Splits of a bucket without a primary key, in the order in which the rows came."""
+    packed = pack_in_order(
+        in_order_of_arrival(files), lambda file: rules.weight([file]), rules.target_size
+    )
+    return [SplitGroup(tuple(files), is_raw=True) for files in packed]
+
+
+def section_files(section: Section) -> tuple[DataFileMeta, ...]:
+    """All files of a section, run after run."""
+    return tuple(file for run in section for file in run.files)
+
+
+def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
+    """Whether a section's rows are those of its file: nothing overlaps it, and nothing is deleted.
+
+    A section of one sorted run has only one file, for files that do not overlap part sections.
+    """
+    return len(files) == 1 and not files[0].may_have_deletes
+
+
+def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """Files of a bucket without keys as they were written, as far as their numbers tell."""
+    return sorted(files, key=lambda file: file.min_sequence_number)

@@ -1,0 +1,50 @@
+"""Several streams of batches read by threads, as one stream in no order.
+
+A thread fetches one batch of a stream at a time and then waits to be sent for the next one, so
+memory is bounded by the number of threads, however slow the reader is, and nothing runs on when
+the reader has gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+import pyarrow as pa
+
+Stream = Callable[[], Iterator[pa.RecordBatch]]
+"""Opens a stream; called when its turn comes."""
+
+
+def interleaved(streams: Iterable[Stream], threads: int) -> Iterator[pa.RecordBatch]:
+    """The batches of all streams, `threads` of which are open at a time.
+
+    Raises:
+        Exception: what a stream raises, as soon as it is found; the others are given up.
+    """
+    if threads == 1:
+        for stream in streams:
+            yield from stream()
+        return
+    waiting = iter(streams)
+    fetched: dict[Future[pa.RecordBatch | None], Iterator[pa.RecordBatch]] = {}
+    with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
+
+        def fetch(batches: Iterator[pa.RecordBatch]) -> None:
+            fetched[pool.submit(next, batches, None)] = batches
+
+        try:
+            for _, stream in zip(range(threads), waiting, strict=False):
+                fetch(stream())
+            while fetched:
+                done, _ = wait(fetched, return_when=FIRST_COMPLETED)
+                for future in done:
+                    batches = fetched.pop(future)
+                    batch = future.result()
+                    if batch is not None:
+                        fetch(batches)
+                        yield batch
+                    elif (stream_or_none := next(waiting, None)) is not None:
+                        fetch(stream_or_none())
+        finally:
+            wait(fetched)

@@ -1,0 +1,271 @@
+"""A Paimon table for readers in Python: rows as Arrow, without Spark.
+
+What ``stream_app.open_table`` returns. A `PaimonTable` is also an Arrow stream itself, so that
+whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes the table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.core_options import unknown_key
+from stream_app.model.data_split import DataSplit
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.incremental_range import Bound
+from stream_app.table.incremental_range import between as range_between
+from stream_app.table.incremental_range import between_timestamps as range_between_timestamps
+from stream_app.table.incremental_range import scan_mode as scan_mode_of
+from stream_app.table.incremental_read import IncrementalRead
+from stream_app.table.interleaved import interleaved
+from stream_app.table.row_filter import RowFilter, row_filter
+from stream_app.table.split_read import SplitRead
+from stream_app.table.split_scan import SplitScan
+from stream_app.table.system_tables import SYSTEM_TABLES
+from stream_app.table.time_travel import Timestamp, Version, snapshot_of
+
+THREADS_MAX = 8
+"""Threads that read when nobody says how many; fewer on a machine with fewer cores."""
+AUDIT_LOG = "audit_log"
+Where: TypeAlias = str | pc.Expression
+"""``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
+
+
+@dataclass(frozen=True)
+class PaimonTable:
+    """A table as it is at the moment of each call."""
+
+    store: FileStoreTable
+
+    @property
+    def location(self) -> str:
+        """Path of the table's folder."""
+        return self.store.location
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, by its latest schema when it was opened."""
+        return arrow_schema(self.store.schema.fields)
+
+    def read(  # noqa: PLR0913 - a query has that many parts, each with its name
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+        limit: int | None = None,
+        threads: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The newest row of each key, or all rows without a key, while they are read.
+
+        Batches come as they are ready. Memory is a few megabytes for each sorted run of the
+        splits that are open, of which there are as many as threads.
+
+        Args:
+            columns: names, in the order wanted; None: all.
+            where: rows for which this is true.
+            snapshot, tag, timestamp, watermark: the version, see `Version`; with the columns that
+                the table had then. Without any, the latest.
+            limit: at most so many rows.
+            threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
+                order, bucket by bucket, with 1.
+
+        Raises:
+            UsageError: an unknown column, a wrong condition, no such version.
+            UnsupportedTableError: the table uses what we do not read rightly.
+            CorruptFileError: while it is read: a file is missing or damaged.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        store, found = self._at(version)
+        read = SplitRead(store, _names(columns), _filter(where, store))
+        splits = SplitScan(store, read.row_filter).splits(found)
+        batches = interleaved(
+            (partial(read.read, split) for split in splits), _threads(threads, limit)
+        )
+        return _reader(read.schema, batches if limit is None else first_rows(batches, limit))
+
+    def read_incremental(
+        self,
+        between: tuple[Bound, Bound] | None = None,
+        *,
+        between_timestamps: tuple[Timestamp, Timestamp] | None = None,
+        scan_mode: str = "auto",
+        row_kind: bool = False,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        threads: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows that came between two versions, with the columns of today.
+
+        Args:
+            between: two snapshots by number, or two tags by name; the first one is excluded.
+            between_timestamps: instead of `between`; the first one is excluded.
+            scan_mode: delta, changelog, diff or auto: see `ScanMode`.
+            row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
+                without it only those that were added.
+            columns, where, threads: as `read`; a condition sees every row, also old ones.
+
+        Raises:
+            UsageError: no such version, or not any more; or as `read`.
+            UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        mode = scan_mode_of(scan_mode)
+        if (between is None) == (between_timestamps is None):
+            raise UsageError(
+                "a range is wanted: two versions or two times",
+                fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
+            )
+        if between is not None:
+            wanted = range_between(self.store, *between, mode)
+        else:
+            assert between_timestamps is not None
+            wanted = range_between_timestamps(self.store, *between_timestamps, mode)
+        read = IncrementalRead(
+            self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
+        )
+        streams = read.streams(wanted, mode)
+        return _reader(read.schema, interleaved(streams, _threads(threads, None)))
+
+    def system(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+    ) -> pa.Table:
+        """What the table is made of: one of `SYSTEM_TABLES`, or ``audit_log``.
+
+        The audit log is the table with a column ``rowkind`` in front, and with the deletes that no
+        compaction has taken away yet; changes between versions: `read_incremental`.
+
+        Args:
+            snapshot, tag, timestamp, watermark: the version of which files, manifests, partitions,
+                buckets and the audit log tell; as `read`.
+
+        Raises:
+            UsageError: no such system table or version.
+            CorruptFileError: a file of metadata is missing or damaged.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        if name != AUDIT_LOG and name not in SYSTEM_TABLES:
+            known = [*SYSTEM_TABLES, AUDIT_LOG]
+            raise UsageError(
+                unknown_key("system table", name, known), fix=f"there are {', '.join(known)}"
+            )
+        store, found = self._at(version)
+        if name != AUDIT_LOG:
+            return SYSTEM_TABLES[name](store, found)
+        read = SplitRead(store, row_kind=True)
+        streams = [partial(read.read, split) for split in SplitScan(store).splits(found)]
+        return pa.Table.from_batches(interleaved(streams, _threads(None, None)), read.schema)
+
+    def splits(
+        self,
+        *,
+        where: Where | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+    ) -> list[DataSplit]:
+        """What can be read apart, by `read_split`, also in another process: splits are pickled.
+
+        Args:
+            where: leaves out what holds no row for which this is true; give it to `read_split` too.
+
+        Raises:
+            UsageError, UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        store, found = self._at(version)
+        read = SplitRead(store, None, _filter(where, store))
+        return SplitScan(store, read.row_filter).splits(found)
+
+    def read_split(
+        self,
+        split: DataSplit,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of one split, in one thread.
+
+        Raises:
+            UsageError, UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        store = self._with_schema(split.schema_id)
+        read = SplitRead(store, _names(columns), _filter(where, store))
+        return _reader(read.schema, read.read(split))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        """All rows, for libraries that take Arrow's streams."""
+        return self.read().__arrow_c_stream__(requested_schema)
+
+    def _at(self, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
+        """The table with the columns of a version."""
+        found = snapshot_of(self.store, version)
+        if version.is_latest or found is None:
+            return self.store, found
+        return self._with_schema(found.schema_id), found
+
+    def _with_schema(self, schema_id: int) -> FileStoreTable:
+        if schema_id == self.store.schema.schema_id:
+            return self.store
+        return replace(self.store, schema=self.store.schemas.schema(schema_id))
+
+
+def open_table(path: str | os.PathLike[str]) -> PaimonTable:
+    """Open the Paimon table at a path.
+
+    Raises:
+        TableNotFoundError: there is none.
+        UsageError: the path is of a file system that we do not know.
+    """
+    return PaimonTable(open_store_table(os.fspath(path)))
+
+
+def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """At most `limit` rows; reads no further than it must."""
+    left = limit
+    while left and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+
+
+def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise UsageError(f"columns = {columns!r} is one text", fix=f"give a list: [{columns!r}]")
+    return None if columns is None else tuple(columns)
+
+
+def _filter(where: Where | None, store: FileStoreTable) -> RowFilter | None:
+    return None if where is None else row_filter(where, store.schema)
+
+
+def _threads(threads: int | None, limit: int | None) -> int:
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit {limit} is below 0", fix="give 0 or more")
+    if threads is None:
+        return 1 if limit is not None else min(THREADS_MAX, os.cpu_count() or 1)
+    if threads < 1:
+        raise UsageError(f"threads = {threads} is below 1", fix="give 1 or more")
+    return threads
+
+
+def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(schema, batches)

@@ -1,0 +1,169 @@
+"""The rows of a split: sorted runs merged while they are read, other files read as they are.
+
+Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.filestore.deletion_vector_files import BucketVectors
+from stream_app.filestore.row_group_filter import RowGroupFilter
+from stream_app.filestore.stats_filter import StatsFilter
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.deletion_vector import live_rows
+from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
+from stream_app.mergetree.file_access import KeyValueFileAccess
+from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.model.core_options import unknown_key
+from stream_app.model.data_split import DataSplit
+from stream_app.model.data_type import RowType
+from stream_app.model.table_schema import VALUE_KIND
+from stream_app.planning.split_generator import needs_no_merge, section_files
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.readable import check_readable
+from stream_app.table.row_filter import RowFilter
+from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRead:
+    """Reads columns of a table; a condition sees only the newest row of each key.
+
+    Attributes:
+        columns: names, in the order wanted; None for all.
+        row_filter: keeps rows; may use columns that are not among `columns`.
+        row_kind: put the column ``rowkind`` in front, and tell of deletes that no compaction has
+            taken away yet, as Paimon's audit log does.
+    """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    row_kind: bool = False
+
+    def __post_init__(self) -> None:
+        check_readable(self.table, merges=True)
+        check_columns(self.table, self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what is read."""
+        fields = self.table.schema.fields
+        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
+        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+
+    def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of a split; of batches without rows none.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        keyed = self.table.schema.has_primary_key
+        for batch in self._merged(split) if keyed else self._appended(split):
+            chosen = self._choose(batch)
+            if chosen.num_rows:
+                yield chosen
+
+    def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        access = self._access(split, self._group_filter(merges=False))
+        # A deletion vector counts all rows of a file: no row group of it may be left out.
+        whole = self._access(split, None) if split.index_files else access
+        vectors = self._vectors(split)
+        for file in split.files:
+            vector = vectors.get(file.file_name)
+            if vector is None:
+                yield from access.read(file)
+            else:
+                yield from live_rows(whole.read(file), vector)
+
+    def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        layout = self.table.layout(self._read_columns())
+        raw = self._access(split, self._group_filter(merges=False))
+        merging = self._access(split, self._group_filter(merges=True))
+        for section in partition_into_sections(split.files, self.table.key_of):
+            files = section_files(section)
+            if needs_no_merge(files):
+                yield from raw.read(files[0])
+                continue
+            for batch in merged_section(section, layout, self.table.merge_function, merging):
+                yield batch if self.row_kind else without_deletes(batch)
+
+    def _access(self, split: DataSplit, row_groups: RowGroupFilter | None) -> KeyValueFileAccess:
+        columns = self._read_columns()
+        return self.table.bucket_files(
+            split.partition, split.bucket, columns=columns, row_groups=row_groups
+        )
+
+    def _group_filter(self, *, merges: bool) -> RowGroupFilter | None:
+        if self.row_filter is None:
+            return None
+        schema, names = self.table.schema, set(self.row_filter.columns)
+        asked = names & set(schema.trimmed_primary_keys) if merges else names
+        condition = StatsFilter(
+            self.row_filter.expression, schema.fields.project(self.row_filter.columns)
+        )
+        return RowGroupFilter(condition, frozenset(asked)) if asked else None
+
+    def _vectors(self, split: DataSplit) -> BucketVectors:
+        names = {file.file_name for file in split.files}
+        vectors: BucketVectors = {}
+        for entry in split.index_files:
+            found = self.table.deletion_vector_files.read(entry, names)
+            twice = sorted(vectors.keys() & found.keys())
+            if twice:
+                raise CorruptFileError(
+                    f"data file {twice[0]} has deletion vectors in two index files",
+                    where=self.table.location,
+                    fix="roll the table back to a tag",
+                )
+            vectors |= found
+        return vectors
+
+    def _read_columns(self) -> RowType:
+        """What must be read: what is wanted, and what merging needs, in the table's order."""
+        schema = self.table.schema
+        if self.columns is None:
+            return schema.fields
+        needed = {
+            *self.columns,
+            *(() if self.row_filter is None else self.row_filter.columns),
+            *schema.trimmed_primary_keys,
+            *schema.sequence_fields,
+        }
+        return schema.fields.project([name for name in schema.fields.names if name in needed])
+
+    def _choose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.row_filter is not None:
+            batch = batch.filter(self.row_filter.expression)
+        names = self.table.schema.fields.names if self.columns is None else self.columns
+        columns = [batch.column(name) for name in names]
+        if self.row_kind:
+            keyed = self.table.schema.has_primary_key
+            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
+            columns.insert(0, kind)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def check_columns(table: FileStoreTable, columns: tuple[str, ...] | None) -> None:
+    """Refuse columns that the table does not have, or that are named twice.
+
+    Raises:
+        UsageError: names them, and the nearest known ones.
+    """
+    names = table.schema.fields.names
+    wanted = columns or ()
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise UsageError(
+            "; ".join(unknown_key("column", name, names) for name in unknown),
+            where=table.location,
+            fix=f"the table has {', '.join(names)}",
+        )
+    twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
+    if twice:
+        raise UsageError(f"column {twice[0]!r} is named twice", fix="name each once")

@@ -1,0 +1,62 @@
+"""Files of a bucket in, a line a file; which of them are read together, a line a split, out.
+
+A file is ``name first-last size=… [level=…] [deletes=…]``; ``deletes=?``: its writer did not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_split import SplitGroup
+from stream_app.planning.split_generator import SplitRules, append_groups, merge_tree_groups
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file, int_key_of
+
+HERE = Path(__file__).parent
+
+
+def rules_of(case: Case) -> SplitRules:
+    return SplitRules(target_size=int(case.args["target"]), open_file_cost=int(case.args["cost"]))
+
+
+def file_of(line: str) -> DataFileMeta:
+    name, *words = line.split()
+    given = dict(word.split("=") for word in words if "=" in word)
+    keys = next((word.split("-") for word in words if "=" not in word), ("1", "9"))
+    deletes = given.get("deletes", "0")
+    return a_file(
+        name,
+        keys=(int(keys[0]), int(keys[1])),
+        file_size=int(given["size"]),
+        level=int(given.get("level", "0")),
+        delete_row_count=None if deletes == "?" else int(deletes),
+        sequence=int(given.get("sequence", "0")),
+        row_count=9,
+    )
+
+
+def shown(groups: Sequence[SplitGroup]) -> str:
+    lines = [
+        " ".join(["raw" if group.is_raw else "merged", *(file.file_name for file in group.files)])
+        for group in groups
+    ]
+    return "\n".join(lines) or "none"
+
+
+def splits(case: Case) -> str:
+    files = [file_of(line) for line in case.input_lines]
+    return shown(merge_tree_groups(partition_into_sections(files, int_key_of), rules_of(case)))
+
+
+def append(case: Case) -> str:
+    return shown(append_groups([file_of(line) for line in case.input_lines], rules_of(case)))
+
+
+COMMANDS = {command.__name__: command for command in (splits, append)}
+
+
+def test_splits() -> None:
+    run_file(HERE / "splits.txt", lambda case: COMMANDS[case.command](case))

@@ -1,0 +1,71 @@
+"""Statistics and conditions in; whether a row may pass, out.
+
+A line of statistics is ``name TYPE least..largest [nulls=N]``, in the convention of binary_row, or
+``name TYPE unknown``; behind a line ``--`` there is a condition a line.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from stream_app.filestore.stats_filter import StatsFilter
+from stream_app.format.column_stats import ColumnStats
+from stream_app.model.data_type import DataType, RowType, TypeRoot, parse_columns
+from stream_app.table.where import parse_where
+from tests.support.datadriven import Case, files, run_file
+
+
+def judge(case: Case) -> str:
+    place = case.input_lines.index("--")
+    lines = [line.split() for line in case.input_lines[:place]]
+    columns = parse_columns(", ".join(f"{words[0]} {words[1]}" for words in lines))
+    stats = {
+        words[0]: _stats(words[2:], column.data_type)
+        for words, column in zip(lines, columns, strict=True)
+    }
+    shown = []
+    for text in case.input_lines[place + 1 :]:
+        expression, names = parse_where(text, columns)
+        asked = StatsFilter(expression, columns.project(names))
+        (passes,) = asked.passing([(int(case.args["rows"]), stats)])
+        shown.append(f"{'may' if passes else 'no':3} {text}")
+    return "\n".join(shown)
+
+
+def _stats(words: list[str], data_type: DataType) -> ColumnStats:
+    low, _, high = words[0].partition("..")
+    nulls = next((int(word.removeprefix("nulls=")) for word in words[1:]), None)
+    if low == "unknown":
+        return ColumnStats(null_count=nulls)
+    return ColumnStats(_value(low, data_type), _value(high, data_type), nulls)
+
+
+def _value(text: str, data_type: DataType) -> object:
+    match data_type.root:
+        case TypeRoot.VARCHAR | TypeRoot.CHAR:
+            return text
+        case TypeRoot.DECIMAL:
+            return Decimal(text)
+        case TypeRoot.DOUBLE | TypeRoot.FLOAT:
+            return float(text)
+        case TypeRoot.BOOLEAN:
+            return text == "true"
+        case _:
+            return int(text)
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_statistics_text(path: Path) -> None:
+    run_file(path, judge)
+
+
+def test_columns_that_nobody_asks_about_do_not_matter() -> None:
+    columns = parse_columns("k INT, v INT")
+    expression, _ = parse_where("k = 1", columns)
+    asked = StatsFilter(expression, RowType((columns.fields[0],)))
+    two = ColumnStats(2, 2, 0)
+    assert asked.passing([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]
+    assert asked.passing([]) == []

@@ -1,0 +1,273 @@
+"""What we read of tables, as Paimon's Java reader and PyPaimon read it: conditions, columns,
+versions, and what came between two versions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import stream_app
+from stream_app import PaimonTable
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.table.file_store_table import FileStoreTable
+from tests.interop.test_tables import TABLES, a_table
+from tests.support.normal_rows import Row, normal_rows, normal_value
+from tests.support.paimon_java import PaimonJava
+from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.random_changes import RandomChanges
+from tests.support.table_writer import TableWriter, by_content
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+SIGNS: dict[str, Any] = {
+    "=": lambda field, value: field == value,
+    "<": lambda field, value: field < value,
+    "<=": lambda field, value: field <= value,
+    ">": lambda field, value: field > value,
+    ">=": lambda field, value: field >= value,
+    "!=": lambda field, value: field != value,
+}
+
+
+def written(folder: Path, name: str, seed: int) -> FileStoreTable:
+    """Eight epochs, some of them compacted."""
+    columns, keys, partitions, options = TABLES[name]
+    writer = TableWriter(a_table(folder, columns, keys, partitions, **options))
+    changes = RandomChanges(writer.table.schema, random.Random(seed))
+    for epoch in range(8):
+        writer.write(changes.epoch(30))
+        if epoch in (3, 6):
+            writer.commit.drain()
+    return writer.table
+
+
+def rows(reader: pa.RecordBatchReader) -> list[str]:
+    return by_content(normal_rows(reader.read_all()))
+
+
+def condition(
+    noise: random.Random, table: PaimonTable, found: pa.Table
+) -> tuple[pc.Expression, dict[str, Any]]:
+    """A condition that some row passes, in our form and in that of the Java harness."""
+    exact = [
+        field.name
+        for field in table.schema
+        if not pa.types.is_floating(field.type)  # NaN has another place in Arrow's order
+    ]
+    ours, theirs = pc.scalar(True), {}
+    for name in noise.sample(exact, min(len(exact), noise.choice([1, 1, 2]))):
+        value = found.column(name)[noise.randrange(found.num_rows)]
+        plain = normal_rows(pa.table({name: pa.array([value], value.type)}))[0][name]
+        if not value.is_valid:
+            ours, theirs[name] = ours & pc.field(name).is_null(), None
+            continue
+        # Java's conditions compare bytes as signed numbers; keys of both are in unsigned order.
+        signs = ["=", "!="] if pa.types.is_binary(value.type) else list(SIGNS)
+        sign = noise.choice(signs)
+        ours = ours & SIGNS[sign](pc.field(name), pc.scalar(value))
+        theirs[name] = plain if sign == "=" else {"op": sign, "value": plain}
+    return ours, theirs
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_conditions_and_columns_give_what_java_gives(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
+) -> None:
+    location = written(tmp_path, name, seed).location
+    table = stream_app.open_table(location)
+    noise = random.Random(seed)
+    found = table.read().read_all()
+    assert found.num_rows
+    for _ in range(12):
+        where, theirs = condition(noise, table, found)
+        columns = noise.sample(table.schema.names, noise.randrange(1, len(table.schema) + 1))
+        wanted = paimon_java.read(location, where=theirs)
+        wanted = [{column: row[column] for column in columns} for row in wanted]
+        assert rows(table.read(columns=columns, where=where)) == by_content(wanted), (where, theirs)
+
+
+@pytest.mark.parametrize("name", ["every type", "partitions", "thin", "small files"])
+def test_versions_and_differences_are_javas(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
+) -> None:
+    """Each snapshot, two tags, and what came between snapshots in each scan mode."""
+    store = written(tmp_path, name, seed)
+    location, table = store.location, stream_app.open_table(store.location)
+    numbers = store.snapshots.ids()
+    for number in numbers:
+        assert rows(table.read(snapshot=number)) == by_content(
+            paimon_java.read(location, snapshot=number)
+        )
+        at = store.snapshots.snapshot(number).time_millis
+        assert rows(table.read(timestamp=at)) == by_content(
+            paimon_java.read(location, options={"scan.timestamp-millis": at})
+        )
+    noise = random.Random(seed)
+    for mode in ("delta", "diff", "changelog"):
+        if mode == "changelog" and not store.options.writes_changelog:
+            continue
+        for _ in range(4):
+            start, end = sorted(noise.sample(numbers, 2))
+            options = {"incremental-between": f"{start},{end}",
+                       "incremental-between-scan-mode": mode}  # fmt: skip
+            wanted = paimon_java.read(f"{location}$audit_log", options=options)
+            found = table.read_incremental((start, end), scan_mode=mode, row_kind=True)
+            assert rows(found) == by_content(wanted), (mode, start, end)
+            times = [store.snapshots.snapshot(number).time_millis for number in (start, end)]
+            # From before the first snapshot: 1.4 compares with that one, later ones with none.
+            back = [0] if mode == "diff" else [0, 1, 10**6]
+            low, high = times[0] - noise.choice(back), times[1] + noise.choice([0, 1])
+            options = {"incremental-between-timestamp": f"{low},{high}",
+                       "incremental-between-scan-mode": mode}  # fmt: skip
+            wanted = paimon_java.read(f"{location}$audit_log", options=options)
+            found = table.read_incremental(
+                between_timestamps=(low, high), scan_mode=mode, row_kind=True
+            )
+            assert rows(found) == by_content(wanted), (mode, low, high)
+    paimon_java.tag(location, "early", numbers[1])
+    paimon_java.tag(location, "late", numbers[-1])
+    assert rows(table.read(tag="early")) == by_content(
+        paimon_java.read(location, options={"scan.tag-name": "early"})
+    )
+    wanted = paimon_java.read(
+        f"{location}$audit_log", options={"incremental-between": "early,late"}
+    )
+    assert rows(table.read_incremental(("early", "late"), row_kind=True)) == by_content(wanted)
+    tags = {row["tag_name"]: row for row in paimon_java.read(f"{location}$tags")}
+    for tag in store.tags.tags():
+        theirs = tags.pop(tag.name)
+        assert tag.snapshot.snapshot_id == theirs["snapshot_id"]
+        created = pa.scalar(tag.create_time_ms, pa.int64()).cast(pa.timestamp("ms")).as_py()
+        assert normal_value({"t": created})["t"] == theirs["create_time"]
+    assert tags == {}
+
+
+def test_pypaimon_reads_the_same_columns_and_keys(
+    pypaimon: PyPaimonReader, tmp_path: Path, seed: int
+) -> None:
+    for name in ("partitions", "small files", "no changelog"):
+        location = written(tmp_path / name, name, seed).location
+        table = stream_app.open_table(location)
+        found = table.read().read_all()
+        columns = table.schema.names[:2]
+        theirs = normal_rows(pypaimon.read(location, columns=columns))
+        assert rows(table.read(columns=columns)) == by_content(theirs)
+        for place in (0, found.num_rows // 2):
+            key = found.column("k")[place].as_py()
+            text = f"k = {key}" if isinstance(key, int) else "k = '" + key.replace("'", "''") + "'"
+            theirs = normal_rows(pypaimon.read(location, where={"k": key}))
+            assert rows(table.read(where=text)) == by_content(theirs)
+
+
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_conditions_on_what_java_wrote(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...]
+) -> None:
+    """Levels and statistics by Java; with and without a key, with deletion vectors without."""
+    noise = random.Random(seed)
+    location = tmp_path / "db.db" / "t"
+    options: Mapping[str, Any] = {"bucket": 2, "num-sorted-run.compaction-trigger": 3}
+    if not keys:
+        options = {"bucket": -1, "deletion-vectors.enabled": True}
+    not_null = " NOT NULL" if keys else ""
+    paimon_java.create(
+        location,
+        [("k", f"INT{not_null}"), ("s", "STRING"), ("d", "DECIMAL(20,2)"), ("t", "TIMESTAMP(6)"),
+         ("day", "DATE"), ("b", "BOOLEAN"), ("l", "BIGINT")],
+        primary_keys=keys, options=options,
+    )  # fmt: skip
+    table_schema = arrow_schema(stream_app.open_table(location).store.schema.fields)
+    changes = RandomChanges(stream_app.open_table(location).store.schema, noise)
+    for number in range(5):
+        epoch = [(kind, _normal(row)) for kind, row in changes.epoch(40)]
+        if not keys:
+            epoch = [("+I", row) for _, row in epoch]
+        paimon_java.write(location, epoch, identifier=number)
+    if not keys:
+        first = paimon_java.files(location)[0]
+        paimon_java.delete_rows(location, {first["file_name"]: range(0, first["row_count"], 3)})
+    table = stream_app.open_table(location)
+    assert table.schema == table_schema
+    found = table.read().read_all()
+    assert rows(table.read()) == by_content(paimon_java.read(location))
+    for _ in range(15):
+        where, theirs = condition(noise, table, found)
+        assert rows(table.read(where=where)) == by_content(
+            paimon_java.read(location, where=theirs)
+        ), (where, theirs)
+
+
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_conditions_on_a_table_whose_columns_java_has_changed(
+    paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...]
+) -> None:
+    """Columns are widened, change names with each other, go, and come; compacted or not."""
+    noise = random.Random(seed)
+    location = tmp_path / "db.db" / "t"
+    not_null = " NOT NULL" if keys else ""
+    paimon_java.create(
+        location,
+        [("k", f"INT{not_null}"), ("a", "INT"), ("b", "INT"), ("d", "DECIMAL(9,2)"),
+         ("gone", "STRING"), ("s", "STRING")],
+        primary_keys=keys, options={"bucket": 1 if keys else -1, "write-only": True},
+    )  # fmt: skip
+    steps: list[list[tuple[str, ...]]] = [
+        [],
+        [("type", "a", "BIGINT"), ("type", "d", "DECIMAL(20,4)")],
+        [("rename", "a", "c"), ("rename", "b", "a"), ("rename", "c", "b")],
+        [("drop", "gone"), ("add", "new", "INT")],
+        [("type", "a", "DECIMAL(12,0)"), ("add", "gone", "BIGINT")],
+    ]
+    for number, changes in enumerate(steps):
+        if changes:
+            paimon_java.alter(location, *changes)
+        epoch = RandomChanges(stream_app.open_table(location).store.schema, noise).epoch(15)
+        paimon_java.write(
+            location,
+            [(kind if keys else "+I", _normal(row)) for kind, row in epoch],
+            identifier=number,
+        )
+        if number == 2 and keys:
+            paimon_java.compact(location)
+    table = stream_app.open_table(location)
+    found = table.read().read_all()
+    assert rows(table.read()) == by_content(paimon_java.read(location))
+    for _ in range(25):
+        where, theirs = condition(noise, table, found)
+        assert rows(table.read(where=where)) == by_content(
+            paimon_java.read(location, where=theirs)
+        ), (where, theirs)
+
+
+def _normal(row: Mapping[str, Any]) -> Row:
+    value = normal_value(dict(row))
+    assert isinstance(value, dict)
+    return value
+
+
+def test_system_tables_are_javas(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
+    """The columns that both have, but for partitions and keys, which Java gives as texts."""
+    location = written(tmp_path, "partitions", seed).location
+    paimon_java.tag(location, "middle", 3)
+    table = stream_app.open_table(location)
+    for name in ("snapshots", "files", "manifests", "partitions", "buckets", "options", "tags"):
+        ours = table.system(name)
+        theirs = paimon_java.read(f"{location}${name}")
+        other = {"partition", "min_key", "max_key", "time_retained", "file_path"}
+        names = [column for column in ours.schema.names if theirs and column in theirs[0]]
+        names = [column for column in names if column not in other]
+        assert len(names) >= 2, name
+        local = pa.schema([_without_zone(field) for field in ours.select(names).schema])
+        found = normal_rows(ours.select(names).cast(local))
+        wanted = [{column: row[column] for column in names} for row in theirs]
+        assert by_content(found) == by_content(wanted), name
+
+
+def _without_zone(field: pa.Field) -> pa.Field:
+    # Java gives local times; its zone in these tests is UTC.
+    return field.with_type(pa.timestamp("ms")) if pa.types.is_timestamp(field.type) else field

@@ -1,0 +1,106 @@
+"""System tables of a small table, each held against what was done to it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import stream_app
+from stream_app.errors import UsageError
+from stream_app.table.system_tables import SYSTEM_TABLES
+from tests.support.small_table import SmallTable, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    """Partitions x and y; a delete that is not compacted; the tag "one"."""
+    table = small_table(
+        tmp_path / "t", "p STRING, k INT, v STRING", ("p", "k"), ("p",), write_only=True
+    )
+    table.commit(("+I", {"p": "x", "k": 1, "v": "a"}), ("+I", {"p": "y", "k": 2, "v": "b"}))
+    table.commit(("+U", {"p": "x", "k": 1, "v": "c"}), ("-D", {"p": "y", "k": 2, "v": "b"}))
+    root = Path(table.path)
+    (root / "tag").mkdir()
+    shutil.copy(root / "snapshot/snapshot-1", root / "tag/tag-one")
+    return table
+
+
+def test_each_system_table_tells_what_there_is(small: SmallTable) -> None:
+    table = stream_app.open_table(small.path)
+    snapshots = table.system("snapshots").to_pylist()
+    assert [(one["snapshot_id"], one["commit_kind"]) for one in snapshots] == [
+        (1, "APPEND"), (2, "APPEND"),
+    ]  # fmt: skip
+    assert snapshots[0]["total_record_count"] == 2
+    assert snapshots[0]["commit_time"].tzinfo is not None
+    (schema,) = table.system("schemas").to_pylist()
+    assert [field["name"] for field in schema["fields"]] == ["p", "k", "v"]
+    assert schema["primary_keys"] == ["p", "k"]
+    assert ("write-only", "true") in schema["options"]
+    files = table.system("files").to_pylist()
+    assert sorted((one["partition"], one["min_key"]["k"]) for one in files) == [
+        ("p=x", 1), ("p=x", 1), ("p=y", 2), ("p=y", 2),
+    ]  # fmt: skip
+    assert all(Path(one["file_path"]).stat().st_size == one["file_size_in_bytes"] for one in files)
+    assert sum(one["delete_row_count"] for one in files) == 1
+    assert len(table.system("files", snapshot=1)) == len(table.system("files", tag="one")) == 2
+    assert table.system("manifests").column("num_added_files").to_pylist() == [2, 2]
+    (x, y) = table.system("partitions").to_pylist()
+    assert (x["partition"], x["record_count"], x["file_count"], x["bucket_count"]) == (
+        "p=x",
+        2,
+        2,
+        1,
+    )
+    assert x["last_update_time"].tzinfo is None
+    assert y["partition"] == "p=y"
+    assert table.system("buckets").select(["partition", "bucket", "file_count"]).to_pylist() == [
+        {"partition": "p=x", "bucket": 0, "file_count": 2},
+        {"partition": "p=y", "bucket": 0, "file_count": 2},
+    ]
+    assert {"key": "write-only", "value": "true"} in table.system("options").to_pylist()
+    (tag,) = table.system("tags").to_pylist()
+    assert (tag["tag_name"], tag["snapshot_id"], tag["time_retained"]) == ("one", 1, None)
+    assert (
+        tag["commit_time"] == snapshots[0]["commit_time"] > dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    )
+
+
+def test_the_audit_log_has_kinds_and_deletes(small: SmallTable) -> None:
+    table = stream_app.open_table(small.path)
+    log = table.system("audit_log")
+    assert log.schema.names == ["rowkind", "p", "k", "v"]
+    assert sorted(tuple(row.values()) for row in log.to_pylist()) == [
+        ("+U", "x", 1, "c"), ("-D", "y", 2, "b"),
+    ]  # fmt: skip
+    first = table.system("audit_log", snapshot=1).column("rowkind").to_pylist()
+    assert first == ["+I", "+I"]
+
+
+@pytest.mark.parametrize("keys", [("k",), ()])
+@pytest.mark.parametrize("name", [*SYSTEM_TABLES, "audit_log"])
+def test_an_empty_table_has_them_all(tmp_path: Path, name: str, keys: tuple[str, ...]) -> None:
+    small = small_table(tmp_path / "t", "k INT", keys)
+    found = stream_app.open_table(small.path).system(name)
+    assert isinstance(found, pa.Table)
+    assert found.num_rows == {"schemas": 1, "options": 1}.get(name, 0)
+
+
+def test_an_append_table_has_files_without_keys(tmp_path: Path) -> None:
+    small = small_table(tmp_path / "t", "k INT")
+    small.commit(("+I", {"k": 1}))
+    table = stream_app.open_table(small.path)
+    (file,) = table.system("files").to_pylist()
+    assert (file["min_key"], file["record_count"], file["partition"]) == (None, 1, "")
+    assert table.system("audit_log").to_pylist() == [{"rowkind": "+I", "k": 1}]
+
+
+def test_an_unknown_one_is_told(small: SmallTable) -> None:
+    with pytest.raises(UsageError, match="unknown system table 'file'; did you mean 'files'"):
+        stream_app.open_table(small.path).system("file")
