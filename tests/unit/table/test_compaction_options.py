@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from stream_app.errors import UsageError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import new_table_schema
@@ -215,3 +219,39 @@ def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
     for _ in range(5):
         writer.commit.commit_idle()
     assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+
+
+@dataclass(frozen=True)
+class CountingInputs(LocalFileIO):
+    """Counts the data files that are open at a time."""
+
+    now: list[str] = field(default_factory=list)
+    most: list[int] = field(default_factory=lambda: [0])
+
+    @contextmanager
+    def open_input(self, path: str) -> Iterator[pa.NativeFile]:
+        with LocalFileIO.open_input(self, path) as source:
+            self.now.append(path)
+            self.most[0] = max(self.most[0], sum("/data-" in name for name in self.now))
+            try:
+                yield source
+            finally:
+                self.now.remove(path)
+
+
+@pytest.mark.parametrize(("threshold", "most"), [({}, 5), ({"sort_spill_threshold": 2}, 2)])
+def test_no_more_runs_are_open_than_the_threshold(
+    tmp_path: Path, threshold: dict[str, object], most: int
+) -> None:
+    """Five runs whose keys overlap; the most urgent bucket tells how many it has."""
+    writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=9, **threshold))
+    for epoch in range(5):
+        writer.write(rows(epoch))
+    counting = CountingInputs()
+    writer.restart(counting)
+    writer.commit.compact_whole()
+    assert counting.most == [most]
+    executor = writer.executor
+    assert isinstance(executor, CompactInCaller)
+    assert [request.runs for request in executor.requests] == [5]
+    assert_table_is(writer)
