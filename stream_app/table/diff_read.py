@@ -6,7 +6,8 @@ key by key, in columns.
 
 Paimon leaves out every file that both versions have. It is faster, and wrong in both directions: a
 row that such a file deletes, and that is written again with the values it had, is missed; a row
-written again with the values that such a file has is told as a change.
+written again with the values that such a file has is told as a change, and so is a row that came
+and went between the two versions.
 
 Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
 `table/source/snapshot/SnapshotReaderImpl.java#toIncrementalPlan`.
@@ -42,8 +43,7 @@ class DiffRead:
     """Compares versions of buckets.
 
     Attributes:
-        keep_deletes: tell also of rows that are gone, as -D; with the values they had, or those
-            that the delete was written with.
+        keep_deletes: tell also of rows that are gone, as -D with the values they had.
     """
 
     table: FileStoreTable
@@ -91,7 +91,7 @@ class DiffRead:
         layout, function = self.table.layout(), self.table.merge_function
         for section in partition_into_sections(files, self.table.key_of):
             for batch in merged_section(section, layout, function, access):
-                kept = batch if self.keep_deletes else without_deletes(batch)
+                kept = without_deletes(batch)
                 mark = pa.repeat(pa.scalar(side, pa.int8()), kept.num_rows)
                 yield kept.append_column(_SIDE, mark)
 
@@ -108,8 +108,6 @@ class DiffRead:
         differ = ~_same(batch, order[older], order[newer])
         added = np.concatenate((np.flatnonzero(alone & is_after), newer[differ]))
         gone = np.flatnonzero(alone & ~is_after) if self.keep_deletes else added[:0]
-        # What was a delete before was no row, so nothing is gone.
-        gone = gone[batch.column(VALUE_KIND).to_numpy()[order[gone]] & 1 == 0]
         chosen = np.concatenate((added, gone))
         is_gone = np.concatenate((np.zeros(len(added), np.bool_), np.ones(len(gone), np.bool_)))
         by_key = np.argsort(chosen, kind="stable")
@@ -123,9 +121,8 @@ class DiffRead:
 def _same(
     batch: pa.RecordBatch, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """For each pair of rows: are their values the same, and are both rows or both deletes?"""
-    kinds = batch.column(VALUE_KIND).to_numpy()
-    same: npt.NDArray[np.bool_] = kinds[left] & 1 == kinds[right] & 1
+    """For each pair of rows: are their values the same?"""
+    same = np.ones(len(left), np.bool_)
     for name in batch.schema.names[2:]:
         if name == _SIDE:
             continue
