@@ -9,9 +9,27 @@ Source: Paimon `fs/FileIO.java`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What lies in a folder.
+
+    Attributes:
+        name: without the folder.
+        size: bytes; 0 for a folder.
+        modified_millis: when it was written last, since 1970 in UTC; 0 where a file system does not
+            know it of a folder.
+    """
+
+    name: str
+    size: int
+    modified_millis: int
+    is_folder: bool
 
 
 class FileIO(Protocol):
@@ -57,6 +75,10 @@ class FileIO(Protocol):
         """Names of what lies in a folder, unordered; empty when there is no such folder."""
         ...
 
+    def list_status(self, folder: str) -> list[FileStatus]:
+        """What lies in a folder, unordered; empty when there is no such folder."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
         ...
@@ -71,4 +93,8 @@ class FileIO(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; nothing happens when there is none."""
+        ...
+
+    def delete_empty_folder(self, folder: str) -> None:
+        """Delete a folder; nothing happens when there is none, or when something lies in it."""
         ...

@@ -10,6 +10,7 @@ Source: Paimon `fs/local/LocalFileIO.java`, `fs/Path.java#createTempPath`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import uuid
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io import FileStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,21 @@ class LocalFileIO:
         except FileNotFoundError:
             return []
 
+    def list_status(self, folder: str) -> list[FileStatus]:
+        """What lies in a folder; what vanishes while it is listed is left out."""
+        found = []
+        try:
+            entries = list(os.scandir(folder))
+        except FileNotFoundError:
+            return []
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                status, is_folder = entry.stat(), entry.is_dir()
+                size = 0 if is_folder else status.st_size
+                millis = status.st_mtime_ns // 1_000_000
+                found.append(FileStatus(entry.name, size, millis, is_folder))
+        return found
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
         return Path(path).exists()
@@ -87,6 +104,16 @@ class LocalFileIO:
         """Delete a file."""
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()
+
+    def delete_empty_folder(self, folder: str) -> None:
+        """Delete a folder, unless something lies in it."""
+        try:
+            Path(folder).rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
     def _temporary(self, path: str, data: bytes) -> str:
         target = Path(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -188,3 +189,28 @@ def test_locations(location: str, path: str) -> None:
 def test_locations_of_other_file_systems_are_refused(location: str) -> None:
     with pytest.raises(UsageError, match="not on a file system"):
         local_path(location)
+
+
+def test_what_lies_in_a_folder(tmp_path: Path) -> None:
+    io = LocalFileIO()
+    folder = str(tmp_path)
+    assert io.list_status(f"{folder}/none") == []
+    before = time.time_ns() // 1_000_000 - 1
+    io.write_bytes(f"{folder}/below/one", b"123")
+    found = {status.name: status for status in io.list_status(f"{folder}/below")}
+    assert found["one"].size == 3
+    assert not found["one"].is_folder
+    assert before - 1000 <= found["one"].modified_millis <= time.time_ns() // 1_000_000 + 1000
+    (status,) = io.list_status(folder)
+    assert (status.name, status.size, status.is_folder) == ("below", 0, True)
+
+
+def test_only_an_empty_folder_is_deleted(tmp_path: Path) -> None:
+    io = LocalFileIO()
+    io.write_bytes(f"{tmp_path}/below/one", b"1")
+    io.delete_empty_folder(f"{tmp_path}/below")
+    assert io.exists(f"{tmp_path}/below/one")
+    io.delete(f"{tmp_path}/below/one")
+    for _ in range(2):
+        io.delete_empty_folder(f"{tmp_path}/below")
+    assert not io.exists(f"{tmp_path}/below")
