@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
-from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io import FileIO, FileStatus
 
 _THREADS = 4
 
@@ -80,3 +80,11 @@ class BackgroundSync:
     def delete(self, path: str) -> None:
         """Delete a file."""
         self._file_io.delete(path)
+
+    def list_status(self, folder: str) -> list[FileStatus]:
+        """What lies in a folder."""
+        return self._file_io.list_status(folder)
+
+    def delete_empty_folder(self, folder: str) -> None:
+        """Delete a folder, unless something lies in it."""
+        self._file_io.delete_empty_folder(folder)
