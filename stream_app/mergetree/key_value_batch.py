@@ -1,8 +1,9 @@
 """Columns of key-value rows, and their order by key and age.
 
 A key-value batch holds `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's
-columns; the key is among these and is not repeated. Used by the write buffer, the merge and the
-compaction. Everything here works on whole columns.
+columns; the key is among these and is not repeated. A reader may leave out the first two: without
+sequence numbers, rows of one key lie in order of their age; without kinds, no row is a delete. Used
+by the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
 
 Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 """
@@ -61,22 +62,35 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def order_by_key(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
-    """Row indices that sort a batch by (key, sequence fields, sequence number)."""
+def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, Mask]:
+    """Row indices that sort a batch by (key, sequence fields, sequence number).
+
+    Also, for each row in that order: is it the last (newest) of its key?
+    """
     if layout.sequence_fields:
-        return _order_by_all(batch, layout)
-    sequence = batch.column(SEQUENCE_NUMBER).to_numpy()
-    # The sorts are stable, so rows that lie by age keep it; joined sorted runs do not lie so.
-    by_age = not (sequence[1:] < sequence[:-1]).any()
+        order = _order_by_all(batch, layout)
+        return order, last_of_key(batch, order, layout)
+    sequence = _sequence_numbers(batch)
     keys = integer_keys(batch, layout)
     if keys is None:
-        names = layout.key_names if by_age else (*layout.key_names, SEQUENCE_NUMBER)
+        names = layout.key_names if sequence is None else (*layout.key_names, SEQUENCE_NUMBER)
         columns = [(name, "ascending") for name in names]
-        return _indices(pc.sort_indices(batch, sort_keys=columns))
-    order = _order_of_integers(keys)
-    if not by_age:
-        _sort_within_keys(order, sequence[order], _same_as_next(batch, order, layout))
-    return order
+        order = _indices(pc.sort_indices(batch, sort_keys=columns))
+        return order, last_of_key(batch, order, layout)
+    order, same = _order_of_integers(keys)
+    if sequence is not None:
+        _sort_within_keys(order, sequence[order], same)
+    last = np.ones(batch.num_rows, dtype=np.bool_)
+    np.logical_not(same, out=last[:-1])
+    return order, last
+
+
+def _sequence_numbers(batch: pa.RecordBatch) -> Indices | None:
+    """None when rows of one key lie by age: the sorts are stable, so they keep it."""
+    if batch.schema.get_field_index(SEQUENCE_NUMBER) < 0:
+        return None
+    sequence: Indices = batch.column(SEQUENCE_NUMBER).to_numpy()
+    return sequence if (sequence[1:] < sequence[:-1]).any() else None
 
 
 def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
@@ -93,8 +107,12 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
     return _indices(pc.sort_indices(sorted_by, sort_keys=sort_keys))
 
 
-def _order_of_integers(keys: list[npt.NDArray[Any]]) -> Indices:
-    """A stable sort; `keys` are columns, the most significant first."""
+def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
+    """A stable sort, and for each row but the last: has the next one the same key?
+
+    Args:
+        keys: columns, the most significant first.
+    """
     count = len(keys[0])
     row_bits = max(count - 1, 0).bit_length()
     lows = [int(key.min()) if count else 0 for key in keys]
@@ -104,7 +122,12 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> Indices:
     ]
     if row_bits + sum(widths) > PACKED_BITS_MAX:
         # Merges presorted runs, so joined runs cost one pass.
-        return np.lexsort(keys[::-1]).astype(np.int64, copy=False)
+        order = np.lexsort(keys[::-1]).astype(np.int64, copy=False)
+        in_order = [key[order] for key in keys]
+        same = np.ones(max(count - 1, 0), dtype=np.bool_)
+        for key in in_order:
+            same &= key[1:] == key[:-1]
+        return order, same
     # Key and row number fit into one integer: a sort of integers is ten times faster than one of
     # indices, and the row numbers make it stable.
     packed = np.zeros(count, dtype=np.int64)
@@ -114,8 +137,10 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> Indices:
     packed <<= row_bits
     packed |= np.arange(count, dtype=np.int64)
     packed.sort()
+    # Where two neighbours differ in the row number alone, the key is the same.
+    same = (packed[1:] ^ packed[:-1]) >> row_bits == 0
     packed &= (1 << row_bits) - 1
-    return packed
+    return packed, same
 
 
 def _sort_within_keys(order: Indices, sequence: Indices, same: Mask) -> None:
@@ -172,6 +197,8 @@ def take(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
 
 def is_retract(batch: pa.RecordBatch) -> Mask:
     """Which rows are -U or -D."""
+    if batch.schema.get_field_index(VALUE_KIND) < 0:
+        return np.zeros(batch.num_rows, dtype=np.bool_)
     kinds: npt.NDArray[np.int8] = batch.column(VALUE_KIND).to_numpy()
     retract: Mask = (kinds & 1) != 0
     return retract

@@ -13,28 +13,15 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import (
-    Indices,
-    KeyValueLayout,
-    Mask,
-    is_retract,
-    last_of_key,
-    take,
-)
+from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract, take
+from stream_app.mergetree.merge_window import MergeWindow
 
 
 class MergeFunction(Protocol):
     """Merges all versions of each key of a batch."""
 
-    def merge(
-        self, batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout
-    ) -> pa.RecordBatch:
-        """One row a key, in key order.
-
-        Args:
-            batch: holds every version of each of its keys.
-            order: sorts it by key and age; None when it lies so.
-        """
+    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+        """One row a key, in key order."""
         ...
 
 
@@ -47,21 +34,19 @@ class Deduplicate:
 
     ignore_delete: bool = False
 
-    def merge(
-        self, batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout
-    ) -> pa.RecordBatch:
+    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Keep the last row of each key."""
         if self.ignore_delete:
-            order = _without_retracts(batch, order)
-        last = last_of_key(batch, order, layout)
+            window = _without_retracts(window)
+        order, last = window.order, window.last_rows(layout)
         if last.all():
-            return take(batch, order)
-        return take(batch, np.flatnonzero(last) if order is None else order[last])
+            return take(window.batch, order)
+        return take(window.batch, np.flatnonzero(last) if order is None else order[last])
 
 
-def _without_retracts(batch: pa.RecordBatch, order: Indices | None) -> Indices | None:
-    retract: Mask = is_retract(batch)
+def _without_retracts(window: MergeWindow) -> MergeWindow:
+    retract: Mask = is_retract(window.batch)
     if not retract.any():
-        return order
-    kept = ~retract
-    return np.flatnonzero(kept) if order is None else order[kept[order]]
+        return window
+    kept, order = ~retract, window.order
+    return MergeWindow(window.batch, np.flatnonzero(kept) if order is None else order[kept[order]])

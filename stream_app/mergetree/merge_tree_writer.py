@@ -16,6 +16,7 @@ import pyarrow as pa
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
@@ -76,13 +77,14 @@ class MergeTreeWriter:
         if changelog is not None:
             writers.append(changelog)
         try:
-            for window in self.buffer.drain():
-                rows, order = window.batch, window.order
+            for drained in self.buffer.drain():
+                window = drained
                 if changelog is not None:
                     # Merged from sorted rows, the copy for the data file reads memory in order.
-                    rows, order = take(rows, order), None
+                    rows = take(drained.batch, drained.order)
                     changelog.write(rows)
-                data.write(self.merge_function.merge(rows, order, self.layout))
+                    window = MergeWindow(rows, None, drained.last)
+                data.write(self.merge_function.merge(window, self.layout))
             new_files = data.close()
             changelog_files = () if changelog is None else changelog.close()
         except BaseException:

@@ -11,30 +11,17 @@ window is concatenated and sorted at once, which for presorted runs is one merge
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
     integer_keys,
     integer_view,
-    order_by_key,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MergeWindow:
-    """Rows to merge: all versions of each key in `batch`, and the order that sorts them.
-
-    `order` is None when the batch lies in order (it came from one run alone).
-    """
-
-    batch: pa.RecordBatch
-    order: Indices | None
+from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 
 
 class _RunCursor:
@@ -105,12 +92,11 @@ def merge_windows(
     cursors = [_RunCursor(run, layout) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.batch is not None]:
         if len(cursors) == 1:
-            yield MergeWindow(cursors[0].rest(), None)
+            yield MergeWindow(cursors[0].rest())
             continue
         bound = min(cursor.last_key for cursor in cursors)
         parts = [part for cursor in cursors if (part := cursor.take_up_to(bound)) is not None]
         if len(parts) == 1:
-            yield MergeWindow(parts[0], None)
+            yield MergeWindow(parts[0])
             continue
-        batch = pa.concat_batches(parts)
-        yield MergeWindow(batch, order_by_key(batch, layout))
+        yield sorted_window(pa.concat_batches(parts), layout)

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
-from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import merge_windows
 
 RUNS_MAX = 8
 PIECE_ROWS_MAX = 65_536

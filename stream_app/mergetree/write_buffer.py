@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.errors import RecordTooLargeError
-from stream_app.mergetree.key_value_batch import KeyValueLayout, order_by_key, take
+from stream_app.mergetree.key_value_batch import KeyValueLayout, take
 from stream_app.mergetree.merge_function import MergeFunction
-from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+from stream_app.mergetree.merge_window import MergeWindow, sorted_window
+from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys
 
 CHUNKS_PER_BUFFER = 10
@@ -114,8 +115,7 @@ class SortBufferWriteBuffer:
         """Everything in windows of key order; the buffer is empty afterwards."""
         if not self._chunks and not self._spilled.count:
             if self._gathering:
-                batch = self._take_gathered()
-                yield MergeWindow(batch, order_by_key(batch, self.layout))
+                yield sorted_window(self._take_gathered(), self.layout)
             return
         if self._gathering:
             self._keep(self._sorted(self._take_gathered()))
@@ -160,12 +160,12 @@ class SortBufferWriteBuffer:
     def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.num_rows == 1:
             return batch
-        return self._merge(MergeWindow(batch, order_by_key(batch, self.layout)))
+        return self._merge(sorted_window(batch, self.layout))
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
         if self.merge_early is None:
             return take(window.batch, window.order)
-        return self.merge_early.merge(window.batch, window.order, self.layout)
+        return self.merge_early.merge(window, self.layout)
 
     def _keep(self, chunk: pa.RecordBatch) -> None:
         if chunk.num_rows:

@@ -25,8 +25,9 @@ import pyarrow.compute as pc
 
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.interval_partition import partition_into_sections
-from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
-from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.table_schema import VALUE_KIND
@@ -98,7 +99,7 @@ class DiffRead:
     def _differing(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         batch = window.batch
         order = np.arange(batch.num_rows) if window.order is None else window.order
-        last = last_of_key(batch, window.order, layout)
+        last = window.last_rows(layout)
         first = np.concatenate(([True], last[:-1]))
         is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
         alone = first & last

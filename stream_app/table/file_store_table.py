@@ -8,7 +8,7 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,12 @@ from stream_app.model.table_schema import (
     VALUE_KIND,
     TableSchema,
     expiry_problems,
+)
+
+SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
+_SYSTEM_FIELDS = (
+    pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False),
+    pa.field(VALUE_KIND, pa.int8(), nullable=False),
 )
 
 
@@ -118,16 +124,19 @@ class FileStoreTable:
         """A serialized key in a form that compares as keys do."""
         return comparable_key(data, self.schema.key_type.types)
 
-    def layout(self, columns: RowType | None = None) -> KeyValueLayout:
-        """Key-value batches of all columns, or of some that include the key's."""
+    def layout(
+        self, columns: RowType | None = None, *, system: Container[str] = SYSTEM_COLUMNS
+    ) -> KeyValueLayout:
+        """Key-value batches of all columns, or of some that include the key's.
+
+        Args:
+            system: which columns of `SYSTEM_COLUMNS` stand before them; see key_value_batch.
+        """
         schema = self.schema
+        before = [field for field in _SYSTEM_FIELDS if field.name in system]
         return KeyValueLayout(
             schema=pa.schema(
-                [
-                    pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False),
-                    pa.field(VALUE_KIND, pa.int8(), nullable=False),
-                    *arrow_schema(schema.fields if columns is None else columns),
-                ]
+                [*before, *arrow_schema(schema.fields if columns is None else columns)]
             ),
             key_names=schema.trimmed_primary_keys,
             sequence_fields=schema.sequence_fields,
@@ -140,6 +149,7 @@ class FileStoreTable:
         bucket: int,
         *,
         columns: RowType | None = None,
+        system: Container[str] = SYSTEM_COLUMNS,
         batch_rows: int = BATCH_ROWS,
         row_groups: RowGroupFilter | None = None,
     ) -> BucketFiles:
@@ -147,11 +157,14 @@ class FileStoreTable:
 
         Args:
             columns: those that are read; None: all.
+            system: as `layout`.
             row_groups: which row groups are read; None: all.
         """
         read = self.schema.fields if columns is None else columns
         has_key = self.schema.has_primary_key
-        layout_schema = self.layout(columns).schema if has_key else arrow_schema(read)
+        layout_schema = (
+            self.layout(columns, system=system).schema if has_key else arrow_schema(read)
+        )
         return BucketFiles(
             file_io=self.file_io,
             schema=self.schema,

@@ -5,7 +5,7 @@ Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileS
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,15 +16,19 @@ from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.stats_filter import StatsFilter
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.deletion_vector import live_rows
-from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
+from stream_app.mergetree.compact.compact_rewriter import (
+    lies_by_age,
+    merged_section,
+    without_deletes,
+)
 from stream_app.mergetree.file_access import KeyValueFileAccess
-from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.data_type import RowType
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.split_generator import needs_no_merge, section_files
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.readable import check_readable
 from stream_app.table.row_filter import RowFilter
 from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
@@ -82,21 +86,40 @@ class SplitRead:
                 yield from live_rows(whole.read(file), vector)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        layout = self.table.layout(self._read_columns())
-        raw = self._access(split, self._group_filter(merges=False))
-        merging = self._access(split, self._group_filter(merges=True))
+        raw_groups = self._group_filter(merges=False)
+        merged_groups = self._group_filter(merges=True)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
+            system = self._system_columns(section)
             if needs_no_merge(files):
-                yield from raw.read(files[0])
+                yield from self._access(split, raw_groups, system).read(files[0])
                 continue
+            merging = self._access(split, merged_groups, system)
+            layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
 
-    def _access(self, split: DataSplit, row_groups: RowGroupFilter | None) -> KeyValueFileAccess:
-        columns = self._read_columns()
+    def _system_columns(self, section: Section) -> set[str]:
+        """Those that are looked at: a narrow read would spend more on them than on its own."""
+        system = set()
+        if self.table.schema.sequence_fields or not lies_by_age(section):
+            system.add(SEQUENCE_NUMBER)
+        if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
+            system.add(VALUE_KIND)
+        return system
+
+    def _access(
+        self,
+        split: DataSplit,
+        row_groups: RowGroupFilter | None,
+        system: Container[str] = SYSTEM_COLUMNS,
+    ) -> KeyValueFileAccess:
         return self.table.bucket_files(
-            split.partition, split.bucket, columns=columns, row_groups=row_groups
+            split.partition,
+            split.bucket,
+            columns=self._read_columns(),
+            system=system,
+            row_groups=row_groups,
         )
 
     def _group_filter(self, *, merges: bool) -> RowGroupFilter | None:

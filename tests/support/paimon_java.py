@@ -99,7 +99,7 @@ class PaimonJava:
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
-        class_path = _class_path()
+        class_path = class_path_of_paimon()
         classes = _compiled(class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
         self._server = LineServer(
@@ -314,7 +314,7 @@ def java_tool(name: str) -> str:
     return found
 
 
-def _class_path() -> str:
+def class_path_of_paimon() -> str:
     from stream_app.app.jars import paimon_jars
 
     pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,8 @@ from stream_app.mergetree.file_access import KeyValueFileAccess
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_function import MergeFunction
-from stream_app.mergetree.sort_merge_reader import MergeWindow, merge_windows
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.mergetree.spilled_runs import SpilledRuns
 from stream_app.model.data_file_meta import FileSource
@@ -94,11 +96,10 @@ def merged_section(
         fan_in: runs that are read at a time; more are first merged into fewer on local disk.
     """
     # With the oldest run first, rows of one key mostly meet in the order of their age already.
-    by_age = sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
-    runs = [_read_run(run, files) for run in by_age]
+    runs = [_read_run(run, files) for run in _by_age(section)]
 
     def merge(window: MergeWindow) -> pa.RecordBatch:
-        return merge_function.merge(window.batch, window.order, layout)
+        return merge_function.merge(window, layout)
 
     if len(runs) <= fan_in:
         yield from map(merge, merge_windows(runs, layout))
@@ -112,6 +113,23 @@ def merged_section(
         yield from map(merge, merge_windows(spilled.read(), layout))
     finally:
         spilled.close()
+
+
+def lies_by_age(section: Section) -> bool:
+    """Whether `merged_section` needs no sequence numbers: all of a run are older than the next's.
+
+    Runs that it has to spill come back in no order of theirs.
+    """
+    runs = _by_age(section)
+    return len(runs) <= FAN_IN and all(
+        max(file.max_sequence_number for file in older.files)
+        < min(file.min_sequence_number for file in newer.files)
+        for older, newer in pairwise(runs)
+    )
+
+
+def _by_age(section: Section) -> list[SortedRun]:
+    return sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,8 +18,9 @@ from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
-from stream_app.mergetree.key_value_batch import KeyValueLayout, order_by_key
+from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -65,11 +66,14 @@ def merge(case: Case) -> str:
     )
     batch = batch_of(list(case.input_lines), layout)
     engine = Deduplicate(ignore_delete="ignore-delete" in case.args)
-    merged = engine.merge(batch, order_by_key(batch, layout), layout)
+    window = sorted_window(batch, layout)
+    merged = engine.merge(window, layout)
     # The same rows in order already must come out the same.
-    in_order = batch.take(pa.array(order_by_key(batch, layout)))
-    assert engine.merge(in_order, None, layout).equals(merged)
-    assert np.array_equal(order_by_key(in_order, layout), np.arange(batch.num_rows))
+    in_order = batch.take(pa.array(window.order))
+    assert engine.merge(MergeWindow(in_order), layout).equals(merged)
+    again = sorted_window(in_order, layout)
+    assert np.array_equal(again.order, np.arange(batch.num_rows))
+    assert np.array_equal(again.last, MergeWindow(in_order).last_rows(layout))
     return "\n".join(show_row(row) for row in merged.to_pylist())
 
 

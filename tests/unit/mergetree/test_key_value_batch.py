@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.mergetree.key_value_batch import PACKED_BITS_MAX, is_retract, order_by_key
+from stream_app.mergetree.key_value_batch import PACKED_BITS_MAX, is_retract, key_order
 from tests.support.lsm_files import a_layout
 
 ONE = a_layout("k BIGINT NOT NULL", "k")
@@ -22,7 +22,7 @@ def order_of(layout: Any, keys: list[tuple[int, ...]], sequence: list[int]) -> l
     for index, name in enumerate(layout.key_names):
         columns.append(pa.array([key[index] for key in keys], layout.schema.field(name).type))
     batch = pa.RecordBatch.from_arrays(columns, schema=layout.schema)
-    return [int(index) for index in order_by_key(batch, layout)]
+    return [int(index) for index in key_order(batch, layout)[0]]
 
 
 def expected(keys: list[tuple[int, ...]], sequence: list[int]) -> list[int]:

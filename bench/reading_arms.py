@@ -1,0 +1,97 @@
+"""The readers of `bench.reading`, each as a process of its own, in one thread.
+
+    python bench/reading_arms.py ours|pyarrow|pypaimon TABLE REPEATS CASE…
+
+A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. Prints a line a run: name, rows,
+seconds of the clock, seconds of the processor, most memory (bytes). PyPaimon's environment is not
+ours, so this file needs nothing of the project but for `ours`.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+Case = Mapping[str, str]
+
+
+def parse(text: str) -> tuple[str, Case]:
+    name, *parts = text.split(";")
+    return name, dict(part.split("=", 1) for part in parts)
+
+
+def columns_of(case: Case) -> list[str] | None:
+    return case["columns"].split(",") if "columns" in case else None
+
+
+def ours(path: str, case: Case) -> Iterator[pa.RecordBatch]:
+    import stream_app
+
+    table = stream_app.open_table(path)
+    if "incremental" in case:
+        first, last = map(int, case["incremental"].split(","))
+        yield from table.read_incremental((first, last), threads=1)
+        return
+    signs = {"low": ">=", "high": "<=", "equal": "="}
+    where = " AND ".join(f"k {sign} {case[key]}" for key, sign in signs.items() if key in case)
+    yield from table.read(columns=columns_of(case), where=where or None, threads=1)
+
+
+def pyarrow(path: str, case: Case) -> Iterator[pa.RecordBatch]:
+    """Every data file as it lies there: no merge, so rows come several times."""
+    import pyarrow.parquet as pq
+
+    for file in sorted(Path(path).glob("bucket-*/data-*")):
+        with pq.ParquetFile(file) as source:
+            names = columns_of(case) or source.schema_arrow.names[3:]
+            yield from source.iter_batches(columns=names, use_threads=False)
+
+
+def pypaimon(path: str, case: Case) -> Iterator[pa.RecordBatch]:
+    from pypaimon import CatalogFactory
+
+    place = Path(path)
+    catalog = CatalogFactory.create({"warehouse": str(place.parents[1])})
+    table = catalog.get_table(f"{place.parent.stem}.{place.name}")
+    if "between-times" in case:
+        table = table.copy({"incremental-between-timestamp": case["between-times"]})
+    builder = table.new_read_builder()
+    conditions = builder.new_predicate_builder()
+    signs: dict[str, Callable[..., Any]] = {
+        "low": conditions.greater_or_equal,
+        "high": conditions.less_or_equal,
+        "equal": conditions.equal,
+    }
+    wanted = [sign("k", int(case[key])) for key, sign in signs.items() if key in case]
+    if wanted:
+        builder = builder.with_filter(conditions.and_predicates(wanted))
+    if (columns := columns_of(case)) is not None:
+        builder = builder.with_projection(columns)
+    splits = builder.new_scan().plan().splits()
+    if "buckets" in case:  # a whole table would take too long
+        splits = [split for split in splits if split.bucket < int(case["buckets"])]
+    yield from builder.new_read().to_arrow_batch_reader(splits)
+
+
+def main() -> None:
+    arm, path, repeats, *cases = sys.argv[1:]
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    read = {"ours": ours, "pyarrow": pyarrow, "pypaimon": pypaimon}[arm]
+    for name, case in map(parse, cases):
+        for _ in range(int(repeats)):
+            wall, cpu = time.perf_counter(), time.process_time()
+            rows = sum(batch.num_rows for batch in read(path, case))
+            seconds = time.perf_counter() - wall, time.process_time() - cpu
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            print(name, rows, *(f"{value:.6f}" for value in seconds), peak, flush=True)
+
+
+if __name__ == "__main__":
+    main()
