@@ -2,9 +2,9 @@
 
     python bench/reading_arms.py ours|pyarrow|pypaimon TABLE REPEATS CASE…
 
-A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. Prints a line a run: name, rows,
-seconds of the clock, seconds of the processor, most memory (bytes). PyPaimon's environment is not
-ours, so this file needs nothing of the project but for `ours`.
+A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. Prints a line a run: name,
+rows, seconds of the clock and of the processor, most memory (bytes). PyPaimon has an environment of
+its own, so nothing here needs the project, except `ours`.
 """
 
 from __future__ import annotations
