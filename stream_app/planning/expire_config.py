@@ -5,7 +5,7 @@ Source: Paimon `options/ExpireConfig.java`, `CoreOptions.java#expireConfig`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import CoreOptions
@@ -49,40 +49,32 @@ class ExpireConfig:
             or here.time_ms > there.time_ms
         )
 
-    def with_snapshots(
-        self,
-        *,
-        num_max: int | None = None,
-        num_min: int | None = None,
-        limit: int | None = None,
-    ) -> ExpireConfig:
-        """Other numbers of snapshots for one expiry; changelogs are kept no shorter than before.
 
-        A maximum below the configured minimum takes that down with it.
-
-        Raises:
-            UsageError: both are given, and do not fit.
-        """
-        known = self.snapshots
-        most = known.num_max if num_max is None else num_max
-        least = min(known.num_min, most) if num_min is None else num_min
-        return replace(
-            self,
-            snapshots=replace(known, num_max=most, num_min=least),
-            limit=self.limit if limit is None else limit,
-        )
-
-
-def expire_config(options: CoreOptions) -> ExpireConfig:
+def expire_config(
+    options: CoreOptions,
+    *,
+    num_max: int | None = None,
+    num_min: int | None = None,
+    time_ms: int | None = None,
+    limit: int | None = None,
+) -> ExpireConfig:
     """What the options say; what is not said of changelogs is as of snapshots.
+
+    Args:
+        num_max, num_min, time_ms, limit: of snapshots, instead of the options. A maximum below the
+            option's minimum takes that down with it.
 
     Raises:
         UsageError: more are to be kept at least than at most.
     """
+    most = options.integer("snapshot.num-retained.max") if num_max is None else num_max
+    least = options.integer("snapshot.num-retained.min")
+    if num_max is not None:
+        least = min(least, num_max)
     snapshots = Retention(
-        num_max=options.integer("snapshot.num-retained.max"),
-        num_min=options.integer("snapshot.num-retained.min"),
-        time_ms=options.integer("snapshot.time-retained"),
+        num_max=most,
+        num_min=least if num_min is None else num_min,
+        time_ms=options.integer("snapshot.time-retained") if time_ms is None else time_ms,
     )
 
     def changelog(key: str, otherwise: int) -> int:
@@ -96,7 +88,7 @@ def expire_config(options: CoreOptions) -> ExpireConfig:
             num_min=changelog("num-retained.min", snapshots.num_min),
             time_ms=changelog("time-retained", snapshots.time_ms),
         ),
-        limit=options.integer("snapshot.expire.limit"),
+        limit=options.integer("snapshot.expire.limit") if limit is None else limit,
         writes_changelog=options.raw.get("changelog-producer", "none").lower() != "none",
         consumers_keep_snapshots=not options.boolean("consumer.changelog-only"),
         cleans_folders=options.boolean("snapshot.clean-empty-directories"),

@@ -75,14 +75,14 @@ class FileCollector:
     def _table(self) -> FileStoreTable:
         return self.reads.table
 
-    def keep_metadata_of(self, snapshots: Iterable[Snapshot]) -> None:
-        """Let metadata and index files of versions stay.
+    def keep_metadata_of(self, snapshots: Iterable[Snapshot], *, may_be_gone: bool = False) -> None:
+        """Let metadata and index files of versions stay; see `ManifestReads.names`.
 
         Raises:
             CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
         """
         for snapshot in snapshots:
-            self.files.seen |= self.reads.names(snapshot)
+            self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Data files, with the files beside them."""
@@ -93,10 +93,11 @@ class FileCollector:
         self._add_files(self.files.changelogs, entries)
 
     def add_manifest_list(self, name: str | None, size: int | None) -> None:
-        """A list and its manifests."""
-        if name is None:
+        """A list and its manifests, unless it is gone."""
+        metas = None if name is None else self.reads.metas(name)
+        if name is None or metas is None:
             return
-        for meta in self.reads.metas(name) or ():
+        for meta in metas:
             if self._is_new(meta.file_name):
                 path = self._table.paths.manifest(meta.file_name)
                 self.files.manifests[path] = meta.file_size

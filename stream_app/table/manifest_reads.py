@@ -17,7 +17,7 @@ from typing import TypeVar
 from stream_app.errors import CorruptFileError
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS
 from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.live_entries import live_entries
 from stream_app.planning.unused_files import FileKey, file_key
@@ -42,15 +42,15 @@ class ManifestReads:
 
     def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
         """Read lists, and the manifests that they name, side by side."""
-        names = [name for name in dict.fromkeys(lists) if name and name not in self._lists]
+        names = [name for name in dict.fromkeys(lists) if name]
+        fresh = [name for name in names if name not in self._lists]
         threads = thread_count(self.table)
-        found = each(threads, self._list, names)
-        self._lists.update(zip(names, found, strict=True))
+        self._lists.update(zip(fresh, each(threads, self._list, fresh), strict=True))
         if with_manifests:
             metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
-            fresh = [meta for name, meta in metas.items() if name not in self._manifests]
-            manifests = each(threads, self._manifest, fresh)
-            self._manifests.update(zip((meta.file_name for meta in fresh), manifests, strict=True))
+            new = [meta for name, meta in metas.items() if name not in self._manifests]
+            found = each(threads, self._manifest, new)
+            self._manifests.update(zip((meta.file_name for meta in new), found, strict=True))
 
     def metas(self, name: str) -> list[ManifestFileMeta] | None:
         """The manifests of a list."""
@@ -72,6 +72,12 @@ class ManifestReads:
                 return None
             entries += found
         return entries
+
+    def added_entries(self, name: str) -> list[ManifestEntry]:
+        """What a list adds, as far as its manifests are there: here each stands for itself."""
+        manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
+        entries = [entry for found in manifests for entry in found or ()]
+        return [entry for entry in entries if entry.kind is FileKind.ADD]
 
     def index_entries(self, name: str) -> list[IndexManifestEntry] | None:
         """The index files of an index manifest."""
@@ -97,10 +103,13 @@ class ManifestReads:
             entries += found or ()
         return frozenset(file_key(entry) for entry in live_entries(entries))
 
-    def names(self, snapshot: Snapshot) -> set[str]:
+    def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
         """The names of all metadata and index files of a version that stays.
 
         Those of its changelog are not among them.
+
+        Args:
+            may_be_gone: a long-lived changelog need not have them any more.
 
         Raises:
             CorruptFileError: a list or the index manifest is missing or unreadable.
@@ -108,15 +117,15 @@ class ManifestReads:
         found = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
         for name in tuple(found):
             metas = self.metas(name)
-            if metas is None:
+            if metas is None and not may_be_gone:
                 metas = self.table.manifests.read_list(name)
-            found |= {meta.file_name for meta in metas}
+            found |= {meta.file_name for meta in metas or ()}
         if snapshot.index_manifest is not None:
             found.add(snapshot.index_manifest)
             entries = self.index_entries(snapshot.index_manifest)
-            if entries is None:
+            if entries is None and not may_be_gone:
                 entries = self.table.manifests.read_index_manifest(snapshot.index_manifest)
-            found |= {entry.index_file.file_name for entry in entries}
+            found |= {entry.index_file.file_name for entry in entries or ()}
         if snapshot.statistics is not None:
             found.add(snapshot.statistics)
         return found
