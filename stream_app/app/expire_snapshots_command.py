@@ -11,7 +11,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
 from stream_app.errors import UsageError
-from stream_app.planning.expire_config import ExpireConfig, expire_config
+from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 from stream_app.table.file_deletion import FilesToDelete
@@ -54,13 +54,16 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="so many go at most; default: no limit"
     )
+    parser.add_argument(
+        "--forget-jobs",
+        action="store_true",
+        help="also the newest epoch of a job goes; the job must not be started again",
+    )
     return parser
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    table: FileStoreTable
-    config: ExpireConfig
     snapshots: SnapshotExpiry
     changelogs: ChangelogExpiry
 
@@ -103,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
-    plan = _Plan(table, config, snapshots.plan(config), changelogs.plan(config))
+    plan = _Plan(snapshots.plan(config, forget_jobs=args.forget_jobs), changelogs.plan(config))
 
     def expire(plan: _Plan) -> Iterator[str]:
         snapshots.execute(plan.snapshots)
