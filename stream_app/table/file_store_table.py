@@ -20,6 +20,7 @@ from stream_app.errors import SchemaMismatchError, TableNotFoundError, Unsupport
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
@@ -82,6 +83,11 @@ class FileStoreTable:
     def snapshots(self) -> SnapshotManager:
         """The snapshot files."""
         return SnapshotManager(self.file_io, self.location)
+
+    @property
+    def changelogs(self) -> ChangelogManager:
+        """The long-lived changelogs."""
+        return ChangelogManager(self.file_io, self.location)
 
     @property
     def tags(self) -> TagManager:
