@@ -27,6 +27,10 @@ from stream_app.model.data_type import DataField, RowType
 from stream_app.model.table_schema import TableSchema
 
 BATCH_ROWS = 65_536
+_READ_AGAIN = (
+    "read again: a snapshot may expire while it is read, and a longer 'snapshot.time-retained' or "
+    "a tag keeps it; else restore the file from a backup, or roll the table back to a tag"
+)
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
@@ -91,7 +95,7 @@ class DataFileReader:
             size = self.file_io.size(path)
         except FileNotFoundError:
             raise CorruptFileError(
-                "a data file that a snapshot names is missing", where=path, fix=_RESTORE
+                "a data file that a snapshot names is missing", where=path, fix=_READ_AGAIN
             ) from None
         if size != file.file_size:
             raise CorruptFileError(
