@@ -20,6 +20,7 @@ from stream_app.errors import SchemaMismatchError, TableNotFoundError, Unsupport
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.consumer_manager import ConsumerManager
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifest_files import ManifestFiles
@@ -80,6 +81,11 @@ class FileStoreTable:
     def tags(self) -> TagManager:
         """The tag files."""
         return TagManager(self.file_io, self.location)
+
+    @property
+    def consumers(self) -> ConsumerManager:
+        """The consumer files."""
+        return ConsumerManager(self.file_io, self.location)
 
     @cached_property
     def manifests(self) -> ManifestFiles:
