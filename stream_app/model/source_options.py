@@ -23,19 +23,9 @@ from stream_app.model.option import (
     text_option,
 )
 from stream_app.model.read_options import READ_OPTIONS
+from stream_app.model.stream_options import STREAM_OPTIONS
 
 PATH = "path"
-SCAN_MODES = (
-    "default",
-    "latest-full",
-    "full",
-    "latest",
-    "compacted-full",
-    "from-timestamp",
-    "from-snapshot",
-    "from-snapshot-full",
-    "incremental",
-)
 
 
 def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option:
@@ -44,20 +34,11 @@ def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option:
     )
 
 
+_OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
 SOURCE_OPTIONS: dict[str, Option] = {
     option.key: option
     for option in (
-        choice_option(
-            "scan.mode",
-            "default",
-            "Where a read begins; `default` follows from the options below, and is `latest-full` "
-            "without any.",
-            *SCAN_MODES,
-        ),
-        _long_option("scan.snapshot-id", "A version by its number.", minimum=1),
         text_option("scan.tag-name", None, "A version by its tag."),
-        text_option("scan.timestamp", None, "A version by time of day, local without a zone."),
-        _long_option("scan.timestamp-millis", "A version by milliseconds since 1970 in UTC."),
         _long_option("scan.watermark", "The oldest version whose watermark has come so far."),
         text_option(
             "incremental-between",
@@ -102,10 +83,10 @@ SOURCE_OPTIONS: dict[str, Option] = {
             "read.stream.maxTriggerDelayMs",
             "Longest wait for minRowsPerTrigger, since the last micro-batch.",
         ),
-        *READ_OPTIONS,
+        *_OF_TABLE,
     )
 }
-"""By key; those of a table's reading among them, which count over the table's own."""
+"""By key; some that a table has as well are among them and count over the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
 _BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
@@ -139,7 +120,7 @@ class SourceOptions:
 
     def of_table(self) -> dict[str, str]:
         """Those that a table has as well."""
-        keys = {option.key for option in READ_OPTIONS}
+        keys = {option.key for option in _OF_TABLE}
         return {key: text for key, text in self.raw.items() if key in keys}
 
     def _value(self, key: str) -> Value:
@@ -170,5 +151,5 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
         alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in known)
         problems.append(f"option {alone!r} needs {missing!r} as well")
     if problems:
-        raise UsageError("; ".join(problems), fix="see the options of the Spark source")
+        raise UsageError("; ".join(problems), fix="docs/OPTIONS.md lists them all")
     return SourceOptions(known)

@@ -20,9 +20,12 @@ from stream_app.errors import UsageError
 from stream_app.model.core_options import unknown_key
 from stream_app.model.source_options import PATH, read_source_options
 from stream_app.spark.batch_reader import BatchReader
+from stream_app.spark.scan_choice import given_start
 from stream_app.spark.spark_arrow import spark_schema
-from stream_app.spark.table_scan import table_scan
+from stream_app.spark.stream_reader import StreamReader, stream_reader, stream_schema
+from stream_app.spark.table_scan import AUDIT_LOG, table_scan
 from stream_app.table.file_store_table import open_table
+from stream_app.table.system_tables import SYSTEM_TABLES
 
 NAME = "stream_app"
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -43,6 +46,7 @@ class PaimonDataSource(DataSource):
         super().__init__(options)
         self._options = read_source_options(options)
         location, self._system = _parted(options)
+        given_start(self._options)
         self._table = open_table(location)
 
     @classmethod
@@ -61,11 +65,31 @@ class PaimonDataSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:
         """Reads the columns of `schema`, which may be fewer than the table has."""
         scan = table_scan(self._table, self._system, self._options)
-        names = _fitting(schema, spark_schema(scan.schema))
-        return BatchReader(scan, names)
+        return BatchReader(scan, _fitting(schema, spark_schema(scan.schema)))
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's
+        """Follows the columns of `schema`, as the table has them today."""
+        if self._system not in ("", AUDIT_LOG):
+            raise UsageError(
+                f"system table {self._system!r} cannot be followed",
+                fix=f"read it as a batch, or follow {AUDIT_LOG}",
+            )
+        found = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
+        return stream_reader(
+            self._table, _fitting(schema, found), self._options, row_kind=self._row_kind
+        )
+
+    @property
+    def _row_kind(self) -> bool:
+        return self._options.boolean("read.changelog") or self._system == AUDIT_LOG
 
     def _arrow_schema(self) -> pa.Schema:
-        return table_scan(self._table, self._system, self._options).schema
+        try:
+            return table_scan(self._table, self._system, self._options).schema
+        except UsageError:
+            # Spark does not say which kind of read it is, and a stream can begin at a snapshot that
+            # is still to come.
+            return stream_schema(self._table, row_kind=self._row_kind)
 
     def _comments(self) -> Mapping[str, str]:
         fields = () if self._system else self._table.schema.fields
@@ -91,7 +115,12 @@ def _parted(options: Mapping[str, str]) -> tuple[str, str]:
             fix='write .load("/warehouse/shop.db/orders") or .option("path", …)',
         )
     folder, slash, name = path.rstrip("/").rpartition("/")
-    table, _, system = name.partition(_SYSTEM_MARK)
+    table, mark, system = name.partition(_SYSTEM_MARK)
+    known = (*SYSTEM_TABLES, AUDIT_LOG)
+    if mark and system not in known:
+        raise UsageError(
+            unknown_key("system table", system, known), fix=f"there are {', '.join(known)}"
+        )
     return folder + slash + table, system
 
 

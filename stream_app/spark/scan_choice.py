@@ -20,6 +20,10 @@ _VERSIONS = (_SNAPSHOT, _TAG, _WATERMARK, *_TIMES)
 _ALL = (*_VERSIONS, _BETWEEN, _BETWEEN_TIMES)
 _SAID_BY: dict[str, tuple[str, ...]] = {
     "default": _ALL,
+    "full": (),
+    "latest-full": (),
+    "latest": (),
+    "compacted-full": (),
     "from-timestamp": _TIMES,
     "from-snapshot": (_SNAPSHOT, _TAG, _WATERMARK),
     "from-snapshot-full": (_SNAPSHOT,),
@@ -74,7 +78,11 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
             fix="begin with scan.snapshot-id, scan.timestamp or scan.timestamp-millis, or leave "
             "it out",
         )
-    wanted = _SAID_BY.get(mode, ())
+    if mode not in _SAID_BY:
+        raise UsageError(
+            f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_SAID_BY)}"
+        )
+    wanted = _SAID_BY[mode]
     if given and given[0] not in wanted:
         raise UsageError(
             f"option {given[0]!r} does not go with scan.mode = {mode}",

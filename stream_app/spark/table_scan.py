@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stream_app.errors import UsageError
-from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.source_options import SourceOptions
@@ -178,17 +177,12 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     """What the options ask for.
 
     Args:
-        system: of a system table, its name; else empty.
+        system: the name of a system table; empty for the table itself.
 
     Raises:
-        UsageError: they do not go together, or there is no such version or system table.
+        UsageError: they do not go together, or there is no such version.
         UnsupportedTableError: we would read the table wrongly.
     """
-    known = (*SYSTEM_TABLES, AUDIT_LOG)
-    if system and system not in known:
-        raise UsageError(
-            unknown_key("system table", system, known), fix=f"there are {', '.join(known)}"
-        )
     choice = batch_choice(options)
     row_kind = options.boolean("read.changelog") or system == AUDIT_LOG
     if isinstance(choice, Between | BetweenTimes):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from stream_app.model.core_options import OPTIONS
 from tests.interop import test_append_tables as append
 from tests.interop.test_reading import written
 from tests.support.normal_rows import without_nanoseconds
 from tests.support.paimon_java import PaimonJava
-from tests.support.random_changes import RandomChanges
-from tests.support.small_table import SmallTable
 from tests.support.spark_source import frame, rows_of, source
 from tests.support.table_writer import TableWriter, by_content
 

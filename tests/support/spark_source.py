@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +13,11 @@ from tests.support.normal_rows import Row, normal_rows
 
 
 @pytest.fixture(scope="module")
-def source(spark: SparkSession) -> Iterator[SparkSession]:
+def source(spark: SparkSession) -> SparkSession:
     """A session with settings of its own, in which the source is registered."""
     session = spark.newSession()
     register(session)
-    yield session
+    return session
 
 
 def frame(source: SparkSession, path: str, **options: str) -> DataFrame:

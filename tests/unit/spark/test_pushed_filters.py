@@ -114,10 +114,18 @@ LEFT: dict[str, Any] = {
     "null among others": ("In", ("i",), (1, None)),
     "more digits than the column": ("LessThan", ("d",), Decimal("1.005")),
     "more than the column can hold": ("LessThan", ("d",), Decimal(10**7)),
-    "finer than the column": ("EqualTo", ("t3",), dt.datetime(2026, 1, 1, 0, 0, 0, 5)),
+    "finer than the column": (
+        "EqualTo",
+        ("t3",),
+        dt.datetime.fromisoformat("2026-01-01T00:00:00.000005"),
+    ),
     "a zone that the column has not": ("EqualTo", ("t6",), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
-    "no zone": ("EqualTo", ("z6",), dt.datetime(2026, 1, 1)),
-    "nanoseconds, of which Spark sees less": ("EqualTo", ("t9",), dt.datetime(2026, 1, 1)),
+    "no zone": ("EqualTo", ("z6",), dt.datetime.fromisoformat("2026-01-01")),
+    "nanoseconds, of which Spark sees less": (
+        "EqualTo",
+        ("t9",),
+        dt.datetime.fromisoformat("2026-01-01"),
+    ),
     "the end of a text": ("StringEndsWith", ("s",), "a"),
     "the middle of a text": ("StringContains", ("s",), "a"),
 }
