@@ -80,10 +80,10 @@ class FilterPushDown:
     works when it is called. Spark 4.0 does not know any of it.
     """
 
-    __func__ = getattr(DataSourceReader, "pushFilters", None)
-
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
+        # What Spark compares.
+        self.__func__ = getattr(DataSourceReader, "pushFilters", None)
 
     def __call__(self, filters: list[Any]) -> list[Any]:
         """Take filters; the rest is returned."""

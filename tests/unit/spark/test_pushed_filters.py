@@ -107,6 +107,7 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
         assert found == [row["place"] for row in rows if holds(each, row)], each
 
 
+NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")
 LEFT: dict[str, Any] = {
     "a column of a column": ("EqualTo", ("s", "x"), "a"),
     "a column that the table does not have": ("EqualTo", ("rowkind",), "+I"),
@@ -117,14 +118,14 @@ LEFT: dict[str, Any] = {
     "finer than the column": (
         "EqualTo",
         ("t3",),
-        dt.datetime.fromisoformat("2026-01-01T00:00:00.000005"),
+        NEW_YEAR.replace(microsecond=5),
     ),
-    "a zone that the column has not": ("EqualTo", ("t6",), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
-    "no zone": ("EqualTo", ("z6",), dt.datetime.fromisoformat("2026-01-01")),
+    "a zone that the column has not": ("EqualTo", ("t6",), NEW_YEAR.replace(tzinfo=dt.UTC)),
+    "no zone": ("EqualTo", ("z6",), NEW_YEAR),
     "nanoseconds, of which Spark sees less": (
         "EqualTo",
         ("t9",),
-        dt.datetime.fromisoformat("2026-01-01"),
+        NEW_YEAR,
     ),
     "the end of a text": ("StringEndsWith", ("s",), "a"),
     "the middle of a text": ("StringContains", ("s",), "a"),
