@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +19,6 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
-from stream_app.model.snapshot import Snapshot
 from stream_app.planning.stream_start import stream_start
 from stream_app.table.changelog_follow import (
     POLL_SECONDS,
@@ -42,7 +41,13 @@ from stream_app.table.split_scan import SplitScan
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import start_of_table
 from stream_app.table.system_tables import SYSTEM_TABLES
-from stream_app.table.time_travel import Timestamp, Version, millis_of, snapshot_of
+from stream_app.table.time_travel import (
+    Timestamp,
+    Version,
+    at_version,
+    millis_of,
+    with_schema,
+)
 
 THREADS_MAX = 8
 """Threads that read when nobody says how many; fewer on a machine with fewer cores."""
@@ -99,7 +104,7 @@ class PaimonTable:
             CorruptFileError: while it is read: a file is missing or damaged.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        store, found = self._at(version)
+        store, found = at_version(self.store, version)
         read = SplitRead(store, _names(columns), _filter(where, store))
         splits = SplitScan(store, read.row_filter).splits(found)
         batches = interleaved(
@@ -223,7 +228,7 @@ class PaimonTable:
             raise UsageError(
                 unknown_key("system table", name, known), fix=f"there are {', '.join(known)}"
             )
-        store, found = self._at(version)
+        store, found = at_version(self.store, version)
         if name != AUDIT_LOG:
             return SYSTEM_TABLES[name](store, found)
         read = SplitRead(store, row_kind=True)
@@ -248,7 +253,7 @@ class PaimonTable:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        store, found = self._at(version)
+        store, found = at_version(self.store, version)
         read = SplitRead(store, None, _filter(where, store))
         return SplitScan(store, read.row_filter).splits(found)
 
@@ -264,25 +269,13 @@ class PaimonTable:
         Raises:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
-        store = self._with_schema(split.schema_id)
+        store = with_schema(self.store, split.schema_id)
         read = SplitRead(store, _names(columns), _filter(where, store))
         return _reader(read.schema, read.read(split))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
         """All rows, for libraries that take Arrow's streams."""
         return self.read().__arrow_c_stream__(requested_schema)
-
-    def _at(self, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
-        """The table with the columns of a version."""
-        found = snapshot_of(self.store, version)
-        if version.is_latest or found is None:
-            return self.store, found
-        return self._with_schema(found.schema_id), found
-
-    def _with_schema(self, schema_id: int) -> FileStoreTable:
-        if schema_id == self.store.schema.schema_id:
-            return self.store
-        return replace(self.store, schema=self.store.schemas.schema(schema_id))
 
 
 def open_table(path: str | os.PathLike[str]) -> PaimonTable:

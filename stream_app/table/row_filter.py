@@ -15,7 +15,7 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import TableSchema
 from stream_app.table.bucket_pruning import BucketPruning, bucket_pruning
-from stream_app.table.predicate import column_names, to_expression
+from stream_app.table.predicate import Predicate, column_names, to_expression
 from stream_app.table.where import parse_predicate
 
 
@@ -40,10 +40,14 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
         UsageError: points at what is wrong with it.
     """
     if isinstance(where, str):
-        predicate = parse_predicate(where, schema.fields)
-        pruning = bucket_pruning(predicate, schema)
-        return RowFilter(to_expression(predicate), column_names(predicate), pruning)
+        return predicate_filter(parse_predicate(where, schema.fields), schema)
     return RowFilter(where, _columns_of(where, arrow_schema(schema.fields)))
+
+
+def predicate_filter(predicate: Predicate, schema: TableSchema) -> RowFilter:
+    """A condition that is read already."""
+    pruning = bucket_pruning(predicate, schema)
+    return RowFilter(to_expression(predicate), column_names(predicate), pruning)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:

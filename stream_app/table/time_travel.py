@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import unknown_key
@@ -68,6 +68,25 @@ def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
     if version.watermark is not None:
         return _of_watermark(table, version.watermark)
     return table.snapshots.latest()
+
+
+def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
+    """The table with the columns of a version, and the version's snapshot.
+
+    Raises:
+        UsageError: as `snapshot_of`.
+    """
+    found = snapshot_of(table, version)
+    if version.is_latest or found is None:
+        return table, found
+    return with_schema(table, found.schema_id), found
+
+
+def with_schema(table: FileStoreTable, schema_id: int) -> FileStoreTable:
+    """The table with the columns of a schema."""
+    if schema_id == table.schema.schema_id:
+        return table
+    return replace(table, schema=table.schemas.schema(schema_id))
 
 
 def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:

@@ -1,0 +1,68 @@
+"""Arrow columns as Spark takes them from a source in Python.
+
+Spark's reader of Arrow knows one unit of time. Types are those that Paimon's own Spark connector
+shows: a TIME is its milliseconds as INT, a TIMESTAMP is TIMESTAMP_NTZ, one with local time zone is
+TIMESTAMP, both of microseconds; what is finer is cut off downwards.
+
+Source: Paimon `SparkTypeUtils.java`, `data/Timestamp.java#toMicros`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> StructType:
+    """The columns in Spark.
+
+    Args:
+        comments: of columns, by name.
+    """
+    as_spark = pa.schema([field.with_type(_spark_type(field.type)) for field in schema])
+    found = from_arrow_schema(as_spark, prefer_timestamp_ntz=True)
+    for field in found:
+        if comment := (comments or {}).get(field.name):
+            field.metadata = {"comment": comment}
+    return found
+
+
+def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """The named columns in their order, which is that in which Spark takes them."""
+    chosen = batch.select(names)
+    return pa.RecordBatch.from_arrays([_spark_column(column) for column in chosen.columns], names)
+
+
+def _spark_column(column: pa.Array) -> pa.Array:
+    wanted = _spark_type(column.type)
+    if wanted == column.type:
+        return column
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        # A cast would cut towards 1970.
+        column = pc.floor_temporal(column, unit="microsecond")
+    return column.cast(wanted)
+
+
+def _spark_type(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow):
+        return pa.timestamp("us", arrow.tz)
+    if pa.types.is_time(arrow):
+        return pa.int32()
+    if pa.types.is_duration(arrow):
+        return pa.duration("us")
+    if pa.types.is_list(arrow):
+        return pa.list_(_with_spark_type(arrow.value_field))
+    if pa.types.is_map(arrow):
+        return pa.map_(arrow.key_type, _with_spark_type(arrow.item_field))
+    if pa.types.is_struct(arrow):
+        return pa.struct([_with_spark_type(field) for field in arrow])
+    return arrow
+
+
+def _with_spark_type(field: Any) -> Any:
+    return field.with_type(_spark_type(field.type))

@@ -1,0 +1,223 @@
+"""What a batch read of the Spark source reads: rows of a version, changes, or a system table.
+
+A scan is made on the driver from the options and pickled to the tasks. It knows its columns, what
+can be read apart, and how a part is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.model.data_split import DataSplit
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.source_options import SourceOptions
+from stream_app.spark.scan_choice import (
+    Between,
+    BetweenTimes,
+    Choice,
+    LatestCompacted,
+    batch_choice,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.incremental_range import Bound, between, between_timestamps, scan_mode
+from stream_app.table.incremental_read import IncrementalRead
+from stream_app.table.interleaved import Stream
+from stream_app.table.row_filter import RowFilter
+from stream_app.table.row_kind_column import ROW_KIND
+from stream_app.table.split_read import SplitRead
+from stream_app.table.split_scan import SplitScan
+from stream_app.table.system_tables import SYSTEM_TABLES
+from stream_app.table.time_travel import Version, at_version, with_schema
+
+AUDIT_LOG = "audit_log"
+_STREAMS_OF_A_PART = 64
+"""Files of changes that one task reads: most are small."""
+
+
+class TableScan(Protocol):
+    """What is read; frozen, and can be pickled."""
+
+    @property
+    def table(self) -> FileStoreTable:
+        """With the columns that conditions may look at."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns that can be read."""
+        ...
+
+    def filtered(self, row_filter: RowFilter) -> TableScan | None:
+        """The same, of rows that pass; None: the scan cannot leave rows out."""
+        ...
+
+    def parts(self, columns: Sequence[str]) -> list[Any]:
+        """What can be read apart, as it is at the moment.
+
+        Raises:
+            CorruptFileError: a manifest cannot be read.
+        """
+        ...
+
+    def read(self, part: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a part; of other columns none need be there.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class VersionScan:
+    """The newest row of each key at a version.
+
+    Attributes:
+        table: with the columns of the version.
+        snapshot: None: the latest when it is planned.
+        row_kind: a column ``rowkind``, and deletes that no compaction has taken away.
+    """
+
+    table: FileStoreTable
+    snapshot: Snapshot | None
+    row_kind: bool
+    row_filter: RowFilter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return SplitRead(self.table, row_kind=self.row_kind).schema
+
+    def filtered(self, row_filter: RowFilter) -> TableScan:
+        """Manifests, files and row groups are left out, too."""
+        return replace(self, row_filter=row_filter)
+
+    def parts(self, columns: Sequence[str]) -> list[DataSplit]:
+        """Splits."""
+        self._read(columns)
+        snapshot = self.snapshot or self.table.snapshots.latest()
+        return SplitScan(self.table, self.row_filter).splits(snapshot)
+
+    def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        return self._read(columns).read(part)
+
+    def _read(self, columns: Sequence[str]) -> SplitRead:
+        return SplitRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+
+
+@dataclass(frozen=True)
+class ChangesScan:
+    """What came between two versions, with the columns of today."""
+
+    table: FileStoreTable
+    choice: Between | BetweenTimes
+    mode: str
+    row_kind: bool
+    row_filter: RowFilter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return IncrementalRead(self.table, row_kind=self.row_kind).schema
+
+    def filtered(self, row_filter: RowFilter) -> TableScan:
+        """Files and row groups are left out, too."""
+        return replace(self, row_filter=row_filter)
+
+    def parts(self, columns: Sequence[str]) -> list[tuple[Stream, ...]]:
+        """Several files or buckets each."""
+        mode = scan_mode(self.mode)
+        if isinstance(self.choice, Between):
+            wanted = between(self.table, *_bounds(self.table, self.choice), mode)
+        else:
+            wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
+        read = IncrementalRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        streams = read.streams(wanted, mode)
+        places = range(0, len(streams), _STREAMS_OF_A_PART)
+        return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
+
+    def read(self, part: tuple[Stream, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - the streams know their columns
+        """One stream after the other."""
+        for stream in part:
+            yield from stream()
+
+
+@dataclass(frozen=True)
+class SystemScan:
+    """What a table is made of; a task makes all of it."""
+
+    table: FileStoreTable
+    name: str
+    snapshot: Snapshot | None
+    schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name](self.table, None).schema)
+
+    def filtered(self, row_filter: RowFilter) -> None:
+        """Its columns are not the table's."""
+
+    def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002
+        """One."""
+        return [None]
+
+    def read(self, part: None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """All rows."""
+        snapshot = self.snapshot or self.table.snapshots.latest()
+        yield from SYSTEM_TABLES[self.name](self.table, snapshot).to_batches()
+
+
+def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> TableScan:
+    """What the options ask for.
+
+    Args:
+        system: the name of a system table; empty for the table itself.
+
+    Raises:
+        UsageError: they do not go together, or there is no such version.
+        UnsupportedTableError: we would read the table wrongly.
+    """
+    choice = batch_choice(options)
+    row_kind = options.boolean("read.changelog") or system == AUDIT_LOG
+    if isinstance(choice, Between | BetweenTimes):
+        if system not in ("", AUDIT_LOG):
+            raise UsageError(
+                f"system table {system!r} has no range of versions",
+                fix="leave out incremental-between, or read audit_log",
+            )
+        mode = options.text("incremental-between-scan-mode") or "auto"
+        return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
+    found, snapshot = _at(table, choice)
+    if system and system != AUDIT_LOG:
+        return SystemScan(found, system, snapshot)
+    return VersionScan(found.with_options(options.of_table()), snapshot, row_kind)
+
+
+def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
+    """The version; without a snapshot the latest is meant, whichever it is then."""
+    if isinstance(choice, LatestCompacted):
+        for snapshot in table.snapshots.backwards():
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                return with_schema(table, snapshot.schema_id), snapshot
+        return table, None
+    assert isinstance(choice, Version)
+    return (table, None) if choice.is_latest else at_version(table, choice)
+
+
+def _bounds(table: FileStoreTable, choice: Between) -> tuple[Bound, Bound]:
+    """Two tags, if there are tags of both names; else two numbers, if they are."""
+    texts = (choice.start, choice.end)
+    tags = table.tags.names()
+    if all(text.isdecimal() for text in texts) and not all(text in tags for text in texts):
+        return int(choice.start), int(choice.end)
+    return texts
+
+
+def _of_table(columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in columns if name != ROW_KIND)

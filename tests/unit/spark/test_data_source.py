@@ -1,0 +1,306 @@
+"""The source as Spark's processes call it, without Spark: what is planned, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import datasource
+from pyspark.sql.types import StructType
+
+from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.spark.batch_reader import BatchReader
+from stream_app.spark.data_source import PaimonDataSource
+from stream_app.spark.stream_reader import StreamReader
+from stream_app.table.file_store_table import create_or_open
+from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+filters = pytest.mark.skipif(
+    not hasattr(datasource, "Filter"), reason="Spark 4.0 hands no filters down"
+)
+
+
+def a_table(folder: Path, *keys: str, **options: str) -> SmallTable:
+    schema = new_table_schema(
+        columns=parse_columns("dt STRING, k INT, v STRING, at TIME(3), ts TIMESTAMP(9)"),
+        primary_keys=keys,
+        partition_keys=("dt",),
+        options=options,
+        time_millis=TIME_MS,
+    )
+    return SmallTable(create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock()))
+
+
+def row(k: int, v: str, day: str = "a") -> dict[str, Any]:
+    return {"dt": day, "k": k, "v": v, "at": None, "ts": None}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> SmallTable:
+    """Three snapshots; the first two share key 1, the third has another partition."""
+    made = a_table(tmp_path, "dt", "k", bucket="1")
+    made.commit(("+I", row(1, "x")), ("+I", row(2, "y")))
+    made.commit(("+U", row(1, "z")), ("-D", row(2, "y")))
+    made.commit(("+I", row(3, "w", day="b")))
+    return made
+
+
+def source(path: str, **options: str) -> PaimonDataSource:
+    named = {key.replace("__", ".").replace("_", "-"): text for key, text in options.items()}
+    return PaimonDataSource({"path": path, **named})
+
+
+def reader(path: str, **options: str) -> BatchReader:
+    made = source(path, **options)
+    return made.reader(made.schema())
+
+
+def read(found: BatchReader) -> list[dict[str, Any]]:
+    """Each part read by a copy of the reader, as in a task."""
+    in_task = pickle.loads(pickle.dumps(found))
+    parts = pickle.loads(pickle.dumps(found.partitions()))
+    return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
+
+
+def values(rows: Sequence[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def test_columns_are_those_of_paimons_connector(table: SmallTable) -> None:
+    assert source(table.path).schema().simpleString() == (
+        "struct<dt:string,k:int,v:string,at:int,ts:timestamp_ntz>"
+    )
+    nullable = {field.name: field.nullable for field in source(table.path).schema()}
+    assert nullable == {"dt": False, "k": False, "v": True, "at": True, "ts": True}
+
+
+def test_times_are_milliseconds_and_nanoseconds_are_cut_downwards(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    early = pa.scalar(-1, pa.int64()).cast(pa.timestamp("ns")).value
+    table.commit(
+        ("+I", {"dt": "a", "k": 1, "v": "", "at": None, "ts": pa.scalar(early, pa.timestamp("ns"))})
+    )
+    (found,) = read(reader(table.path))
+    assert found["ts"].isoformat() == "1969-12-31T23:59:59.999999"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, [("a", 1, "z"), ("b", 3, "w")]),
+        ({"scan__snapshot_id": "1"}, [("a", 1, "x"), ("a", 2, "y")]),
+        ({"scan__mode": "compacted-full"}, [("a", 1, "z"), ("b", 3, "w")]),
+        ({"incremental_between": "1,3"}, [("a", 1, "z"), ("b", 3, "w")]),
+        ({"incremental_between": "3,3"}, []),
+    ],
+)
+def test_versions_and_changes(
+    table: SmallTable, options: dict[str, str], found: list[tuple[Any, ...]]
+) -> None:
+    assert values(read(reader(table.path, **options)), "dt", "k", "v") == found
+
+
+def test_row_kinds_are_told_when_they_are_asked_for(table: SmallTable) -> None:
+    options = {"incremental_between": "1,2", "read__changelog": "true"}
+    found = reader(table.path, **options)
+    assert found.columns[0] == "rowkind"
+    assert values(read(found), "rowkind", "k") == [("+U", 1), ("-D", 2)]
+    audit = values(read(reader(f"{table.path}$audit_log")), "rowkind", "k")
+    assert audit == [("+I", 3), ("+U", 1), ("-D", 2)]
+
+
+def test_system_tables(table: SmallTable) -> None:
+    found = values(read(reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
+    assert found == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
+    files = read(reader(f"{table.path}$files", scan__snapshot_id="1"))
+    assert values(files, "partition", "record_count") == [("dt=a", 2)]
+
+
+def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
+    some = reader(table.path, read__columns="v, k")
+    assert [batch.schema.names for batch in some.read(some.partitions()[0])] == [["v", "k"]]
+    given = source(table.path).reader(StructType().add("k", "int"))
+    assert values(read(given), "k") == [(1,), (3,)]
+
+
+def test_the_table_can_be_empty(tmp_path: Path) -> None:
+    found = reader(a_table(tmp_path, "dt", "k", bucket="1").path)
+    assert found.partitions() == []
+    # Spark has a source without parts read this one.
+    assert list(found.read(None)) == []
+
+
+@filters
+def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
+    found = reader(table.path)
+    assert len(found.partitions()) == 2
+    of_partition = datasource.EqualTo(("dt",), "b")
+    of_text = datasource.StringContains(("v",), "w")
+    assert found.pushFilters([of_partition, of_text]) == [of_text]
+    assert len(found.partitions()) == 1
+    assert values(read(found), "k") == [(3,)]
+
+
+@filters
+def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
+    each = datasource.EqualTo(("k",), 1)
+    assert reader(f"{table.path}$snapshots").pushFilters([each]) == [each]
+
+
+@filters
+def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallTable) -> None:
+    """It refuses a reader that overrides the method then, so that no filter gets lost."""
+    inherited = datasource.DataSourceReader.pushFilters
+    assert reader(table.path).pushFilters.__func__ is inherited
+
+
+def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
+    found = reader(table.path)
+    table.commit(("+I", row(4, "new")))
+    assert ("new",) in values(read(found), "v")
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("", {}, "path is missing"),
+        ("{t}$snapshot", {}, "unknown system table 'snapshot'; did you mean 'snapshots'?"),
+        ("{t}", {"scan__snapshotid": "1"}, "did you mean 'scan.snapshot-id'?"),
+        ("{t}", {"read__columns": "k,w"}, "unknown column 'w'"),
+        ("{t}", {"scan__mode": "from-file-creation-time"}, "is not supported"),
+        ("{t}", {"scan__snapshot_id": "9"}, "snapshot 9 does not exist: the table has 1 to 3"),
+        ("{t}", {"incremental_between": "a,b"}, "unknown tag 'a'"),
+        ("{t}$files", {"incremental_between": "1,2"}, "has no range of versions"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    table: SmallTable, path: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        reader(path.replace("{t}", table.path), **options).partitions()
+    assert message in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_missing_table_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        source(str(tmp_path))
+
+
+def test_a_schema_that_does_not_fit_is_refused(table: SmallTable) -> None:
+    with pytest.raises(UsageError, match="column 'k' is int, not bigint"):
+        source(table.path).reader(StructType().add("k", "bigint"))
+
+
+def stream(path: str, **options: str) -> StreamReader:
+    made = source(path, **options)
+    return made.streamReader(made.schema())
+
+
+def batches(found: StreamReader) -> list[list[tuple[Any, ...]]]:
+    """Micro-batches as Spark asks for them, until nothing comes."""
+    taken = []
+    while True:
+        begin = found._given or found.initialOffset()
+        end = found.latestOffset()
+        if end == begin:
+            return taken
+        parts = found.partitions(begin, end)
+        rows = [one for part in parts for batch in found.read(part) for one in batch.to_pylist()]
+        taken.append(
+            values(rows, *(name for name in ("rowkind", "k", "v") if name in found._columns))
+        )
+
+
+def test_a_stream_begins_with_all_rows_and_goes_on_with_changes(table: SmallTable) -> None:
+    found = stream(table.path, read__changelog="true")
+    assert batches(found) == [[("+I", 1, "z"), ("+I", 3, "w")]]
+    table.commit(("+U", row(1, "q")), ("-D", row(3, "w", day="b")))
+    assert batches(found) == [[("+U", 1, "q"), ("-D", 3, "w")]]
+
+
+def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
+    found = stream(table.path, scan__snapshot_id="2")
+    assert batches(found) == [[(1, "z"), (3, "w")]]
+
+
+def test_micro_batches_are_limited(table: SmallTable) -> None:
+    options = {"read.stream.maxFilesPerTrigger": "1", "scan.snapshot-id": "1"}
+    found = stream(table.path, **options)
+    assert batches(found) == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
+
+
+def test_a_micro_batch_waits_for_rows_but_not_for_ever(
+    table: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {
+        "read.stream.minRowsPerTrigger": "2",
+        "read.stream.maxTriggerDelayMs": "60000",
+        "scan.mode": "latest",
+    }
+    found = stream(table.path, **options)
+    now = [0.0]
+    monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
+    assert batches(found) == []
+    table.commit(("+I", row(4, "a")))
+    assert batches(found) == [[(4, "a")]], "the first one has nothing to wait since"
+    table.commit(("+I", row(5, "a")))
+    assert batches(found) == []
+    table.commit(("+I", row(6, "a")))
+    assert batches(found) == [[(5, "a"), (6, "a")]]
+    table.commit(("+I", row(7, "a")))
+    now[0] = 61.0
+    assert batches(found) == [[(7, "a")]]
+
+
+def test_after_a_restart_a_stream_goes_on(table: SmallTable) -> None:
+    first = stream(table.path)
+    begin = first.initialOffset()
+    end = first.latestOffset()
+    table.commit(("+I", row(4, "a")))
+    again = stream(table.path)
+    # Spark tells the last offset so, and then has the micro-batch that was not finished done anew.
+    assert again.partitions(end, end) == []
+    assert len(again.partitions(begin, end)) == 2
+    assert batches(again) == [[(4, "a")]]
+
+
+def test_another_table_in_the_place_of_the_first_is_found_out(
+    table: SmallTable, tmp_path: Path
+) -> None:
+    offset = stream(table.path).initialOffset()
+    other = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
+    with pytest.raises(CheckpointError, match="another table"):
+        stream(other.path).partitions(offset, offset)
+
+
+def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) -> None:
+    found = stream(table.path, consumer_id="spark")
+    offset = found.latestOffset()
+    found.commit(offset)
+    assert table.table.consumers.next_snapshot("spark") == 4
+    table.commit(("+I", row(4, "a")))
+    assert batches(stream(table.path, consumer_id="spark")) == [[(4, "a")]]
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("{t}$files", {}, "cannot be followed"),
+        ("{t}", {"scan__tag_name": "a"}, "is for batch reads"),
+        ("{t}", {"incremental_between": "1,2"}, "is for batch reads"),
+    ],
+)
+def test_what_cannot_be_followed(
+    table: SmallTable, path: str, options: dict[str, str], message: str
+) -> None:
+    made = source(path.replace("{t}", table.path), **options)
+    with pytest.raises(StreamAppError, match=message):
+        made.streamReader(StructType([]))

@@ -1,0 +1,152 @@
+"""Filters that Spark hands down, against a model of what they mean."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import datasource
+
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.data_type import RowType, parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.spark.pushed_filters import translated
+from stream_app.table.predicate import to_expression
+from tests.support.random_changes import RandomChanges
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(datasource, "Filter"), reason="Spark 4.0 hands no filters down"
+)
+COLUMNS = parse_columns(
+    "k INT, b BOOLEAN, t TINYINT, i INT, l BIGINT, d DECIMAL(9,2), e DECIMAL(38,10), s STRING, "
+    "y BYTES, day DATE, t3 TIMESTAMP(3), t6 TIMESTAMP(6), z6 TIMESTAMP(6) WITH LOCAL TIME ZONE, "
+    "f FLOAT, g DOUBLE"
+)
+SIGNS = {
+    "EqualTo": lambda a, b: a == b,
+    "EqualNullSafe": lambda a, b: a == b,
+    "GreaterThan": lambda a, b: a > b,
+    "GreaterThanOrEqual": lambda a, b: a >= b,
+    "LessThan": lambda a, b: a < b,
+    "LessThanOrEqual": lambda a, b: a <= b,
+}
+
+
+def rank(value: Any) -> Any:
+    """Spark's order: NaN is greater than all other numbers, texts go by their bytes."""
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)
+    return value.encode() if isinstance(value, str) else value
+
+
+def holds(each: Any, row: dict[str, Any]) -> bool | None:
+    """What SQL says of a row: true, false, or null."""
+    name = type(each).__name__
+    if name == "Not":
+        inner = holds(each.child, row)
+        return None if inner is None else not inner
+    value = row[each.attribute[0]]
+    if name == "IsNull":
+        return value is None
+    if name == "IsNotNull":
+        return value is not None
+    if name == "EqualNullSafe" and (value is None or each.value is None):
+        return value is each.value
+    if value is None:
+        return None
+    if name == "In":
+        return rank(value) in map(rank, each.value)
+    if name == "StringStartsWith":
+        return value.startswith(each.value)
+    return SIGNS[name](rank(value), rank(each.value))
+
+
+def a_filter(noise: random.Random, rows: list[dict[str, Any]]) -> Any:
+    column = noise.choice(COLUMNS.names)
+    values = [row[column] for row in noise.choices(rows, k=4) if row[column] is not None]
+    kinds = ["IsNull", "IsNotNull", *SIGNS, "In", "StringStartsWith"]
+    kind = noise.choice(kinds if values else kinds[:2])
+    made = getattr(datasource, kind)
+    if kind in ("IsNull", "IsNotNull"):
+        found = made((column,))
+    elif kind == "In":
+        found = made((column,), tuple(values))
+    elif kind == "StringStartsWith":
+        texts = [row["s"] for row in rows if row["s"] is not None]
+        found = made(("s",), noise.choice([*texts, ""])[:2])
+    else:
+        found = made((column,), values[0])
+    return datasource.Not(found) if noise.random() < 0.4 else found
+
+
+def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
+    noise = random.Random(seed)
+    schema = new_table_schema(
+        columns=COLUMNS,
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1"},
+        time_millis=0,
+    )
+    rows = [row for _, row in RandomChanges(schema, noise).epoch(200)]
+    table = pa.Table.from_pylist(rows, arrow_schema(schema.fields)).append_column(
+        "place", pa.array(range(len(rows)))
+    )
+    # FLOAT has fewer digits than Python.
+    rows = table.to_pylist()
+    for _ in range(300):
+        each = a_filter(noise, rows)
+        conditions, left = translated([each], schema.fields)
+        assert (len(conditions), left) == (1, []), each
+        found = table.filter(to_expression(conditions[0])).column("place").to_pylist()
+        assert found == [row["place"] for row in rows if holds(each, row)], each
+
+
+NEW_YEAR = dt.datetime.fromisoformat("2026-01-01")
+LEFT: dict[str, Any] = {
+    "a column of a column": ("EqualTo", ("s", "x"), "a"),
+    "a column that the table does not have": ("EqualTo", ("rowkind",), "+I"),
+    "null": ("EqualTo", ("i",), None),
+    "null among others": ("In", ("i",), (1, None)),
+    "more digits than the column": ("LessThan", ("d",), Decimal("1.005")),
+    "more than the column can hold": ("LessThan", ("d",), Decimal(10**7)),
+    "finer than the column": (
+        "EqualTo",
+        ("t3",),
+        NEW_YEAR.replace(microsecond=5),
+    ),
+    "a zone that the column has not": ("EqualTo", ("t6",), NEW_YEAR.replace(tzinfo=dt.UTC)),
+    "no zone": ("EqualTo", ("z6",), NEW_YEAR),
+    "nanoseconds, of which Spark sees less": (
+        "EqualTo",
+        ("t9",),
+        NEW_YEAR,
+    ),
+    "the end of a text": ("StringEndsWith", ("s",), "a"),
+    "the middle of a text": ("StringContains", ("s",), "a"),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_the_rest_is_left_to_spark(what: str) -> None:
+    name, path, value = LEFT[what]
+    each = getattr(datasource, name)(path, value)
+    columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
+    assert translated([each, datasource.Not(each)], columns) == ([], [each, datasource.Not(each)])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [("ab", "ac"), ("a\U0010ffff", "b"), ("\ud7ff", "\ue000"), ("\U0010ffff", None), ("", None)],
+)
+def test_a_prefix_is_a_range(prefix: str, end: str | None) -> None:
+    (condition,), _ = translated([datasource.StringStartsWith(("s",), prefix)], COLUMNS)
+    texts = [prefix, prefix + "x", prefix + "\U0010ffff", *([] if end is None else [end])]
+    table = pa.table({"s": pa.array([*texts, "a"])})
+    found = set(table.filter(to_expression(condition)).column("s").to_pylist())
+    assert found == {text for text in [*texts, "a"] if text.startswith(prefix)}
