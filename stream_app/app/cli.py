@@ -49,6 +49,7 @@ VERBS = (
         "stream_app.app.inspect_command",
         "look at snapshots, files and levels of a table",
     ),
+    Verb("check", "stream_app.app.check_command", "check that a table is sound"),
 )
 _EPILOG = """\
 exit codes: 0 done; 1 failed; 2 wrong use or configuration; 130 ended by Ctrl-C

@@ -1,4 +1,4 @@
-"""The frame of the verbs that change what is kept of a table: plan, tell it, do it, tell what became.
+"""The frame of the verbs that change what is kept of a table: plan, do, tell what became.
 
 A verb makes its parser with `add_upkeep_parser`, decides what is to be done as an `UpkeepPlan`, and
 hands both to `run_upkeep`. These verbs need no Spark and may run beside the table's jobs.
@@ -53,9 +53,7 @@ def add_upkeep_parser(
     return parser
 
 
-def run_upkeep(
-    args: argparse.Namespace, plan: _Plan, do: Callable[[_Plan], Iterable[str]]
-) -> int:
+def run_upkeep(args: argparse.Namespace, plan: _Plan, do: Callable[[_Plan], Iterable[str]]) -> int:
     """Print the plan; do it, unless ``--dry-run`` is given; print what became of it.
 
     Args:

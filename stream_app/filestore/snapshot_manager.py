@@ -110,6 +110,14 @@ class SnapshotManager:
                 self._write_hint(_EARLIEST, self.ids()[0])
         return created
 
+    def hint_latest(self) -> int | None:
+        """What the file LATEST says; None when it is absent or says nothing."""
+        return self._hint(_LATEST)
+
+    def hint_earliest(self) -> int | None:
+        """What the file EARLIEST says; None when it is absent or says nothing."""
+        return self._hint(_EARLIEST)
+
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         try:
             self.file_io.overwrite(f"{self.root}/snapshot/{name}", str(snapshot_id).encode())
