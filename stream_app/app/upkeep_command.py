@@ -1,4 +1,4 @@
-"""The frame of the verbs that change what is kept of a table: plan, do, tell what became.
+"""The frame of the verbs that change what is kept of a table: plan, tell it, do it, sum it up.
 
 A verb makes its parser with `add_upkeep_parser`, decides what is to be done as an `UpkeepPlan`, and
 hands both to `run_upkeep`. These verbs need no Spark and may run beside the table's jobs.

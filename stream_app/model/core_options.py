@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.commit_options import COMMIT_OPTIONS
 from stream_app.model.compaction_options import COMPACTION_OPTIONS
+from stream_app.model.expire_options import EXPIRE_OPTIONS
 from stream_app.model.option import (
     Option,
     boolean_option,
@@ -137,6 +138,7 @@ OPTIONS: dict[str, Option] = {
         *COMPACTION_OPTIONS,
         *READ_OPTIONS,
         *COMMIT_OPTIONS,
+        *EXPIRE_OPTIONS,
         text_option(
             "partition.default-name",
             "__DEFAULT_PARTITION__",
