@@ -115,7 +115,9 @@ class MetadataCheck:
             findings += self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = known.get(snapshot.snapshot_id)
-            if same is None:  # else the snapshot itself is looked at
+            if same is not None and same != snapshot:
+                findings.append(_other_snapshot(version))
+            if same != snapshot:  # else the snapshot itself is looked at
                 self._live = None
                 findings += self._live_files(snapshot, version)
                 self._live = None
@@ -312,6 +314,15 @@ def _of_delta(entry: ManifestEntry, where: str) -> Finding:
         what=f"the snapshot {what}: {entry.file.file_name} at level {entry.file.level}",
         where=where,
         fix=_ROLL_BACK,
+    )
+
+
+def _other_snapshot(version: NamedVersion) -> Finding:
+    return Finding(
+        kind=FindingKind.SNAPSHOTS,
+        what="the tag is of another snapshot than the one that has its number",
+        where=version.path,
+        fix="delete the tag: the table was rolled back behind it: stream-app delete-tag",
     )
 
 

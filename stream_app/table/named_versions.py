@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.numbered_files import numbers_of
+from stream_app.filestore.tag_manager import TagManager
 from stream_app.format.snapshot_json import decode_snapshot
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -44,18 +46,27 @@ class NamedVersion:
 
 
 def named_versions(table: FileStoreTable) -> Iterator[NamedVersion]:
-    """Tags and changelogs in the order of their names, then snapshots in the order of numbers."""
-    root = table.location
-    paths = [(VersionKind.TAG, f"{root}/tag/tag-{name}") for name in table.tags.names()]
+    """The versions of a table; see `versions_below`."""
+    return versions_below(table.file_io, table.location)
+
+
+def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
+    """Tags by name, changelogs by number, then snapshots by number.
+
+    Args:
+        root: the folder of a table, or of one of its branches.
+    """
+    tags = TagManager(file_io, root).names()
+    paths = [(VersionKind.TAG, f"{root}/tag/tag-{name}") for name in tags]
     for kind, folder in (
         (VersionKind.CHANGELOG, "changelog"),
         (VersionKind.SNAPSHOT, "snapshot"),
     ):
-        numbers = numbers_of(table.file_io, f"{root}/{folder}", f"{folder}-")
+        numbers = numbers_of(file_io, f"{root}/{folder}", f"{folder}-")
         paths += [(kind, f"{root}/{folder}/{folder}-{number}") for number in numbers]
     for kind, path in paths:
         try:
-            data = table.file_io.read_bytes(path)
+            data = file_io.read_bytes(path)
         except FileNotFoundError:
             continue
         try:
