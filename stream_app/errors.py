@@ -107,4 +107,11 @@ class CommitError(StreamAppError):
 
 
 class CommitConflictError(CommitError):
-    """Another writer changed what this commit builds on."""
+    """Another writer changed what this commit builds on.
+
+    Attributes:
+        files: names of the commit's files that do not fit; empty: nothing fits. It stays in the
+            process that found out.
+    """
+
+    files: frozenset[str] = frozenset()

@@ -59,6 +59,13 @@ VERBS = (
         "stream_app.app.inspect_command",
         "look at snapshots, files and levels of a table",
     ),
+    Verb("check", "stream_app.app.check_command", "check that a table is sound"),
+    Verb("create-tag", "stream_app.app.create_tag_command", "keep a version under a name"),
+    Verb("delete-tag", "stream_app.app.delete_tag_command", "delete tags and what only they keep"),
+    Verb("rollback-to", "stream_app.app.rollback_command", "go back to an earlier version"),
+    Verb("drop-partition", "stream_app.app.drop_partition_command", "delete partitions' rows"),
+    Verb("truncate", "stream_app.app.truncate_command", "delete all rows of a table"),
+    Verb("remove-orphan-files", "stream_app.app.orphan_command", "delete files nothing names"),
 )
 _EPILOG = """\
 exit codes: 0 done; 1 failed; 2 wrong use or configuration; 130 ended by Ctrl-C

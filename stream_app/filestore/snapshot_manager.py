@@ -110,6 +110,29 @@ class SnapshotManager:
                 self._write_hint(_EARLIEST, self.ids()[0])
         return created
 
+    def hint_latest(self) -> int | None:
+        """What the file LATEST says; None when it is absent or says nothing."""
+        return self._hint(_LATEST)
+
+    def hint_earliest(self) -> int | None:
+        """What the file EARLIEST says; None when it is absent or says nothing."""
+        return self._hint(_EARLIEST)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Write the file of a snapshot again that has expired, and that a tag has kept."""
+        self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
+
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Say which snapshot is the newest.
+
+        Paimon believes it unless the next number is there, so it must be said before that one goes.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        path = f"{self.root}/snapshot/{_LATEST}"
+        self.file_io.overwrite(path, str(snapshot_id).encode())
+
     def delete(self, snapshot_id: int) -> None:
         """Delete a snapshot's file, when nothing that only it names is left."""
         self.file_io.delete(self._path(snapshot_id))

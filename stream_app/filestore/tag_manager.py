@@ -5,11 +5,12 @@ Source: Paimon `utils/TagManager.java`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.format.tag_json import decode_tag
+from stream_app.format.tag_json import decode_tag, encode_tag
 from stream_app.model.tag import Tag
 
 _PREFIX = "tag-"
@@ -17,7 +18,7 @@ _PREFIX = "tag-"
 
 @dataclass(frozen=True, slots=True)
 class TagManager:
-    """Reads tags of the table at `root`."""
+    """Reads and writes tags of the table at `root`."""
 
     file_io: FileIO
     root: str
@@ -33,7 +34,7 @@ class TagManager:
         Raises:
             CorruptFileError: its file is no tag.
         """
-        path = f"{self.root}/tag/{_PREFIX}{name}"
+        path = self._path(name)
         try:
             data = self.file_io.read_bytes(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -43,7 +44,24 @@ class TagManager:
         except CorruptFileError as error:
             raise CorruptFileError(error.what, where=path, fix=error.fix) from error
 
+    def create(self, tag: Tag) -> bool:
+        """Give a name to a snapshot; False when the name is taken."""
+        return self.file_io.create_if_absent(self._path(tag.name), encode_tag(tag))
+
+    def delete(self, name: str) -> None:
+        """Take a name away; nothing happens when there is none."""
+        self.file_io.delete(self._path(name))
+
     def tags(self) -> list[Tag]:
         """All tags, in the order of their snapshots."""
         found = [tag for name in self.names() if (tag := self.tag(name)) is not None]
         return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
+
+    def _path(self, name: str) -> str:
+        if not name.strip() or re.search(r"[/\\\x00-\x1f]", name):
+            raise UsageError(
+                f"a tag cannot be named {name!r}",
+                where=self.root,
+                fix="give a name that a file can have, such as 2026-01-31",
+            )
+        return f"{self.root}/tag/{_PREFIX}{name}"

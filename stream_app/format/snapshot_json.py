@@ -5,6 +5,8 @@ Source: Paimon `Snapshot.java`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from stream_app.errors import CorruptFileError
 from stream_app.format.json_object import JsonObject, encode_object
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -15,32 +17,35 @@ _NO_WATERMARK = -(1 << 63)  # what old writers stored for "none"
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The bytes of a snapshot file; what is None is left out, as Java expects."""
+    return encode_object(snapshot_object(snapshot))
+
+
+def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
+    """The keys of a snapshot file."""
     properties = snapshot.properties
-    return encode_object(
-        {
-            "version": _VERSION,
-            "id": snapshot.snapshot_id,
-            "schemaId": snapshot.schema_id,
-            "baseManifestList": snapshot.base_manifest_list,
-            "baseManifestListSize": snapshot.base_manifest_list_size,
-            "deltaManifestList": snapshot.delta_manifest_list,
-            "deltaManifestListSize": snapshot.delta_manifest_list_size,
-            "changelogManifestList": snapshot.changelog_manifest_list,
-            "changelogManifestListSize": snapshot.changelog_manifest_list_size,
-            "indexManifest": snapshot.index_manifest,
-            "commitUser": snapshot.commit_user,
-            "commitIdentifier": snapshot.commit_identifier,
-            "commitKind": snapshot.commit_kind.value,
-            "timeMillis": snapshot.time_millis,
-            "totalRecordCount": snapshot.total_record_count,
-            "deltaRecordCount": snapshot.delta_record_count,
-            "changelogRecordCount": snapshot.changelog_record_count,
-            "watermark": snapshot.watermark,
-            "statistics": snapshot.statistics,
-            "properties": dict(properties) if properties else None,
-            "nextRowId": snapshot.next_row_id,
-        }
-    )
+    return {
+        "version": _VERSION,
+        "id": snapshot.snapshot_id,
+        "schemaId": snapshot.schema_id,
+        "baseManifestList": snapshot.base_manifest_list,
+        "baseManifestListSize": snapshot.base_manifest_list_size,
+        "deltaManifestList": snapshot.delta_manifest_list,
+        "deltaManifestListSize": snapshot.delta_manifest_list_size,
+        "changelogManifestList": snapshot.changelog_manifest_list,
+        "changelogManifestListSize": snapshot.changelog_manifest_list_size,
+        "indexManifest": snapshot.index_manifest,
+        "commitUser": snapshot.commit_user,
+        "commitIdentifier": snapshot.commit_identifier,
+        "commitKind": snapshot.commit_kind.value,
+        "timeMillis": snapshot.time_millis,
+        "totalRecordCount": snapshot.total_record_count,
+        "deltaRecordCount": snapshot.delta_record_count,
+        "changelogRecordCount": snapshot.changelog_record_count,
+        "watermark": snapshot.watermark,
+        "statistics": snapshot.statistics,
+        "properties": dict(properties) if properties else None,
+        "nextRowId": snapshot.next_row_id,
+    }
 
 
 def decode_snapshot(data: bytes) -> Snapshot:

@@ -12,8 +12,8 @@ import datetime
 from typing import Any
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.json_object import JsonObject
-from stream_app.format.snapshot_json import decode_snapshot
+from stream_app.format.json_object import JsonObject, encode_object
+from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot, snapshot_object
 from stream_app.model.tag import Tag
 
 _NANOS_OF_MILLI = 1_000_000
@@ -39,6 +39,25 @@ def decode_tag(name: str, data: bytes) -> Tag:
             f"cannot read a tag file: {error}",
             fix="delete the tag, and make it anew with the engine that made it",
         ) from error
+
+
+def encode_tag(tag: Tag) -> bytes:
+    """The bytes of a tag file; of a tag that is kept for ever, those of its snapshot.
+
+    Paimon before 0.8 cannot read the two keys more, so they stand there only when they are needed.
+    """
+    if tag.time_retained_ms is None or tag.create_time_ms is None:
+        return encode_snapshot(tag.snapshot)
+    seconds, millis = divmod(tag.create_time_ms, 1000)
+    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, millis * _NANOS_OF_MILLI]
+    return encode_object(
+        {
+            **snapshot_object(tag.snapshot),
+            "tagCreateTime": parts if millis else parts[:_PARTS_TO_SECONDS],
+            "tagTimeRetained": tag.time_retained_ms / 1000,
+        }
+    )
 
 
 def _millis(value: Any) -> int | None:

@@ -10,6 +10,7 @@ Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,6 +189,38 @@ def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValue
         equal = pc.equal(column.slice(1), column.slice(0, len(same)))
         same &= equal.to_numpy(zero_copy_only=False).astype(np.bool_)
     return same
+
+
+def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Mask:
+    """For each row but the first: is its key not above the one before? `or_same` allows repeats."""
+    count = max(batch.num_rows - 1, 0)
+    same = np.ones(count, dtype=np.bool_)
+    below = np.zeros(count, dtype=np.bool_)
+    for name in key_names:
+        column = integer_view(batch.column(name))
+        before, after = column.slice(0, count), column.slice(1)
+        less, equal = pc.less(after, before), pc.equal(after, before)
+        below |= same & less.to_numpy(zero_copy_only=False).astype(np.bool_)
+        same &= equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+    return below if or_same else below | same
+
+
+def whole_keys(
+    batches: Iterable[pa.RecordBatch], key_names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The same rows, in key order, in batches of which no two have a key in common."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        joined = batch if held is None else pa.concat_batches([held, batch])
+        if not joined.num_rows:
+            continue
+        begins = np.flatnonzero(~keys_not_after(joined, key_names, or_same=False))
+        cut = int(begins[-1]) + 1 if len(begins) else 0
+        if cut:
+            yield joined.slice(0, cut)
+        held = joined.slice(cut)
+    if held is not None:
+        yield held
 
 
 def take(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:

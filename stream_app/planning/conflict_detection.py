@@ -1,63 +1,136 @@
 """Decides whether changes still fit a table that others have changed meanwhile.
 
-Source: Paimon `operation/commit/ConflictDetection.java`.
+Called by file_store_commit; who is to blame for a conflict is told by conflict_cause.
+
+Source: Paimon `operation/commit/ConflictDetection.java`,
+`operation/commit/PrimaryKeyConflictDetection.java`.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
 KeyOrder = Callable[[bytes], Any]
 
 
-def conflict(
+class ConflictKind(enum.Enum):
+    """Which rule a change breaks."""
+
+    BUCKET_COUNT = "a partition keeps its number of buckets"
+    FILE_GONE = "a file that is replaced must be there"
+    FILE_THERE = "a file is added once"
+    KEY_RANGES = "files of a level above 0 do not overlap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """One reason why a commit does not fit.
+
+    Attributes:
+        what: in words.
+        change: the entry that does not fit.
+        against: the live entry that stands against it; None when one is missing.
+    """
+
+    kind: ConflictKind
+    what: str
+    change: ManifestEntry
+    against: ManifestEntry | None = None
+
+
+def conflicts(
     live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
-) -> str | None:
-    """What stands against committing `changes` on top of `live`, in words; None when nothing does.
+) -> list[Conflict]:
+    """All that stands against committing `changes` on top of `live`.
 
     Args:
         live: live files of at least the partitions that the changes touch.
         changes: entries about to be committed.
         key_of: makes serialized keys comparable.
-
-    The rules: a deleted file must be live, at that level; a partition keeps its number of
-    buckets; files of a level above 0 do not overlap.
     """
-    by_identity = {entry.identity: entry for entry in live}
-    buckets = {entry.partition: entry.total_buckets for entry in by_identity.values()}
-    for change in changes:
-        total = buckets.get(change.partition, change.total_buckets)
-        if total > 0 and change.kind is FileKind.ADD and total != change.total_buckets:
-            return f"the partition has {total} buckets, not {change.total_buckets}"
-    for change in changes:
-        if change.kind is FileKind.DELETE and by_identity.pop(change.identity, None) is None:
-            return f"file {change.file.file_name} of level {change.file.level} is gone"
-    touched = set()
-    for change in changes:
-        if change.kind is FileKind.ADD:
-            by_identity[change.identity] = change
-            touched.add((change.partition, change.bucket, change.file.level))
-    return _overlap(by_identity.values(), touched, key_of)
+    there = {entry.identity: entry for entry in live}
+    found = _bucket_counts(there.values(), changes)
+    found += _apply(there, changes)
+    return found + _overlaps(there.values(), changes, key_of)
 
 
-def _overlap(
-    entries: Iterable[ManifestEntry], touched: set[tuple[bytes, int, int]], key_of: KeyOrder
-) -> str | None:
+def _bucket_counts(
+    live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
+) -> list[Conflict]:
+    counted = {entry.partition: entry for entry in live if entry.total_buckets > 0}
+    found = []
+    for change in changes:
+        if change.kind is FileKind.DELETE:
+            continue
+        known = counted.setdefault(change.partition, change)
+        if known.total_buckets not in (change.total_buckets, -1, 0):
+            what = f"the partition has {known.total_buckets} buckets, not {change.total_buckets}"
+            found.append(
+                Conflict(kind=ConflictKind.BUCKET_COUNT, what=what, change=change, against=known)
+            )
+    return found
+
+
+def _apply(
+    there: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+) -> list[Conflict]:
+    """Make `there` what it is after the changes, as far as they fit."""
+    found = []
+    deleted = set()
+    for change in changes:
+        identity, name = change.identity, f"file {change.file.file_name}"
+        if change.kind is FileKind.DELETE:
+            deleted.add(identity)
+            if there.pop(identity, None) is None:
+                what = f"{name} of level {change.file.level} is gone"
+                found.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
+            continue
+        if identity in there or identity in deleted:
+            # Readers take a DELETE for good: the file would be invisible at this level.
+            what = f"{name} is or was at level {change.file.level} already"
+            found.append(
+                Conflict(
+                    kind=ConflictKind.FILE_THERE,
+                    what=what,
+                    change=change,
+                    against=there.get(identity),
+                )
+            )
+        there[identity] = change
+    return found
+
+
+def _overlaps(
+    entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
+) -> list[Conflict]:
+    added = [change for change in changes if change.kind is FileKind.ADD]
+    ours = {change.identity for change in added}
+    touched = {(entry.partition, entry.bucket, entry.file.level) for entry in added}
     levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in entries:
         where = (entry.partition, entry.bucket, entry.file.level)
         if entry.file.level > 0 and where in touched:
             levels.setdefault(where, []).append(entry)
+    found = []
     for (_, bucket, level), members in levels.items():
-        files = sorted((entry.file for entry in members), key=lambda file: key_of(file.min_key))
-        for left, right in pairwise(files):
-            if key_of(left.max_key) >= key_of(right.min_key):
-                return (
-                    f"{left.file_name} and {right.file_name} overlap in bucket {bucket}, "
-                    f"level {level}"
+        ordered = sorted(members, key=lambda entry: key_of(entry.file.min_key))
+        for left, right in pairwise(ordered):
+            if key_of(left.file.max_key) < key_of(right.file.min_key):
+                continue
+            change, against = (left, right) if left.identity in ours else (right, left)
+            found.append(
+                Conflict(
+                    kind=ConflictKind.KEY_RANGES,
+                    what=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
+                    f"{bucket}, level {level}",
+                    change=change,
+                    against=against,
                 )
-    return None
+            )
+    return found

@@ -160,7 +160,6 @@ class MicroBatch:
         source_end = self.source_end(epoch)
         if commit.is_committed(epoch):
             _check_same_end(commit, epoch, source_end)
-            _LOG.info("epoch %d is in the table already", epoch)
             return EpochReport(epoch=epoch, skipped=True)
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)

@@ -44,6 +44,11 @@ class CommitFiles:
     _of_changes: list[str] = field(default_factory=list)
     _of_attempt: list[str] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """Of the delta list: nobody else's commit has the same."""
+        return self._delta[0]
+
     def write(self, latest: Snapshot | None, changes: CommitChanges) -> CommitLists:
         """Write what a snapshot on top of `latest` names."""
         previous, self._changes = self._changes, changes

@@ -8,11 +8,15 @@ Source: seed document 001 §4, Paimon `operation/FileStoreCommitImpl.java#filter
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from stream_app.errors import CheckpointError, CommitConflictError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+
+ATTEMPTS_KEPT = 100
+"""Snapshots that we have tried to make, by which we know ours again."""
 
 
 @dataclass(slots=True)
@@ -27,16 +31,16 @@ class CommitHistory:
     table: FileStoreTable
     commit_user: str
     known: Snapshot | None
+    _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
 
     @property
     def known_id(self) -> int:
         """Number of the known snapshot, 0 for none."""
         return 0 if self.known is None else self.known.snapshot_id
 
-    def last_identifier(self) -> int | None:
-        """The identifier of this user's newest commit; None when there is none."""
-        snapshot = self.table.snapshots.latest_of_user(self.commit_user)
-        return None if snapshot is None else snapshot.commit_identifier
+    def last_commit(self) -> Snapshot | None:
+        """This user's newest snapshot; None when there is none."""
+        return self.table.snapshots.latest_of_user(self.commit_user)
 
     def advance(self, snapshot: Snapshot) -> None:
         """We have made a snapshot: directly on top of the known one, it becomes that."""
@@ -75,19 +79,31 @@ class CommitHistory:
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",
             )
 
-    def check_not_committed(self, identifier: int) -> None:
-        """Look for this epoch, or a later one, above the snapshot that is known.
+    def note_attempt(self, snapshot: Snapshot) -> None:
+        """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
+        self._attempted.append(snapshot.delta_manifest_list)
 
-        A driver that was believed dead may live on and commit what its successor has begun.
+    def check_alone(self, latest: Snapshot | None) -> None:
+        """See that nobody else commits for our user, as a driver that was believed dead may.
+
+        Two processes with one identity would each take the other's epochs for their own: what one
+        has read would be left out as done.
 
         Raises:
-            CommitConflictError: it is there.
+            CommitConflictError: above the known snapshot there is one of our user that we have not
+                made.
         """
-        ours = self.table.snapshots.latest_of_user(self.commit_user, down_to=self.known_id + 1)
-        if ours is not None and ours.commit_identifier >= identifier:
-            raise CommitConflictError(
-                f"epoch {identifier} is in the table already: another process with the same "
-                f"checkpoint made snapshot {ours.snapshot_id}",
-                where=self.table.location,
-                fix="run one job for each checkpoint; if the other one is gone, start this again",
-            )
+        if latest is None or latest.snapshot_id <= self.known_id:
+            return
+        for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
+            is_ours = snapshot.commit_user == self.commit_user
+            if is_ours and snapshot.delta_manifest_list not in self._attempted:
+                raise CommitConflictError(
+                    f"another process works with the same checkpoint: it made snapshot "
+                    f"{snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+                    f"{snapshot.commit_identifier}) for commit user {self.commit_user}, while this "
+                    f"one went on from snapshot {self.known_id}",
+                    where=self.table.location,
+                    fix="run one job for each checkpoint; if the other one is gone, start this "
+                    "again: it takes up what is in the table",
+                )

@@ -60,12 +60,14 @@ def _check_deleted(
     )
     deleted = deleted_rows(table, live, bucket, gone)
     if deleted != missing:
-        raise CommitConflictError(
+        error = CommitConflictError(
             f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
             f"the compaction left {missing} out",
             where=table.paths.bucket(*bucket),
             fix="nothing: the files are compacted again",
         )
+        error.files = frozenset(each.file.file_name for each in changes)
+        raise error
 
 
 def deleted_rows(

@@ -67,9 +67,9 @@ class CompactionPublisher:
             self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
-        at_fault = [compaction for compaction in finished if compaction.is_overtaken]
+        at_fault = [each for each in finished if not outcome.files.isdisjoint(_files(each))]
         self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
-        others = [compaction for compaction in finished if not compaction.is_overtaken]
+        others = [each for each in finished if each not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
@@ -77,3 +77,7 @@ class CompactionPublisher:
         return compaction_report(
             self.table.paths.partition(partition), bucket, compaction.unit, compaction.result
         )
+
+
+def _files(compaction: FinishedCompaction) -> set[str]:
+    return {file.file_name for file in (*compaction.result.before, *compaction.result.after)}

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
+from stream_app.mergetree.file_access import KeyValueFileAccess
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_window import MergeWindow
@@ -58,10 +59,19 @@ class DiffRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
+        return self.read_from(self.table.bucket_files(*bucket), before, after)
+
+    def read_from(
+        self,
+        access: KeyValueFileAccess,
+        before: Sequence[DataFileMeta],
+        after: Sequence[DataFileMeta],
+    ) -> Iterator[pa.RecordBatch]:
+        """As `read`, with the reader of the bucket's files."""
         read = self._changed_sections(before, after)
         layout = self._layout()
         sides = [
-            self._side(bucket, [file for file in files if file in read], side)
+            self._side(access, [file for file in files if file in read], side)
             for side, files in ((_BEFORE, before), (_AFTER, after))
         ]
         for window in merge_windows(sides, layout):
@@ -86,9 +96,8 @@ class DiffRead:
         )
 
     def _side(
-        self, bucket: BucketId, files: Sequence[DataFileMeta], side: int
+        self, access: KeyValueFileAccess, files: Sequence[DataFileMeta], side: int
     ) -> Iterator[pa.RecordBatch]:
-        access = self.table.bucket_files(*bucket)
         layout, function = self.table.layout(), self.table.merge_function
         for section in partition_into_sections(files, self.table.key_of):
             for batch in merged_section(section, layout, function, access):

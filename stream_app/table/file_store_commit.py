@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from stream_app.errors import CommitConflictError, CommitError
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.conflict_detection import conflict
+from stream_app.planning.retry_wait import retry_wait_s
 from stream_app.table.commit_changes import CommitChanges, appended, compacted, overwritten
+from stream_app.table.commit_conflicts import CommitConflicts
 from stream_app.table.commit_files import CommitFiles, CommitLists
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compacted_index import compacted_index
@@ -30,10 +31,12 @@ class CompactOutcome:
     """The COMPACT snapshot, if there was something to commit.
 
     `conflict` says why the compactions were not committed; their new files belong to nobody then.
+    `files`: names of those that do not fit; empty: all.
     """
 
     snapshot: Snapshot | None = None
     conflict: str | None = None
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +65,10 @@ class FileStoreCommit:
 
     table: FileStoreTable
     history: CommitHistory
-    _scan: FileStoreScan = field(init=False)
+    _conflicts: CommitConflicts = field(init=False)
 
     def __post_init__(self) -> None:
-        self._scan = FileStoreScan(self.table)
+        self._conflicts = CommitConflicts(self.table)
 
     def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
         """Publish an epoch's new files.
@@ -99,8 +102,10 @@ class FileStoreCommit:
         )
         try:
             return CompactOutcome(self._publish(commit))
-        except CommitError as error:
+        except CommitConflictError as error:
             # Whatever is in the files stays in the table uncompacted: nothing is lost.
+            return CompactOutcome(conflict=error.what, files=error.files)
+        except CommitError as error:
             return CompactOutcome(conflict=error.what)
 
     def overwrite(
@@ -163,20 +168,29 @@ class FileStoreCommit:
         options, clock = self.table.options, self.table.clock
         retries = options.integer("commit.max-retries")
         timeout_ms = options.optional_integer("commit.timeout")
-        longest_wait = options.integer("commit.max-retry-wait") / 1000
-        wait = options.integer("commit.min-retry-wait") / 1000
         began = clock.steady_seconds()
-        for _ in range(retries + 1):
+        for retry in range(retries + 1):
             snapshot = self._attempt(commit, files)
             if snapshot is not None:
                 return snapshot
             files.take_back()
-            if timeout_ms is not None and clock.steady_seconds() - began > timeout_ms / 1000:
+            waited_s = clock.steady_seconds() - began
+            if retry == retries or (timeout_ms is not None and waited_s > timeout_ms / 1000):
                 break
-            clock.sleep(wait)
-            wait = min(longest_wait, wait * 2)
+            clock.sleep(
+                retry_wait_s(
+                    retry,
+                    min_ms=options.integer("commit.min-retry-wait"),
+                    max_ms=options.integer("commit.max-retry-wait"),
+                    name=files.name,
+                )
+            )
+        winner = self.table.snapshots.latest()
+        assert winner is not None, "a race is lost to somebody"
         raise CommitError(
-            f"a commit lost the race for the next snapshot {retries + 1} times, or for too long",
+            f"{commit.kind.value} commit {commit.committable.identifier} of user "
+            f"{self.history.commit_user} lost the race for the next snapshot {retry + 1} times in "
+            f"{waited_s:.1f} s, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
             where=self.table.location,
             fix="other writers commit without a pause: raise 'commit.max-retries' or "
             "'commit.timeout', or let fewer jobs write this table",
@@ -186,13 +200,18 @@ class FileStoreCommit:
         """Try once; None when another snapshot came first."""
         latest = self.table.snapshots.latest()
         self.history.check(latest)
+        schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)
-        self._check(commit, changes, latest)
+        if latest and (commit.check or latest.snapshot_id != self.history.known_id):
+            # Under an identifier that another process has overtaken, this would hide what it did.
+            self.history.check_alone(latest)
+            self._conflicts.check(commit.kind, changes, latest)
         if commit.kind is CommitKind.COMPACT:
             index = compacted_index(self.table, latest, changes.entries)
             changes = replace(changes, index=index)
         lists = files.write(latest, changes)
-        snapshot = self._snapshot(commit, changes, latest, lists)
+        snapshot = self._snapshot(commit, changes, latest, lists, schema_id)
+        self.history.note_attempt(snapshot)
         try:
             published = self.table.snapshots.publish(snapshot)
         except Exception:
@@ -215,37 +234,14 @@ class FileStoreCommit:
             return False
         return there.delta_manifest_list == snapshot.delta_manifest_list
 
-    def _check(self, commit: _Commit, changes: CommitChanges, latest: Snapshot | None) -> None:
-        if latest is None or (latest.snapshot_id == self.history.known_id and not commit.check):
-            return
-        # Under an identifier that a later commit has overtaken, this one would hide the later one.
-        is_later = commit.kind is not CommitKind.APPEND
-        self.history.check_not_committed(commit.committable.identifier + is_later)
-        if commit.kind is CommitKind.OVERWRITE:
-            return  # what it takes away was read from this very snapshot
-        # All buckets of a partition tell how many it has.
-        numbers = self.table.schema.bucket_numbers
-        partitions = {entry.partition for entry in changes.entries}
-        buckets = {(partition, number) for partition in partitions for number in numbers}
-        live = self._scan.live(latest, buckets)
-        problem = conflict(live, changes.entries, self.table.key_of)
-        if problem is not None:
-            raise CommitConflictError(
-                f"snapshot {latest.snapshot_id} of user {latest.commit_user} stands against this "
-                f"{commit.kind.value} commit: {problem}",
-                where=self.table.location,
-                fix="let one job alone change the buckets and compact the table",
-            )
-
     def _snapshot(
         self,
         commit: _Commit,
         changes: CommitChanges,
         latest: Snapshot | None,
         lists: CommitLists,
+        schema_id: int,
     ) -> Snapshot:
-        schema_ids = self.table.schemas.ids()
-        schema_id = schema_ids[-1] if schema_ids else self.table.schema.schema_id
         committable = commit.committable
         same_schema = latest is not None and latest.schema_id == schema_id
         return Snapshot(
@@ -278,7 +274,7 @@ class FileStoreCommit:
             return 0
         if latest.total_record_count is not None:
             return latest.total_record_count
-        return sum(entry.file.row_count for entry in self._scan.live(latest))
+        return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(latest))
 
 
 def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:

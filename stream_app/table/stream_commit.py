@@ -15,10 +15,10 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import CommitError, CorruptFileError
+from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_publisher import CompactionPublisher
@@ -27,6 +27,7 @@ from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_compactions import StreamCompactions, stream_compactions
+from stream_app.table.table_follower import TableFollower
 from stream_app.table.write_constraints import WriteConstraints
 from stream_app.table.write_only_bound import WriteOnlyBound
 
@@ -72,6 +73,7 @@ class StreamTableCommit:
     _publisher: CompactionPublisher = field(init=False)
     _constraints: WriteConstraints = field(init=False)
     _write_only: WriteOnlyBound = field(init=False)
+    _follower: TableFollower = field(init=False)
     _while_waiting: list[Snapshot] = field(default_factory=list)
     _looked_at: float = -math.inf
 
@@ -84,12 +86,24 @@ class StreamTableCommit:
         self._constraints = WriteConstraints(self.table)
         self._constraints.look_at_all(latest)
         self._write_only = WriteOnlyBound(self.table, self.stopping)
-        if self.last_identifier is None:
-            self.last_identifier = self._history.last_identifier()
+        self._follower = TableFollower(
+            self.table, self._history, self._constraints, self.coordinator, self._write_only
+        )
+        if self.last_identifier is None and (last := self._history.last_commit()):
+            self.last_identifier = last.commit_identifier
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch is in the table already; then nothing is to be done for it."""
-        return self.last_identifier is not None and epoch <= self.last_identifier
+        last = self.last_identifier
+        if last is None or epoch > last:
+            return False
+        _LOG.info(
+            "epoch %d is left out: the newest commit of user %s has identifier %d",
+            epoch,
+            self.commit_user,
+            last,
+        )
+        return True
 
     def begin_epoch(self) -> int:
         """Follow other writers and wait for compaction where a bucket has too many runs.
@@ -102,7 +116,7 @@ class StreamTableCommit:
             CommitConflictError: another process works with the same checkpoint.
             CompactionError: nobody compacts a write-only table.
         """
-        self._follow()
+        self._follower.follow()
         self._wait_for_compaction()
         return self._constraints.max_sequence_number + 1
 
@@ -122,7 +136,7 @@ class StreamTableCommit:
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
         try:
-            latest = self._follow()
+            latest = self._follower.follow()
             touched = {(message.partition, message.bucket) for message in messages}
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
             self.coordinator.restore(touched, latest)
@@ -181,7 +195,7 @@ class StreamTableCommit:
         if self.last_identifier is None or not self.coordinator.finished():
             return None
         # Only now it shows whether others have overtaken them.
-        self._follow()
+        self._follower.follow()
         finished = self.coordinator.finished()
         committable = ManifestCommittable(identifier=self.last_identifier, appends=None)
         return self._publisher.publish(committable, finished)
@@ -227,7 +241,7 @@ class StreamTableCommit:
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Take buckets into account that no epoch has touched yet; None: all that have files."""
-        latest = self._follow()
+        latest = self._follower.follow()
         if buckets is None:
             entries = FileStoreScan(self.table).live(latest)
             buckets = {(entry.partition, entry.bucket) for entry in entries}
@@ -244,8 +258,8 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for whoever compacts it."""
         if self.table.options.boolean("write-only"):
-            waited_s = self._write_only.wait(self.coordinator.most_sorted_runs, self._follow)
-            self._publisher.tally.waited_s += waited_s
+            runs, follow = self.coordinator.most_sorted_runs, self._follower.follow
+            self._publisher.tally.waited_s += self._write_only.wait(runs, follow)
         else:
             self._back_pressure()
 
@@ -273,29 +287,3 @@ class StreamTableCommit:
             return self._publish_idle()
         self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
         return None
-
-    def _follow(self) -> Snapshot | None:
-        """Take in what others have committed since; the newest snapshot."""
-        snapshots = self.table.snapshots
-        latest = snapshots.latest()
-        self._history.check(latest)
-        known, latest_id = self._history.known_id, 0 if latest is None else latest.snapshot_id
-        if latest_id == known:
-            return latest
-        newest_of_ours = -1 if self.last_identifier is None else self.last_identifier
-        self._history.check_not_committed(newest_of_ours + 1)
-        scan = FileStoreScan(self.table)
-        try:
-            news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
-            entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
-            touched = {(entry.partition, entry.bucket) for entry in entries}
-        except (FileNotFoundError, CorruptFileError):
-            # Some are expired already, or their manifests: nothing that we know is sure.
-            self._constraints.look_at_all(latest)
-            entries, touched, news = [], self.coordinator.known_buckets(), []
-        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
-            self._write_only.note_compaction()
-        self._constraints.look_at(entries)
-        self.coordinator.forget(touched, latest)
-        self._history.known = latest
-        return latest

@@ -48,6 +48,8 @@ class WriteConstraints:
             self._check_schema(entry.file.schema_id)
             if entry.total_buckets not in (0, -1, ours):
                 self._bucket_counts[entry.partition] = entry.total_buckets
+            else:
+                self._bucket_counts.pop(entry.partition, None)
 
     def add(self, file: DataFileMeta) -> None:
         """Take in a file of our own."""

@@ -10,6 +10,8 @@ and d2, and ``HASH:h1`` when it is of another type; without + or - among those t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
@@ -22,7 +24,9 @@ from stream_app.model.index_file_meta import (
     IndexManifestEntry,
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.planning.conflict_detection import conflict
+from stream_app.model.snapshot import CommitKind
+from stream_app.planning.conflict_cause import SnapshotDelta, explanation
+from stream_app.planning.conflict_detection import conflicts
 from stream_app.planning.index_changes import combined_index, index_conflict, rewrites
 from stream_app.planning.live_entries import compacted_entries, live_entries
 from stream_app.planning.manifest_merge import manifest_groups
@@ -96,12 +100,43 @@ def groups(case: Case) -> str:
     return " ".join(drawn) or "nothing"
 
 
-def conflicts(case: Case) -> str:
-    """Live files, a line ``commit``, and what is to be committed on top of them."""
+def conflict(case: Case) -> str:
+    """Files that are there, or snapshots with what they changed; ``commit``, and what is to come.
+
+    Each conflict with what is told of it: what happened, and what to do.
+    """
     lines = list(case.input_lines)
     at = lines.index("commit")
-    base, changes = map(entry_of, lines[:at]), [entry_of(line) for line in lines[at + 1 :]]
-    return conflict(base, changes, int_key_of) or "may be committed"
+    base, history = snapshots_of(lines[:at])
+    found = conflicts(live_entries(base), [entry_of(line) for line in lines[at + 1 :]], int_key_of)
+    told = []
+    for one in found:
+        what, fix = explanation(one, reversed(history))
+        told += [what] if "brief" in case.args else [what, f"  to fix: {fix}"]
+    return "\n".join(told) or "may be committed"
+
+
+def snapshots_of(lines: Sequence[str]) -> tuple[list[ManifestEntry], list[SnapshotDelta]]:
+    """A heading is ``snapshot 7 COMPACT by bob``; lines above the first have no snapshot."""
+    base: list[ManifestEntry] = []
+    history: list[SnapshotDelta] = []
+    for line in lines:
+        if line.startswith("snapshot "):
+            _, number, kind, _, user = line.split()
+            history.append(
+                SnapshotDelta(
+                    snapshot_id=int(number),
+                    kind=CommitKind[kind],
+                    commit_user=user,
+                    entries=[],
+                )
+            )
+            continue
+        base.append(entry_of(line))
+        if history:
+            last = history.pop()
+            history.append(replace(last, entries=[*last.entries, base[-1]]))
+    return base, history
 
 
 def index_entry_of(line: str) -> IndexManifestEntry:
@@ -175,7 +210,7 @@ def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManif
     return base, [index_entry_of(line) for line in lines[at + 1 :]]
 
 
-COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "conflict": conflicts}
+COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "conflict": conflict}
 INDEX_COMMANDS = {"rewrite": rewrite, "combined": combined, "conflict": index_conflicts}
 
 

@@ -87,7 +87,7 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     first = twin._commit.begin_epoch()
     messages = twin._messages([row(2, "b")], first)
     one.commit(row(2, "b"))
-    with pytest.raises(CommitConflictError, match="epoch 1 is in the table already"):
+    with pytest.raises(CommitConflictError, match="same checkpoint: it made snapshot 2 "):
         twin._commit.commit_epoch(1, messages)
     left = {file.name for file in Path(one.path).rglob("data-*")}
     assert left == {
@@ -95,7 +95,7 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
         for entry in FileStoreScan(one.table).live(one.table.snapshots.latest())
     }, "files that no snapshot names are gone"
     assert one.table.snapshots.latest_id() == 2
-    with pytest.raises(CommitConflictError, match="another process with the same checkpoint"):
+    with pytest.raises(CommitConflictError, match="another process works with the same checkpoint"):
         twin._commit.begin_epoch()
 
 
@@ -120,7 +120,7 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
     outcome = commit.commit_compactions(compaction, are_overtaken=False)
     assert outcome.snapshot is None
     assert outcome.conflict is not None
-    assert "epoch 3 is in the table already" in outcome.conflict
+    assert "it made snapshot 4 (APPEND, identifier 3) for commit user tester" in outcome.conflict
     assert one.table.snapshots.latest_id() == 4
 
 
@@ -128,5 +128,5 @@ def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
     one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     twin = SmallTable(one.table)
     one.commit(row(1, "a"))
-    with pytest.raises(CommitConflictError, match="epoch 0 is in the table already"):
+    with pytest.raises(CommitConflictError, match="it made snapshot 1 "):
         twin.commit(row(1, "a"))

@@ -1,0 +1,116 @@
+"""``stream-app check``: is a table as it must be?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from stream_app.app.cli import FAILED
+from stream_app.model.finding import Finding
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.table_check import CheckReport, TableCheck
+
+_EPILOG = """\
+what is checked, in every snapshot, tag and changelog that is there:
+  snapshots    that their numbers follow each other, the hints, record counts, epochs put in twice
+  manifests    that they can be read, that lists and counts say what is in them, that merged ones
+               mean the same, that nothing is deleted that is not there
+  levels       that the files of a level above 0 do not overlap, and lie in the right bucket
+  files        that they are there, with their size; then, row by row: counts, key order and range,
+               sequence numbers, bucket and partition of each row, statistics, deletion vectors
+  changelog    that replaying it from the first snapshot on gives the table's rows
+
+It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
+
+examples:
+  stream-app check warehouse/shop.db/orders
+  stream-app check warehouse/shop.db/orders --quick && echo sound
+  stream-app check warehouse/shop.db/orders --format jsonl
+
+exit codes: 0 nothing is wrong; 1 something is"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "check",
+        help="check that a table is sound",
+        description="Check a table's metadata against its files, and both against the format.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="metadata alone: no data file is opened"
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is wrong as it is found, then what was looked at."""
+    table = open_table(args.table)
+    progress = _Progress(sys.stderr.isatty())
+    check = TableCheck(table, args.quick, progress)
+    count = _print(check.findings(), table, as_json=args.format == "jsonl", progress=progress)
+    if args.format == "text":
+        for line in report_lines(check.report, count, quick=args.quick):
+            print(line)
+    return FAILED if count else 0
+
+
+def _print(
+    findings: Iterable[Finding], table: FileStoreTable, *, as_json: bool, progress: _Progress
+) -> int:
+    count = 0
+    for finding in findings:
+        count += 1
+        progress.clear()
+        where = finding.where.removeprefix(f"{table.location}/")
+        if as_json:
+            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
+            print(orjson.dumps({**line, "fix": finding.fix}).decode(), flush=True)
+        else:
+            print(f"{finding.kind.value}: {finding.what}")
+            print(f"  where: {where}\n  to fix: {finding.fix}", flush=True)
+    progress.clear()
+    return count
+
+
+def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
+    """What was looked at, and what came of it."""
+    looked = f"{report.versions} versions"
+    looked += "" if quick else f", {report.files} files with {report.rows} rows"
+    lines = [f"not checked: {text}" for text in report.left_out]
+    lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
+    lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
+    return lines
+
+
+@dataclass(slots=True)
+class _Progress:
+    """One line on the terminal that is written over; none where there is no terminal."""
+
+    shown: bool
+    _width: int = 0
+
+    def __call__(self, what: str, done: int, count: int) -> None:
+        if not self.shown:
+            return
+        text = f"{what}: {done} of {count}"
+        print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)
+        self._width = max(self._width, len(text))
+
+    def clear(self) -> None:
+        """Take the line away, for something else is written."""
+        if self._width:
+            print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0

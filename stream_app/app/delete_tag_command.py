@@ -1,0 +1,65 @@
+"""``stream-app delete-tag``: names go, with the files that only they kept."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.app.inspect_listing import size_text, time_text
+from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.table.file_store_table import open_table
+from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
+
+_EPILOG = """\
+examples:
+  stream-app delete-tag warehouse/shop.db/orders before-migration --dry-run
+  stream-app delete-tag warehouse/shop.db/orders 2026-01-30 2026-01-31"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "delete-tag",
+        summary="delete tags and what only they keep",
+        description="Delete tags, and the files that only they keep.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("names", metavar="NAME", nargs="+", help="of a tag")
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    deletion: TagDeletion
+
+    def is_empty(self) -> bool:
+        return not self.deletion.tags
+
+    def lines(self) -> Iterator[str]:
+        for tag in self.deletion.tags:
+            number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
+            yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
+        files = self.deletion.files
+        yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete the tags.
+
+    Raises:
+        UsageError: there is no such tag.
+    """
+    table = open_table(args.table)
+
+    def do(plan: _Plan) -> Iterator[str]:
+        delete_tags(table, plan.deletion)
+        files = plan.deletion.files
+        yield (
+            f"deleted {len(plan.deletion.tags)} tags: {files.count} files, "
+            f"{size_text(files.byte_count)}"
+        )
+
+    return run_upkeep(args, _Plan(plan_tag_deletion(table, args.names)), do)

@@ -1,0 +1,82 @@
+"""``stream-app remove-orphan-files``: what crashes have left, and nothing names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.app.inspect_listing import size_text
+from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
+
+_EPILOG = """\
+A file is an orphan when no snapshot, tag, long-lived changelog or branch names it. The files of a
+writer are named by nothing until he commits, so only their age tells them from orphans: give a
+time that no write and no commit takes. May run beside the table's jobs.
+
+examples:
+  stream-app remove-orphan-files warehouse/shop.db/orders --dry-run
+  stream-app remove-orphan-files warehouse/shop.db/orders --older-than 7d"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "remove-orphan-files",
+        summary="delete files nothing names",
+        description="Delete files that crashes have left and nothing names, and empty folders.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--older-than",
+        metavar="AGE",
+        default="1d",
+        help="files that were written longer ago; default: 1d",
+    )
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    table: FileStoreTable
+    orphans: OrphanPlan
+    age: str
+
+    def is_empty(self) -> bool:
+        return not (self.orphans.files or self.orphans.folders)
+
+    def lines(self) -> Iterator[str]:
+        root = f"{self.table.location}/"
+        for file in self.orphans.files:
+            yield f"{file.path.removeprefix(root)}  {size_text(file.size)}"
+        for folder in self.orphans.folders:
+            yield f"{folder.removeprefix(root)}/  (empty)"
+        size = sum(file.size for file in self.orphans.files)
+        yield (
+            f"{len(self.orphans.files)} files older than {self.age}, {size_text(size)}, and "
+            f"{len(self.orphans.folders)} empty folders are named by none of "
+            f"{self.orphans.versions} versions"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete orphans.
+
+    Raises:
+        UsageError: the age is no duration.
+        CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
+    """
+    age_ms = duration_argument("--older-than", args.older_than)
+    table = open_table(args.table)
+    plan = _Plan(table, plan_orphans(table, table.clock.now_ms() - age_ms), args.older_than)
+
+    def do(plan: _Plan) -> Iterator[str]:
+        delete_orphans(table, plan.orphans)
+        size = sum(file.size for file in plan.orphans.files)
+        yield f"deleted {len(plan.orphans.files)} files, {size_text(size)}"
+
+    return run_upkeep(args, plan, do)

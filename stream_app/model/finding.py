@@ -1,0 +1,50 @@
+"""Something in a table that is not as it must be.
+
+Made by the pure rules of `planning.check_*` and by `table.*_check`, told by ``stream-app check``.
+Source: none; the rules are those of Paimon's format.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class FindingKind(enum.Enum):
+    """What a finding is about."""
+
+    HINT = "hint"
+    SNAPSHOTS = "snapshots"
+    SCHEMA = "schema"
+    RECORD_COUNT = "record-count"
+    MANIFEST = "manifest"
+    FILE_MISSING = "file-missing"
+    FILE_SIZE = "file-size"
+    FILE_UNREADABLE = "file-unreadable"
+    ROW_COUNT = "row-count"
+    KEY_ORDER = "key-order"
+    KEY_RANGE = "key-range"
+    SEQUENCE_NUMBERS = "sequence-numbers"
+    STATISTICS = "statistics"
+    LEVELS = "levels"
+    BUCKET = "bucket"
+    PARTITION = "partition"
+    DELETION_VECTOR = "deletion-vector"
+    CHANGELOG = "changelog"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        what: one sentence with the wrong values.
+        where: the file, bucket or version.
+        fix: what can be done about it.
+    """
+
+    kind: FindingKind
+    what: str
+    where: str
+    fix: str

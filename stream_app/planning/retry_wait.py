@@ -1,0 +1,26 @@
+"""How long a commit that lost a race waits before it tries again.
+
+Twice as long each time, and a little longer than others, so that those who lost together do not
+meet again.
+
+Source: Paimon `utils/RetryWaiter.java` (``commit.min-retry-wait``, ``commit.max-retry-wait``).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+_SPREAD = 0.2
+"""The most that is added, as a part of the wait."""
+
+
+def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
+    """Seconds to wait.
+
+    Args:
+        retry: how often it was tried again before.
+        name: of the commit, which no other commit has: it stands in for chance.
+    """
+    wait_ms = min(min_ms << retry, max_ms)
+    chance = zlib.crc32(f"{name} {retry}".encode()) / 2**32
+    return wait_ms * (1 + _SPREAD * chance) / 1000

@@ -1,0 +1,62 @@
+"""What goes when a table is rolled back, by number alone.
+
+Source: Paimon `table/RollbackHelper.java`. Unlike Paimon, consumers are looked at: one that is
+ahead of the table would wait for the number that it wants next, and silently miss the snapshots
+that take the numbers before it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stream_app.model.consumer import Consumer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackNumbers:
+    """What goes and what is changed.
+
+    Attributes:
+        snapshots, changelogs: numbers, in the order in which they go: the newest first.
+        tags: names, likewise.
+        is_restored: whether the target is no snapshot any more, so that its file is written again.
+        consumers: those that are ahead of the target, which the rollback would cut.
+    """
+
+    target: int
+    snapshots: tuple[int, ...]
+    changelogs: tuple[int, ...]
+    tags: tuple[str, ...]
+    is_restored: bool
+    consumers: tuple[Consumer, ...]
+
+    def is_empty(self) -> bool:
+        """Whether the table is at the target already."""
+        return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
+
+
+def rollback_numbers(
+    target: int,
+    *,
+    snapshots: Iterable[int],
+    changelogs: Iterable[int],
+    tags: Mapping[str, int],
+    consumers: Iterable[Consumer] = (),
+) -> RollbackNumbers:
+    """All that is newer than the target goes.
+
+    The newest go first, so that at every moment the snapshots that are left follow each other; only
+    before a target that has expired there may be a gap, until the rollback is done.
+    """
+    numbers = set(snapshots)
+    return RollbackNumbers(
+        target=target,
+        snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
+        changelogs=tuple(sorted((n for n in changelogs if n > target), reverse=True)),
+        tags=tuple(
+            sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
+        ),
+        is_restored=target not in numbers,
+        consumers=tuple(each for each in consumers if each.next_snapshot > target + 1),
+    )

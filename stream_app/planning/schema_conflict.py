@@ -1,0 +1,36 @@
+"""Decides whether a job may go on when the table's schema is changed beneath it.
+
+Columns may come and go: files say by which schema they were written, and readers adapt. What must
+stay is what the files of all writers have in common.
+
+Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `CoreOptions.java` (immutable
+options).
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, check_writable
+from stream_app.model.table_schema import TableSchema
+
+_MAY_CHANGE = frozenset({"bucket"})
+"""Each partition says how many buckets it has, and a commit holds itself to that."""
+
+
+def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+    """Why files that are written by our schema must not come into the table; None when they may."""
+    for what, old, new in (
+        ("primary", ours.primary_keys, newest.primary_keys),
+        ("partition", ours.partition_keys, newest.partition_keys),
+    ):
+        if old != new:
+            return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+    for key in FIXED_OPTIONS:
+        values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
+        if key not in _MAY_CHANGE and values[0] != values[1]:
+            return f"option {key!r} was {values[0]} and is {values[1]}"
+    try:
+        check_writable(newest.options, has_primary_key=newest.has_primary_key)
+    except UnsupportedTableError as error:
+        return error.what
+    return None

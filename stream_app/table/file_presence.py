@@ -1,0 +1,59 @@
+"""Whether files are there, with the size that is said of them: folders are listed once each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.file_store_table import FileStoreTable
+
+_RESTORE = (
+    "restore the file from a backup; or roll the table back to a snapshot or tag that does not "
+    "need it: stream-app rollback-to"
+)
+
+
+@dataclass(slots=True)
+class FilePresence:
+    """What lies in the folders of a table; what comes after a folder was listed is not seen."""
+
+    table: FileStoreTable
+    _folders: dict[str, dict[str, int]] = field(default_factory=dict)
+    _schemas: frozenset[int] | None = None
+
+    def schemas(self) -> frozenset[int]:
+        """The numbers of the schemas that are there."""
+        if self._schemas is None:
+            self._schemas = frozenset(self.table.schemas.ids())
+        return self._schemas
+
+    def findings(self, path: str, size: int | None) -> list[Finding]:
+        """What is wrong with a file that must be there.
+
+        Args:
+            size: in bytes, as it is told; None when nobody tells it.
+        """
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            statuses = self.table.file_io.list_status(folder)
+            self._folders[folder] = {
+                status.name: status.size for status in statuses if not status.is_folder
+            }
+        found = self._folders[folder].get(name)
+        if found is None:
+            return [
+                Finding(
+                    kind=FindingKind.FILE_MISSING, what="a file is missing", where=path,
+                    fix=_RESTORE,
+                )
+            ]  # fmt: skip
+        if size is not None and found != size:
+            return [
+                Finding(
+                    kind=FindingKind.FILE_SIZE,
+                    what=f"a file has {found} bytes, what names it says {size}",
+                    where=path,
+                    fix=_RESTORE,
+                )
+            ]
+        return []

@@ -1,0 +1,168 @@
+"""Makes an earlier version of a table the newest one, for good.
+
+`plan_rollback` reads and decides, `roll_back` does it. The table is right after each of its steps:
+
+1. consumers that are ahead go back behind the target, if that was asked for,
+2. the target's snapshot file is there: written again from its tag, when it has expired,
+3. the hint LATEST names the target; where it is wrong for a while, readers list the folder,
+4. snapshots go, the newest first; changelogs; tags: what is left is a right, shorter table,
+5. files go that only they held: what dies before leaves orphans, and nothing that is missed,
+6. the hint EARLIEST.
+
+Writers must not run meanwhile: what they commit on top of a snapshot that goes would go with it. A
+streaming job of ours finds that the table went back, and stops.
+
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 5 to the cleaning of
+orphans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.rollback_plan import RollbackNumbers, rollback_numbers
+from stream_app.planning.unused_files import FileKey, unprotected
+from stream_app.table.expire_snapshots import add_changelog, add_manifest_lists
+from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.manifest_reads import ManifestReads
+from stream_app.table.protected_versions import ProtectedVersions, protected_versions
+from stream_app.table.tag_changes import add_live_files
+from stream_app.table.time_travel import Version, snapshot_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What becomes the newest version, and what goes."""
+
+    target: Snapshot
+    numbers: RollbackNumbers
+    files: FilesToDelete
+
+
+def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
+    """The version to go back to; a number may also be that of a tag whose snapshot has expired.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if version.is_latest:
+        raise UsageError(
+            "no version is named to go back to",
+            where=table.location,
+            fix="give one of --snapshot, --tag and --timestamp",
+        )
+    try:
+        snapshot = snapshot_of(table, version)
+    except UsageError:
+        for tag in table.tags.tags():
+            if tag.snapshot.snapshot_id == version.snapshot:
+                return tag.snapshot
+        raise
+    assert snapshot is not None, "only the latest may be absent"
+    return snapshot
+
+
+def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
+    """What a rollback does.
+
+    Raises:
+        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+    """
+    now, expiration_ms = (
+        table.clock.now_ms(),
+        table.options.optional_integer("consumer.expiration-time"),
+    )
+    numbers = rollback_numbers(
+        target.snapshot_id,
+        snapshots=table.snapshots.ids(),
+        changelogs=table.changelogs.ids(),
+        tags={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
+        consumers=[
+            consumer
+            for consumer in table.consumers.consumers()
+            if not consumer.has_expired(now, expiration_ms)
+        ],
+    )
+    files = FilesToDelete() if numbers.is_empty() else _files(table, target, numbers)
+    return RollbackPlan(target=target, numbers=numbers, files=files)
+
+
+def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
+    """Do it; whoever dies may be followed by a rollback to the same version.
+
+    Args:
+        resets_consumers: let consumers that are ahead go on behind the target.
+
+    Raises:
+        UsageError: a living consumer would be cut; nothing has changed.
+        OSError: the file system refused.
+    """
+    target, numbers = plan.target.snapshot_id, plan.numbers
+    if numbers.consumers and not resets_consumers:
+        names = ", ".join(each.consumer_id for each in numbers.consumers)
+        raise UsageError(
+            f"consumers have read snapshots behind {target}: {names}",
+            where=table.location,
+            fix="stop them and see to what they have taken over already; --force lets them go on "
+            f"at snapshot {target + 1}",
+        )
+    for consumer in numbers.consumers:  # 1
+        table.consumers.reset(consumer.consumer_id, target + 1)
+    if numbers.is_restored:  # 2
+        table.snapshots.restore(plan.target)
+    table.snapshots.write_latest_hint(target)  # 3
+    for number in numbers.snapshots:  # 4
+        table.snapshots.delete(number)
+    if numbers.changelogs:
+        for number in numbers.changelogs:
+            table.changelogs.delete(number)
+        table.changelogs.write_hints()
+    for name in numbers.tags:
+        table.tags.delete(name)
+    clean = table.options.boolean("snapshot.clean-empty-directories")
+    delete_files(table, plan.files, clean_folders=clean)  # 5
+    table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 6
+
+
+def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
+    """What came after the target: no file that is live in it, and none that a branch has."""
+    protected = protected_versions(table)
+    collector = FileCollector(ManifestReads(table))
+    needed: list[Collection[FileKey]] = [
+        collector.reads.live_files(version) for version in (target, *protected.branches)
+    ]
+    collector.keep_metadata_of([target, *protected.branches])
+    snapshots = [table.snapshots.snapshot(number) for number in reversed(numbers.snapshots)]
+    tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
+    changelogs = [table.changelogs.changelog(number) for number in numbers.changelogs]
+    # The first that goes has what came between it and an expired target; tags have files whose
+    # snapshots have expired.
+    for version in (*snapshots[:1], *tagged):
+        add_live_files(collector, version, needed)
+    for version in (*snapshots, *changelogs):
+        _add_new(collector, version, protected, needed)
+    for version in (*snapshots, *tagged, *changelogs):
+        add_manifest_lists(collector, version)
+        collector.add_indexes(version)
+    return collector.files
+
+
+def _add_new(
+    collector: FileCollector,
+    version: Snapshot,
+    protected: ProtectedVersions,
+    needed: list[Collection[FileKey]],
+) -> None:
+    collector.reads.prefetch([version.delta_manifest_list], with_manifests=True)
+    added = [
+        entry
+        for entry in collector.reads.entries(version.delta_manifest_list) or ()
+        if entry.kind is FileKind.ADD
+    ]
+    collector.add_data_files(unprotected(added, needed))
+    add_changelog(collector, version, protected)

@@ -1,0 +1,174 @@
+"""Checks a whole table: metadata, files, deletion vectors, changelog.
+
+Each part may find that it cannot look at something, such as files of another format: that is told
+as well, for a check that has not looked has not found the table well.
+
+Source: none; the rules are those of Paimon's format, each named where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.check_file_facts import fact_findings
+from stream_app.table.changelog_check import ChangelogCheck, why_not_complete
+from stream_app.table.data_file_facts import measure
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.metadata_check import FileInUse, MetadataCheck, Progress
+from stream_app.table.readable import check_readable
+
+_PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What was looked at, beside the findings.
+
+    Attributes:
+        versions: snapshots, tags and changelogs.
+        files, rows: of the data and changelog files that were read.
+        left_out: what could not be looked at, and why.
+    """
+
+    versions: int = 0
+    files: int = 0
+    rows: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TableCheck:
+    """One check of a table.
+
+    Attributes:
+        quick: look at metadata and at what lies in the folders alone.
+        report: fills while `findings` is drawn.
+    """
+
+    table: FileStoreTable
+    quick: bool
+    progress: Progress
+    report: CheckReport = field(default_factory=CheckReport)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong, as it is found."""
+        metadata = MetadataCheck(self.table, self.progress)
+        found = metadata.run()
+        yield from found
+        self.report.versions = metadata.versions
+        if self.quick:
+            return
+        damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
+        rows = _FileChecks(self.table, self.report)
+        files = [file for file in metadata.files.values() if file.path not in damaged]
+        for place, file in enumerate(files):
+            self.progress("files", place, len(files))
+            yield from rows.file(file)
+        self.progress("files", len(files), len(files))
+        for path, (entry, snapshot) in metadata.vectors.items():
+            if path not in damaged and entry.holds_deletion_vectors:
+                yield from rows.vectors(path, entry, snapshot)
+        yield from self._changelog()
+
+    def _changelog(self) -> Iterator[Finding]:
+        try:
+            check_readable(self.table, merges=True)
+            snapshots = [self.table.snapshots.snapshot(n) for n in self.table.snapshots.ids()]
+            reason = why_not_complete(self.table, snapshots)
+            if reason is None:
+                yield from ChangelogCheck(self.table, self.progress).run(snapshots)
+            else:
+                self.report.left_out.append(f"replay of the changelog: {reason}")
+        except (StreamAppError, FileNotFoundError) as error:
+            what = error.what if isinstance(error, StreamAppError) else str(error)
+            self.report.left_out.append(f"replay of the changelog: {what}")
+
+
+@dataclass(slots=True)
+class _FileChecks:
+    """Looks into files, each through the schema that it was written with."""
+
+    table: FileStoreTable
+    report: CheckReport
+    _tables: dict[int, FileStoreTable] = field(default_factory=dict)
+
+    def file(self, file: FileInUse) -> list[Finding]:
+        def look() -> list[Finding]:
+            table = self._table(file.entry.file.schema_id)
+            facts = measure(table, file.entry, keys_repeat=file.is_changelog)
+            self.report.files += 1
+            self.report.rows += facts.row_count
+            return fact_findings(file.entry.file, facts, file.path)
+
+        return self._while_it_is_there(file.path, look)
+
+    def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
+        def look() -> list[Finding]:
+            rows = {
+                live.file.file_name: live.file.row_count
+                for live in FileStoreScan(self.table).live(
+                    snapshot, [(entry.partition, entry.bucket)]
+                )
+            }
+            found = self.table.deletion_vector_files.read(entry)
+            return [
+                Finding(
+                    kind=FindingKind.DELETION_VECTOR,
+                    what=f"the deletion vector of {meta.data_file_name} {problem}",
+                    where=path,
+                    fix="roll the table back to a snapshot or tag before this file: stream-app "
+                    "rollback-to",
+                )
+                for meta in entry.index_file.deletion_vectors or ()
+                for problem in _vector_problems(
+                    found[meta.data_file_name].cardinality,
+                    meta.cardinality,
+                    int(found[meta.data_file_name].positions().max(initial=0)),
+                    rows.get(meta.data_file_name),
+                )
+            ]
+
+        return self._while_it_is_there(path, look)
+
+    def _while_it_is_there(self, path: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+        try:
+            found = look()
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"{path}: {error.what}")
+            return []
+        except CorruptFileError as error:
+            found = [
+                Finding(
+                    kind=FindingKind.FILE_UNREADABLE,
+                    what=error.what,
+                    where=error.where or path,
+                    fix=error.fix,
+                )
+            ]
+        # Its version may have expired meanwhile, and the file with it.
+        return found if self.table.file_io.exists(path) else []
+
+    def _table(self, schema_id: int) -> FileStoreTable:
+        if schema_id not in self._tables:
+            try:
+                schema = self.table.schemas.schema(schema_id)
+            except FileNotFoundError:
+                raise CorruptFileError(
+                    f"schema {schema_id}, with which a data file was written, is missing",
+                    fix=f"restore schema/schema-{schema_id} from a backup",
+                ) from None
+            self._tables[schema_id] = replace(self.table, schema=schema)
+        return self._tables[schema_id]
+
+
+def _vector_problems(found: int, told: int | None, last: int, rows: int | None) -> Iterator[str]:
+    if told is not None and found != told:
+        yield f"has {found} rows, its index manifest says {told}"
+    if rows is not None and last >= rows:
+        yield f"deletes row {last} of a file with {rows} rows"

@@ -1,0 +1,63 @@
+"""Takes in what other writers have committed, so that the driver's state is what the table says.
+
+Used by stream_commit before each epoch and each commit. All that the driver knows of a table
+(constraints of new rows, levels of buckets) follows from the snapshots; where some are gone already
+it is read anew.
+
+Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_compactions import StreamCompactions
+from stream_app.table.write_constraints import WriteConstraints
+from stream_app.table.write_only_bound import WriteOnlyBound
+
+
+@dataclass(frozen=True, slots=True)
+class TableFollower:
+    """Keeps what the driver knows of one table in step with its snapshots."""
+
+    table: FileStoreTable
+    history: CommitHistory
+    constraints: WriteConstraints
+    coordinator: StreamCompactions
+    write_only: WriteOnlyBound
+
+    def follow(self) -> Snapshot | None:
+        """Take in what others have committed since; the newest snapshot.
+
+        Raises:
+            CheckpointError: the table has gone back to an earlier snapshot.
+            CommitConflictError: another process commits for our user.
+            UnsupportedTableError: another writer has changed the columns.
+        """
+        snapshots = self.table.snapshots
+        latest = snapshots.latest()
+        self.history.check(latest)
+        known, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
+        if latest_id == known:
+            return latest
+        self.history.check_alone(latest)
+        scan = FileStoreScan(self.table)
+        try:
+            news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
+            entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
+            touched = {(entry.partition, entry.bucket) for entry in entries}
+        except (FileNotFoundError, CorruptFileError):
+            # Some are expired already, or their manifests: nothing that we know is sure.
+            self.constraints.look_at_all(latest)
+            entries, touched, news = [], self.coordinator.known_buckets(), []
+        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
+            self.write_only.note_compaction()
+        self.constraints.look_at(entries)
+        self.coordinator.forget(touched, latest)
+        self.history.known = latest
+        return latest

@@ -1,0 +1,247 @@
+"""Commits that lose races or find the table changed: what is tried again, dropped or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CommitConflictError, CommitError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.binary_row import serialize_row
+from stream_app.model.data_type import DataField, RowType, parse_data_type
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from stream_app.planning.retry_wait import retry_wait_s
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.small_table import Change, SteppingClock, small_table, write_changes
+from tests.support.table_checks import check_chain, files_on_disk
+from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+@dataclass(frozen=True)
+class RacedFileIO(LocalFileIO):
+    """Before each of our snapshots is created, the next of `rivals` goes first."""
+
+    rivals: list[Callable[[], object]] = field(default_factory=list)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        if self.rivals and Path(path).name.startswith("snapshot-"):
+            self.rivals.pop(0)()
+        return LocalFileIO.create_if_absent(self, path, data)
+
+
+@dataclass
+class WaitingClock(SteppingClock):
+    waits: list[float] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return self.millis
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        SteppingClock.sleep(self, seconds)
+
+
+def a_table(folder: Path, **options: object) -> FileStoreTable:
+    columns = "dt STRING, k INT, v STRING"
+    return small_table(folder / "db.db" / "t", columns, ("dt", "k"), ("dt",), **options).table
+
+
+def rows(*days: str, value: str = "a") -> list[Change]:
+    return [("+I", {"dt": day, "k": k, "v": value}) for day in days for k in range(3)]
+
+
+def raced(table: FileStoreTable, *rivals: Callable[[], object]) -> FileStoreTable:
+    return replace(table, file_io=RacedFileIO(list(rivals)), clock=WaitingClock())
+
+
+def dropper(table: FileStoreTable, day: str) -> Callable[[], object]:
+    partition = serialize_row([day], table.schema.partition_type.types)
+
+    def drop() -> object:
+        commit = FileStoreCommit(table, CommitHistory(table, "bob", table.snapshots.latest()))
+        return commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
+
+    return drop
+
+
+def waiting_compactions(table: FileStoreTable) -> tuple[StreamTableCommit, CompactLater]:
+    """A job that has written mon and tue twice, and has compacted both without publishing it."""
+    later = CompactLater(table)
+    commit = StreamTableCommit(table, "us", later)
+    for epoch, value in enumerate("ab"):
+        first = commit.begin_epoch()
+        commit.commit_epoch(epoch, write_changes(table, rows("mon", "tue", value=value), first))
+    assert len(later.waiting) == 2
+    later.run()
+    return commit, later
+
+
+def test_an_append_is_put_on_top_of_whoever_was_first(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    rival = TableWriter(table, user="bob")
+    others = [lambda value=value: rival.write(rows("tue", value=value)) for value in "xyz"]
+    ours = raced(table, *others)
+    commit = StreamTableCommit(ours, "us", CompactLater(ours))
+    messages = write_changes(ours, rows("mon"), commit.begin_epoch())
+    commit.commit_epoch(0, messages)
+    users = [snapshot.commit_user for snapshot in check_chain(table)]
+    assert users == ["bob", "bob", "bob", "us"]
+    assert by_content(read_rows(table)) == by_content(
+        [dict(row) for _, row in (*rows("mon"), *rows("tue", value="z"))]
+    )
+    named = {
+        name
+        for each in check_chain(table)
+        for name in (each.base_manifest_list, each.delta_manifest_list)
+    }
+    assert files_on_disk(table, "manifest-list-") == named, "lost attempts leave nothing"
+    assert isinstance(ours.clock, WaitingClock)
+    for wait, least in zip(ours.clock.waits, (0.01, 0.02, 0.04), strict=True):
+        assert least <= wait <= least * 1.2
+
+
+@pytest.mark.parametrize(
+    ("options", "tries"),
+    [
+        pytest.param({"commit__max_retries": 0}, 1, id="no retry"),
+        pytest.param({"commit__max_retries": 3}, 4, id="retries"),
+        pytest.param(
+            {"commit__timeout": "1 s", "commit__min_retry_wait": "400 ms"}, 3, id="time is over"
+        ),
+    ],
+)
+def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, object], tries: int) -> None:
+    table = a_table(tmp_path, **options)
+    rival = TableWriter(table, user="bob")
+    ours = raced(table, *[lambda: rival.write([])] * 9)
+    commit = StreamTableCommit(ours, "us", CompactLater(ours))
+    messages = write_changes(ours, rows("mon"), commit.begin_epoch())
+    with pytest.raises(CommitError, match=f"commit 0 of user us lost the race .* {tries} times"):
+        commit.commit_epoch(0, messages)
+    assert {snapshot.commit_user for snapshot in check_chain(table)} == {"bob"}
+    assert files_on_disk(table, "data-") == set(), "the epoch's files are gone"
+
+
+def test_those_who_lose_together_do_not_wait_alike() -> None:
+    waits = {retry_wait_s(3, min_ms=10, max_ms=10_000, name=name) for name in "abcdefgh"}
+    assert len(waits) == 8
+    assert all(0.08 <= wait <= 0.096 for wait in waits)
+    assert 10 <= retry_wait_s(1000, min_ms=10, max_ms=10_000, name="a") <= 12
+
+
+def test_one_compaction_in_conflict_leaves_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A partition is dropped in the middle of our commit: the other one's compaction goes in."""
+    table = a_table(tmp_path, num_sorted_run__compaction_trigger=2)
+    ours = raced(table)
+    commit, _ = waiting_compactions(ours)
+    assert isinstance(ours.file_io, RacedFileIO)
+    ours.file_io.rivals.append(dropper(table, "mon"))
+    snapshot = commit.commit_idle()
+    assert snapshot is not None
+    assert snapshot.commit_kind is CommitKind.COMPACT
+    assert "dropped, or has expired, with snapshot 3 (OVERWRITE) of user bob" in caplog.text
+    assert commit.coordinator.dropped() == 1
+    kinds = [each.commit_kind.value for each in check_chain(table)]
+    assert kinds == ["APPEND", "APPEND", "OVERWRITE", "COMPACT"]
+    assert by_content(read_rows(table)) == by_content(
+        [dict(row) for _, row in rows("tue", value="b")]
+    )
+
+
+def test_rows_of_a_partition_that_is_dropped_as_they_come_are_its_first(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    TableWriter(table, user="first").write(rows("mon", value="old"))
+    ours = raced(table, dropper(table, "mon"))
+    commit = StreamTableCommit(ours, "us", CompactLater(ours))
+    new: list[Change] = [("+I", {"dt": "mon", "k": 1, "v": "new"})]
+    commit.commit_epoch(0, write_changes(ours, new, commit.begin_epoch()))
+    assert read_rows(table) == [{"dt": "mon", "k": 1, "v": "new"}]
+    check_chain(table)
+
+
+def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) -> None:
+    table = a_table(tmp_path, bucket=2)
+    TableWriter(table, user="first").write(rows("mon"))
+    options = {**table.schema.options, "bucket": "4"}
+    wider = replace(table, schema=replace(table.schema, options=options))
+
+    def rescale() -> None:
+        commit = FileStoreCommit(wider, CommitHistory(table, "bob", table.snapshots.latest()))
+        partition = serialize_row(["mon"], table.schema.partition_type.types)
+        commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
+        TableWriter(wider, user="bob2").write(rows("mon", value="b"))
+
+    ours = raced(table, rescale)
+    commit = StreamTableCommit(ours, "us", CompactLater(ours))
+    messages = write_changes(ours, rows("mon", value="c"), commit.begin_epoch())
+    with pytest.raises(CommitConflictError) as told:
+        commit.commit_epoch(0, messages)
+    assert "the partition has 4 buckets, not 2: since snapshot 3 (APPEND) of user bob2" in (
+        told.value.what
+    )
+    assert told.value.where.startswith(f"{table.location}/dt=mon/bucket-")
+    assert by_content(read_rows(table)) == by_content(
+        [dict(row) for _, row in rows("mon", value="b")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"changelog-producer": "input"}, "option 'changelog-producer' was none and is input"),
+        ({"deletion-vectors.enabled": "true"}, "cannot write this table: deletion-vectors.enabled"),
+    ],
+    ids=["fixed option", "not ours to write"],
+)
+def test_a_schema_that_changes_under_way_stops_the_job(
+    tmp_path: Path, change: dict[str, str], told: str
+) -> None:
+    table = a_table(tmp_path)
+    writer = TableWriter(table, CompactLater, user="us")
+    writer.write(rows("mon"))
+    options = {**table.schema.options, **change}
+    assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
+    with pytest.raises(CommitConflictError, match="got schema 1 under a job that began with") as e:
+        writer.write(rows("mon", value="b"))
+    assert told in e.value.what
+    assert [row["v"] for row in read_rows(table)] == ["a", "a", "a"]
+    assert len(files_on_disk(table, "data-")) == 1
+
+
+def test_columns_and_harmless_options_may_change_under_way(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    writer = TableWriter(table, CompactLater, user="us")
+    writer.write(rows("mon"))
+    options = {**table.schema.options, "snapshot.num-retained.max": "99"}
+    added = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
+    schema = replace(
+        table.schema,
+        schema_id=1,
+        options=options,
+        fields=RowType((*table.schema.fields, added)),
+    )
+    assert table.schemas.create(schema)
+    writer.write(rows("mon", value="b"))
+    assert [snapshot.schema_id for snapshot in check_chain(table)] == [0, 1]
+    wanted = [{**row, "c": None} for _, row in rows("mon", value="b")]
+    assert by_content(read_rows(open_table(table.location))) == by_content(wanted)
+
+
+def test_a_schema_that_is_gone_stops_the_job(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    later = replace(table.schema, schema_id=1)
+    assert table.schemas.create(later)
+    writer = TableWriter(open_table(table.location), user="us")
+    Path(table.location, "schema", "schema-1").unlink()
+    with pytest.raises(CommitConflictError, match="schema 1, by which it writes, is gone"):
+        writer.write([])

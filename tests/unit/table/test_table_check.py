@@ -1,0 +1,345 @@
+"""A damaged table for each kind of finding, and sound ones in which nothing is found."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.table_check import TableCheck
+from tests.support.damaged_table import Damage, Entries, set_value
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import small_table
+from tests.support.table_writer import TableWriter
+from tests.unit.table.test_random_epochs import SHAPES, a_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+JAVA_TABLES = Path(__file__).parents[2] / "fixtures" / "java_tables" / "java.db"
+
+
+def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
+    return list(TableCheck(table, quick, lambda *_: None).findings())
+
+
+def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
+    return {finding.kind for finding in found_in(table, quick=quick)}
+
+
+@pytest.fixture(scope="module")
+def sound_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_shop(tmp_path_factory.mktemp("sound"))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, sound_shop: Path) -> Damage:
+    """A copy to be damaged."""
+    return Damage(open_table(str(shutil.copytree(sound_shop, tmp_path / "shop.db" / "orders"))))
+
+
+def made_shop(folder: Path) -> Path:
+    """Two days; a compacted bucket, and an epoch behind it whose file is of level 0."""
+    made = small_table(
+        folder / "shop.db" / "orders",
+        "dt STRING, id INT, name STRING",
+        ("dt", "id"),
+        ("dt",),
+        bucket=2,
+        changelog_producer="input",
+        num_sorted_run__compaction_trigger=2,
+    )
+    for epoch in range(4):
+        made.commit(
+            *(
+                ("+I", {"dt": f"2026-01-0{number % 2}", "id": number, "name": f"n{epoch}"})
+                for number in range(20)
+            )
+        )
+    made.compact()
+    made.commit(*(("+I", {"dt": "2026-01-01", "id": n, "name": "last"}) for n in range(20)))
+    return Path(made.path)
+
+
+def first_add(entries: Entries, change: Callable[[ManifestEntry], ManifestEntry]) -> Entries:
+    place = next(i for i, entry in enumerate(entries) if entry.kind is FileKind.ADD)
+    return [*entries[:place], change(entries[place]), *entries[place + 1 :]]
+
+
+def delta_file(damage: Damage) -> ManifestEntry:
+    return FileStoreScan(damage.table).delta(damage.latest)[0]
+
+
+def newest_files_rewritten(damage: Damage, change: Callable[[pa.Table], pa.Table]) -> None:
+    damage.delta(lambda entries: first_add(entries, lambda e: damage.rewritten(e, change)))
+
+
+def with_file(entry: ManifestEntry, **changes: object) -> ManifestEntry:
+    return replace(entry, file=replace(entry.file, **changes))  # type: ignore[arg-type]
+
+
+def hint_ahead(damage: Damage) -> None:
+    damage.path("snapshot/LATEST").write_text("99")
+
+
+def hint_hides(damage: Damage) -> None:
+    damage.path("snapshot/EARLIEST").write_text("3")
+
+
+def gap(damage: Damage) -> None:
+    damage.path("snapshot/snapshot-2").unlink()
+
+
+def cut_snapshot(damage: Damage) -> None:
+    damage.path("snapshot/snapshot-3").write_text('{"version": 3')
+
+
+def epoch_twice(damage: Damage) -> None:
+    damage.snapshot(commit_identifier=0)
+
+
+def no_schema(damage: Damage) -> None:
+    damage.snapshot(schema_id=7)
+
+
+def wrong_total(damage: Damage) -> None:
+    total = damage.latest.total_record_count
+    assert total is not None
+    damage.snapshot(total_record_count=total + 1)
+
+
+def wrong_changelog_count(damage: Damage) -> None:
+    damage.snapshot(changelog_record_count=1)
+
+
+def manifest_gone(damage: Damage) -> None:
+    name = damage.table.manifests.read_list(damage.latest.delta_manifest_list)[0].file_name
+    damage.path(f"manifest/{name}").unlink()
+
+
+def manifest_list_cut(damage: Damage) -> None:
+    path = damage.path(f"manifest/{damage.latest.base_manifest_list}")
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def counted_wrong(damage: Damage) -> None:
+    damage.delta(lambda entries: entries, lambda meta: replace(meta, num_deleted_files=3))
+
+
+def partition_bounds_wrong(damage: Damage) -> None:
+    older = FileStoreScan(damage.table).manifests(damage.table.snapshots.snapshot(1))[0]
+    zero_day = damage.table.manifests.read_manifest(older.file_name)
+    day = next(e.partition for e in zero_day if e.partition != delta_file(damage).partition)
+    damage.delta(
+        lambda entries: entries,
+        lambda meta: replace(
+            meta, partition_stats=replace(meta.partition_stats, min_values=day, max_values=day)
+        ),
+    )
+
+
+def deletes_nothing(damage: Damage) -> None:
+    damage.delta(lambda entries: [*entries, with_file(entries[0], file_name="x").as_delete()])
+
+
+def base_loses_a_file(damage: Damage) -> None:
+    entries = FileStoreScan(damage.table).live(
+        damage.table.snapshots.snapshot(damage.latest.snapshot_id - 1)
+    )
+    metas = damage.table.manifests.write_manifests(entries[1:])
+    name, size = damage.table.manifests.write_list(metas)
+    damage.snapshot(base_manifest_list=name, base_manifest_list_size=size)
+
+
+def file_gone(damage: Damage) -> None:
+    damage.file_of(delta_file(damage)).unlink()
+
+
+def file_cut(damage: Damage) -> None:
+    path = damage.file_of(delta_file(damage))
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def file_of_noise(damage: Damage) -> None:
+    path = damage.file_of(delta_file(damage))
+    path.write_bytes(random.Random(1).randbytes(path.stat().st_size))
+
+
+def a_row_less(damage: Damage) -> None:
+    newest_files_rewritten(damage, lambda rows: rows.slice(0, rows.num_rows - 1))
+
+
+def deletes_miscounted(damage: Damage) -> None:
+    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, delete_row_count=1)))
+
+
+def reversed_rows(damage: Damage) -> None:
+    newest_files_rewritten(damage, lambda rows: rows.take(list(range(rows.num_rows))[::-1]))
+
+
+def key_range_wrong(damage: Damage) -> None:
+    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, max_key=e.file.min_key)))
+
+
+def sequence_numbers_wrong(damage: Damage) -> None:
+    damage.delta(
+        lambda entries: first_add(entries, lambda e: with_file(e, max_sequence_number=10**6))
+    )
+
+
+def value_beyond_bounds(damage: Damage) -> None:
+    newest_files_rewritten(damage, lambda rows: set_value(rows, "name", "zzz"))
+
+
+def null_untold(damage: Damage) -> None:
+    newest_files_rewritten(damage, lambda rows: set_value(rows, "name", None))
+
+
+def overlapping(damage: Damage) -> None:
+    scan = FileStoreScan(damage.table)
+    compacted = next(e for e in scan.live(damage.latest) if e.file.level > 0)
+    level = compacted.file.level
+    damage.delta(lambda entries: [with_file(e, level=level) for e in entries])
+
+
+def level_too_high(damage: Damage) -> None:
+    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, level=77)))
+
+
+def wrong_bucket(damage: Damage) -> None:
+    def move(entry: ManifestEntry) -> ManifestEntry:
+        moved = replace(entry, bucket=1 - entry.bucket)
+        shutil.copy(damage.file_of(entry), damage.file_of(moved))
+        return moved
+
+    damage.delta(lambda entries: first_add(entries, move))
+
+
+def other_number_of_buckets(damage: Damage) -> None:
+    damage.delta(lambda entries: [replace(e, total_buckets=4) for e in entries])
+
+
+def wrong_partition(damage: Damage) -> None:
+    newest_files_rewritten(damage, lambda rows: set_value(rows, "dt", "2026-01-02"))
+
+
+def a_vector(damage: Damage, name: str, row: int) -> None:
+    entry = delta_file(damage)
+    vectors = {name: DeletionVector.of([row])}
+    damage.index(
+        damage.table.deletion_vector_files.write(
+            entry.partition, entry.bucket, vectors, in_one_file=True
+        )
+    )
+
+
+def vector_beyond_the_file(damage: Damage) -> None:
+    a_vector(damage, delta_file(damage).file.file_name, 10**6)
+
+
+def vector_of_nothing(damage: Damage) -> None:
+    a_vector(damage, "data-that-is-gone.parquet", 0)
+
+
+def a_change_lost(damage: Damage) -> None:
+    damage.changelog(lambda entries: entries[1:])
+
+
+def a_change_altered(damage: Damage) -> None:
+    def alter(rows: pa.Table) -> pa.Table:
+        return set_value(rows, "name", "lasf")
+
+    damage.changelog(lambda entries: first_add(entries, lambda e: damage.rewritten(e, alter)))
+
+
+QUICK: dict[Callable[[Damage], None], set[FindingKind]] = {
+    hint_ahead: {FindingKind.HINT},
+    hint_hides: {FindingKind.HINT},
+    gap: {FindingKind.SNAPSHOTS},
+    cut_snapshot: {FindingKind.SNAPSHOTS},
+    epoch_twice: {FindingKind.SNAPSHOTS},
+    no_schema: {FindingKind.SCHEMA},
+    wrong_total: {FindingKind.RECORD_COUNT},
+    wrong_changelog_count: {FindingKind.RECORD_COUNT},
+    manifest_gone: {FindingKind.MANIFEST},
+    manifest_list_cut: {FindingKind.MANIFEST},
+    counted_wrong: {FindingKind.MANIFEST},
+    partition_bounds_wrong: {FindingKind.MANIFEST},
+    deletes_nothing: {FindingKind.MANIFEST, FindingKind.RECORD_COUNT},
+    base_loses_a_file: {FindingKind.MANIFEST},
+    file_gone: {FindingKind.FILE_MISSING},
+    file_cut: {FindingKind.FILE_SIZE},
+    key_range_wrong: set(),
+    overlapping: {FindingKind.LEVELS},
+    level_too_high: {FindingKind.LEVELS},
+    other_number_of_buckets: {FindingKind.BUCKET},
+    vector_of_nothing: {FindingKind.DELETION_VECTOR},
+}
+DEEP: dict[Callable[[Damage], None], set[FindingKind]] = {
+    file_of_noise: {FindingKind.FILE_UNREADABLE},
+    a_row_less: {FindingKind.ROW_COUNT, FindingKind.KEY_RANGE, FindingKind.SEQUENCE_NUMBERS},
+    deletes_miscounted: {FindingKind.ROW_COUNT},
+    reversed_rows: {FindingKind.KEY_ORDER, FindingKind.KEY_RANGE},
+    key_range_wrong: {FindingKind.KEY_RANGE},
+    sequence_numbers_wrong: {FindingKind.SEQUENCE_NUMBERS},
+    value_beyond_bounds: {FindingKind.STATISTICS, FindingKind.CHANGELOG},
+    null_untold: {FindingKind.STATISTICS, FindingKind.CHANGELOG},
+    wrong_bucket: {FindingKind.BUCKET, FindingKind.CHANGELOG},
+    wrong_partition: {FindingKind.PARTITION, FindingKind.STATISTICS, FindingKind.CHANGELOG},
+    vector_beyond_the_file: {FindingKind.DELETION_VECTOR},
+    a_change_lost: {FindingKind.CHANGELOG},
+    a_change_altered: {FindingKind.CHANGELOG, FindingKind.STATISTICS},
+}
+
+
+@pytest.mark.parametrize("damage", QUICK, ids=lambda damage: damage.__name__)
+def test_damage_is_found_in_the_metadata(shop: Damage, damage: Callable[[Damage], None]) -> None:
+    damage(shop)
+    assert kinds_in(shop.table, quick=True) == QUICK[damage]
+
+
+@pytest.mark.parametrize("damage", DEEP, ids=lambda damage: damage.__name__)
+def test_damage_is_found_in_the_rows(shop: Damage, damage: Callable[[Damage], None]) -> None:
+    damage(shop)
+    assert kinds_in(shop.table, quick=True) <= {FindingKind.RECORD_COUNT}
+    assert kinds_in(shop.table) >= DEEP[damage]
+
+
+def test_every_kind_of_finding_of_a_table_is_tested() -> None:
+    tested = set().union(*QUICK.values(), *DEEP.values())
+    assert tested == set(FindingKind) - {FindingKind.SOURCE}
+
+
+def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
+    tag = shop.path("tag/tag-first")
+    tag.parent.mkdir()
+    shop.path("snapshot/snapshot-1").rename(tag)
+    shop.path("snapshot/EARLIEST").write_text("2")
+    assert found_in(shop.table) == []
+    tagged = shop.table.tags.tags()[0].snapshot
+    shop.file_of(FileStoreScan(shop.table).delta(tagged)[0]).unlink()
+    assert kinds_in(shop.table, quick=True) == {FindingKind.FILE_MISSING}
+
+
+@pytest.mark.parametrize("name", ["changelog", "partitions", "thin", "every key type"])
+def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
+    shape = SHAPES[name]
+    writer = TableWriter(a_table(tmp_path, shape))
+    changes = RandomChanges(writer.table.schema, random.Random(seed), deletes=shape.deletes)
+    for _ in range(4):
+        writer.write(changes.epoch(shape.rows))
+    writer.commit.drain()
+    assert found_in(writer.table) == []
+
+
+@pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
+def test_javas_tables_are_sound(path: Path) -> None:
+    assert found_in(open_table(str(path))) == []
