@@ -1,8 +1,8 @@
 """What the table asks of a file system.
 
-Implemented by `local_file_io`. Committed files are immutable: they are written once, made safe by
-`sync`, and only then named by a snapshot. What must be seen whole or not at all goes through
-`create_if_absent`.
+Implemented by `local_file_io`, and in memory by `memory_file_io`. Committed files are immutable:
+they are written once, made safe by `sync`, and only then named by a snapshot. What must be seen
+whole or not at all goes through `create_if_absent`.
 
 Source: Paimon `fs/FileIO.java`.
 """
