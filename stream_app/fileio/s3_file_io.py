@@ -1,9 +1,9 @@
 """Objects of Amazon S3 and of stores that speak its language.
 
-An object appears whole when its last byte has arrived, and is safe then: nothing is left for `sync`.
-`create_if_absent` is a PUT under the condition that there is no such object (``If-None-Match: *``).
-Not every store minds it, so it is tried before a table is written. There are no folders, only names
-with slashes.
+An object appears whole when its last byte has arrived, and is safe then: nothing is left for
+`sync`. `create_if_absent` is a PUT under the condition that there is no such object
+(``If-None-Match: *``). Not every store minds it, so it is tried before a table is written. There
+are no folders, only names with slashes.
 
 Source: Paimon `s3/S3FileIO.java` for locations and options.
 """
@@ -220,12 +220,12 @@ class _Output:
         self._written = 0
         self.closed = False
 
-    def write(self, data: pa.Buffer) -> int:
+    def write(self, data: bytes | pa.Buffer) -> int:
         """Take bytes, and send them when a part is full."""
         with self._file_io._errors(self._path):
             self._writer.write(memoryview(data).cast("B"))
-        self._written += data.size
-        return int(data.size)
+        self._written += len(data)
+        return len(data)
 
     def tell(self) -> int:
         """Bytes taken so far."""

@@ -1,7 +1,7 @@
 """An S3 of its own: moto's server in this process, whose requests can be counted and disturbed.
 
-Each bucket belongs to one test. Amazon promises that a PUT happens at once; moto's looks whether there
-is an object and makes one a little later, so its PUTs wait for each other here.
+Each bucket belongs to one test. Amazon promises that a PUT happens at once; moto's looks whether
+there is an object and makes one a little later, so its PUTs wait for each other here.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class S3Server:
     Attributes:
         requests: method and path, with the query, of each request.
         ignores_conditions: be a store that takes every PUT.
+        bytes_sent: what the answers to GET held since `counted` began.
         answers_lost: so many PUTs with a condition are done and answered by an error.
     """
 
@@ -38,6 +39,7 @@ class S3Server:
     requests: list[tuple[str, str]] = field(default_factory=list)
     ignores_conditions: bool = False
     answers_lost: int = 0
+    bytes_sent: int = 0
     _puts: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -68,6 +70,7 @@ class S3Server:
     def counted(self) -> Iterator[list[tuple[str, str]]]:
         """The requests from here to the end of the block."""
         self.requests.clear()
+        self.bytes_sent = 0
         seen: list[tuple[str, str]] = []
         yield seen
         seen += self.requests
@@ -79,7 +82,9 @@ class S3Server:
             method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
             self.requests.append((method, environ["PATH_INFO"] + ("?" + query if query else "")))
             if method != "PUT":
-                return app(environ, start)
+                body = list(app(environ, start))
+                self.bytes_sent += sum(map(len, body))
+                return body
             with self._puts:
                 has_condition = "HTTP_IF_NONE_MATCH" in environ
                 if self.ignores_conditions:
