@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 HOST = "127.0.0.1"
@@ -56,6 +59,16 @@ class S3Server:
             "s3.secret-key": SECRET_KEY,
             "s3.path.style.access": "true",
         }
+
+    def copy_to(self, location: str, folder: Path) -> None:
+        """Copy the objects below ``s3://bucket/key`` to files in a folder."""
+        bucket, _, key = location.removeprefix("s3://").partition("/")
+        store = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        for name, found in store.get_bucket(bucket).keys.items():
+            if name.startswith(f"{key}/"):
+                path = folder / name.removeprefix(f"{key}/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(found.value)
 
     def new_bucket(self) -> str:
         """A bucket that nobody else has."""
