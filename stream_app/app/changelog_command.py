@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from stream_app.app.config_settings import file_io_options
 from stream_app.app.row_output import with_constant, write_jsonl, write_table
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.start is not None and args.end is not None and args.start > args.end:
         raise UsageError(f"--from {args.start} is after --to {args.end}", fix="give --from ≤ --to")
-    read = ChangelogRead(open_table(args.table))
+    read = ChangelogRead(open_table(args.table, file_io_options=file_io_options(os.environ)))
     write = write_jsonl if args.format == "jsonl" else write_table
     schema = changelog_schema(read.schema)
     snapshots = read.snapshots(args.start, args.end, follow=args.follow)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console
 
+from stream_app.app.config_settings import file_io_options
 from stream_app.app.inspect_choice import BucketChoice
 from stream_app.app.inspect_compactions import CompactionRow, compaction_rows
 from stream_app.app.inspect_files import FileRow, file_rows
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
             f"--partition and --bucket do not go with {args.what}",
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
-    table = open_table(args.table)
+    table = open_table(args.table, file_io_options=file_io_options(os.environ))
     choice.check(table)
     snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot, choice)
