@@ -15,6 +15,7 @@ from stream_app.app.changelog_start import EARLIEST, check_start, start_of
 from stream_app.app.debezium_output import DebeziumMessages
 from stream_app.app.read_command import columns_of
 from stream_app.app.row_output import with_constant, write_jsonl, write_table
+from stream_app.app.table_argument import named_table
 from stream_app.errors import UsageError
 from stream_app.table.changelog_follow import (
     ChangelogBatch,
@@ -22,7 +23,7 @@ from stream_app.table.changelog_follow import (
     Following,
     changelog_batches,
 )
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.row_filter import row_filter
 from stream_app.table.stream_read import StreamRead
 
@@ -132,7 +133,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
         )
-    table = open_table(args.table)
+    table = named_table(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_of(args.columns))
     follow, schema = _follow(table, args)

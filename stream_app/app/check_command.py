@@ -11,8 +11,9 @@ from typing import Any
 import orjson
 
 from stream_app.app.cli import FAILED
+from stream_app.app.table_argument import named_table
 from stream_app.model.finding import Finding
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_check import CheckReport, TableCheck
 
 _EPILOG = """\
@@ -57,7 +58,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is wrong as it is found, then what was looked at."""
-    table = open_table(args.table)
+    table = named_table(args.table)
     progress = _Progress(sys.stderr.isatty())
     check = TableCheck(table, args.quick, progress)
     count = _print(check.findings(), table, as_json=args.format == "jsonl", progress=progress)

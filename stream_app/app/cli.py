@@ -21,6 +21,7 @@ from typing import Any, Protocol, cast
 
 from stream_app import __version__
 from stream_app.errors import StreamAppError, UsageError
+from stream_app.table.storage_errors import storage_error
 
 FAILED = 1
 WRONG_USE = 2
@@ -106,6 +107,9 @@ def main(argv: Sequence[str]) -> int:
     except StreamAppError as error:
         print(error, file=sys.stderr)
         return WRONG_USE if isinstance(error, UsageError) else FAILED
+    except OSError as error:
+        print(storage_error(error), file=sys.stderr)
+        return FAILED
     except Exception:
         traceback.print_exc()
         return FAILED

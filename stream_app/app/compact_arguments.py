@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stream_app.app.secrets import is_secret
+from stream_app.app.table_argument import named_table
 from stream_app.errors import UsageError
 from stream_app.model.core_options import option_problems
 from stream_app.model.option import parse_duration_ms
 from stream_app.table.compaction_choice import CompactionChoice, parse_partition
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
+from stream_app.table.file_store_table import FileStoreTable, open_for_writing
 from stream_app.table.where import parse_predicate
 
 
@@ -106,7 +108,7 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
             fix="give both, or leave it out",
         )
     options, spark = _settings(args.set)
-    table = open_for_writing(open_table(args.table))
+    table = open_for_writing(named_table(args.table))
     table = open_for_writing(table.with_options({**options, "write-only": "false"}))
     choice = CompactionChoice(
         partitions=tuple(map(parse_partition, args.partition)),
@@ -125,6 +127,12 @@ def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         key, sign, value = word.partition("=")
         if not sign:
             raise UsageError(f"--set {word} has no value", fix="write OPTION=VALUE")
+        if is_secret(key):
+            raise UsageError(
+                f"--set {key.strip()}: is a secret, which everybody on the machine could see on a "
+                "command line",
+                fix="give Spark's secrets in $SPARK_HOME/conf/spark-defaults.conf",
+            )
         given[key.strip()] = value.strip()
     spark = {key: value for key, value in given.items() if key.startswith("spark.")}
     options = {key: value for key, value in given.items() if key not in spark}

@@ -9,13 +9,12 @@ stay as they are: they are relative to the current directory, as spark-submit's 
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from stream_app.app.config_settings import read_settings, shown
 from stream_app.app.config_values import (
     SET_BY_SPARK,
     Setting,
@@ -34,16 +33,14 @@ from stream_app.app.config_values import (
     text,
     trigger,
 )
+from stream_app.app.secrets import HIDDEN, Secrets, is_secret
 from stream_app.cdc.debezium_options import parse_options
 from stream_app.cdc.message_format import KNOWN_FORMATS
 from stream_app.errors import UsageError
+from stream_app.fileio.s3_options import is_s3_option, s3_options
 from stream_app.model.core_options import option_problems, unknown_key
 from stream_app.model.data_type import RowType
 from stream_app.model.table_schema import schema_problems
-
-SECRET = re.compile(r"password|secret|jaas|token|credential|access[.-]?key", re.IGNORECASE)
-HIDDEN = "****"
-_ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +68,7 @@ class SourceConfig:
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
-    kafka_options: Mapping[str, str] = field(default_factory=dict)
+    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     path: str | None = None
     max_files_per_trigger: int | None = None
 
@@ -126,30 +123,40 @@ class StreamConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppConfig:
-    """The whole configuration; `spark` holds Spark's settings."""
+    """The whole configuration; its text holds no secret.
+
+    Attributes:
+        file_system: options of file systems, such as ``s3.endpoint``.
+        spark: Spark's settings.
+        secrets: what must not be seen.
+    """
 
     source: SourceConfig
     table: TableConfig
     stream: StreamConfig
-    spark: Mapping[str, str] = field(default_factory=dict)
+    file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
         """Everything, for logs: values whose key tells of a secret are hidden."""
-        shown: dict[str, dict[str, object]] = {"spark": _mask(self.spark)}
+        found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
         for name in ("source", "table", "stream"):
             section = getattr(self, name)
-            shown[name] = {one.name: _plain(getattr(section, one.name)) for one in fields(section)}
-        return shown
+            found[name] = {
+                one.name: self._plain(getattr(section, one.name)) for one in fields(section)
+            }
+        return found
 
+    def _masked(self, settings: Mapping[str, str]) -> dict[str, object]:
+        return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
 
-def _mask(settings: Mapping[str, str]) -> dict[str, object]:
-    return {key: HIDDEN if SECRET.search(key) else value for key, value in settings.items()}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, RowType):
-        return ", ".join(f"{column.name} {column.data_type}" for column in value)
-    return _mask(value) if isinstance(value, Mapping) else value
+    def _plain(self, value: object) -> object:
+        if isinstance(value, RowType):
+            return ", ".join(f"{column.name} {column.data_type}" for column in value)
+        if isinstance(value, str):
+            return self.secrets.hide(value)
+        return self._masked(value) if isinstance(value, Mapping) else value
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
@@ -185,6 +192,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "decode-parallelism": integer(1),
         "metrics-port": integer(1, 65535),
     },
+    "file-system": {},
     "spark": {},
 }
 PREFIXES: Mapping[str, Mapping[str, str]] = {
@@ -205,99 +213,29 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         UsageError: lists every problem.
     """
     problems: list[str] = []
-    settings = _from_file(path, problems)
-    settings |= _from_environment(environ, problems)
-    settings |= _from_overrides(overrides, problems)
-    # An empty text takes a key away, so that a topic pattern can replace a file's topics.
-    settings = {
-        key: setting
-        for key, setting in settings.items()
-        if not (setting.is_text and setting.value == "")
-    }
+    settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
     config = AppConfig(
         source=SourceConfig(**values["source"]),
         table=TableConfig(**values["table"]),
         stream=StreamConfig(**_with_limit(values["stream"])),
+        file_system=values["file-system"],
         spark=values["spark"],
+        secrets=_secrets(settings),
     )
     for key, problem in _joint_problems(config, settings.keys()):
         origin = settings[key].origin if key in settings else str(path)
-        problems.append(f"{origin}: {_shown(key)}: {problem}")
+        problems.append(f"{origin}: {shown(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
-        raise UsageError(
-            f"the configuration has {count}:\n" + "\n".join(f"  - {line}" for line in problems)
-        )
+        told = "\n".join(f"  - {line}" for line in problems)
+        raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{told}"))
     return config
 
 
-def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(
-            f"the configuration file cannot be read: {error.strerror}",
-            where=str(path),
-            fix="give a TOML file with --conf; conf/orders.toml is an example",
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"the configuration file is no TOML: {error}",
-            where=str(path),
-            fix="strings need quotes; a key that is more than letters, digits, - and _ too",
-        ) from None
-    settings: dict[str, Setting] = {}
-    for key, value in _flatten(document, ""):
-        if key in settings:
-            problems.append(f"{path}: {_shown(key)}: is given twice, nested and with dots")
-        settings[key] = Setting(value, str(path))
-    return settings
-
-
-def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    for name, value in table.items():
-        key = prefix + name
-        if not isinstance(value, dict):
-            yield _canonical(key), value
-        else:
-            yield from _flatten(value, key + ".")
-
-
-def _canonical(key: str) -> str:
-    """Spark's settings begin with ``spark.`` themselves: with and without the section's name."""
-    return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
-
-
-def _shown(key: str) -> str:
-    return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
-
-
-def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
-    settings = {}
-    for name, value in sorted(environ.items()):
-        found = _ENVIRONMENT.fullmatch(name)
-        if not found:
-            continue
-        if found[1] == "SPARK":
-            # Their names have capitals, which the name of a variable cannot tell.
-            problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
-            continue
-        parts = [found[1], *found[2].split("__")]
-        key = ".".join(part.lower().replace("_", "-") for part in parts)
-        settings[key] = Setting(value, f"environment {name}", is_text=True)
-    return settings
-
-
-def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
-    settings = {}
-    for override in overrides:
-        key, equals, value = override.partition("=")
-        if equals:
-            settings[_canonical(key.strip())] = Setting(value, "--set", is_text=True)
-        else:
-            problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
-    return settings
+def _secrets(settings: Mapping[str, Setting]) -> Secrets:
+    values = [str(setting.value) for key, setting in settings.items() if is_secret(key)]
+    return Secrets([*values, *(text for each in settings.values() for text in each.secrets)])
 
 
 def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
@@ -314,12 +252,12 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                 )
             _put(values[section], section, key, setting)
         except WrongValueError as problem:
-            problems.append(f"{setting.origin}: {_shown(full_key)}: {problem}")
+            problems.append(f"{setting.origin}: {shown(full_key)}: {problem}")
     return values
 
 
 def _put(section_values: dict[str, Any], section: str, key: str, setting: Setting) -> None:
-    if section == "spark":
+    if section in ("spark", "file-system"):
         section_values[key] = free_text(setting)
         return
     for prefix, name in PREFIXES.get(section, {}).items():
@@ -371,6 +309,8 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
+    for problem in _file_system_problems(config.file_system):
+        yield "file-system", problem
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     if source.format_options and config.table.columns.fields:
@@ -378,6 +318,16 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             parse_options(source.format_options, config.table.columns)
         except UsageError as error:
             yield "source.debezium", error.what
+
+
+def _file_system_problems(options: Mapping[str, str]) -> Iterator[str]:
+    for key in options:
+        if not is_s3_option(key):
+            yield f"unknown key {key!r}; known: those that begin with s3."
+    try:
+        s3_options(options, {})
+    except UsageError as error:
+        yield f"{error.what} ({error.fix})"
 
 
 def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import local_path
@@ -30,11 +30,16 @@ _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value and where it came from; from the environment and ``--set`` it is always text."""
+    """A value and where it came from; from the environment and ``--set`` it is always text.
 
-    value: object
+    Attributes:
+        secrets: texts that the value took from elsewhere and that must not be seen.
+    """
+
+    value: object = field(repr=False)
     origin: str
     is_text: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class WrongValueError(ValueError):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import time_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.tag import Tag
-from stream_app.table.file_store_table import open_table
 from stream_app.table.tag_changes import create_tag, new_tag
 
 _EPILOG = """\
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: there is no such snapshot, or the name is taken.
     """
-    table = open_table(args.table)
+    table = named_table(args.table)
     retained_ms = None
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
-from stream_app.table.file_store_table import open_table
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
 _EPILOG = """\
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: there is no such tag.
     """
-    table = open_table(args.table)
+    table = named_table(args.table)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)

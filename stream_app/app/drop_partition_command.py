@@ -8,12 +8,13 @@ from typing import Any
 
 from stream_app.app.dropped_rows import DroppedRows, committer
 from stream_app.app.inspect_choice import BucketChoice
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compaction_choice import parse_partition
 from stream_app.table.file_store_scan import FileStoreScan
-from stream_app.table.file_store_table import open_for_writing, open_table
+from stream_app.table.file_store_table import open_for_writing
 
 _EPILOG = """\
 The rows are gone for readers at once; their files go when the snapshots before have expired, and
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
         CommitError: others won every race.
     """
-    table = open_for_writing(open_table(args.table))
+    table = open_for_writing(named_table(args.table))
     choice = BucketChoice(partitions=tuple(map(parse_partition, args.partitions)))
     choice.check(table)
     if any(not partition for partition in choice.partitions):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import Listing, time_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.table.expire_partitions import (
@@ -15,7 +16,7 @@ from stream_app.table.expire_partitions import (
     PartitionExpiry,
     partition_retention,
 )
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
+from stream_app.table.file_store_table import FileStoreTable, open_for_writing
 
 _EPILOG = """\
 examples:
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     if args.expiration_time is not None:
         duration_argument("--expiration-time", args.expiration_time)
     given = {key: getattr(args, name) for name, key in _KEYS.items()}
-    table = open_for_writing(open_table(args.table)).with_options(
+    table = open_for_writing(named_table(args.table)).with_options(
         {key: value for key, value in given.items() if value is not None}
     )
     retention = partition_retention(table.options)

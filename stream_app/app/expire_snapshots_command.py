@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
 from stream_app.errors import UsageError
@@ -15,7 +16,7 @@ from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 from stream_app.table.file_deletion import FilesToDelete
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.time_travel import millis_of
 
 _NO_LIMIT = 2_147_483_647
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: an argument is wrong.
         TableNotFoundError: there is no such table.
     """
-    table = open_table(args.table)
+    table = named_table(args.table)
     config = expire_config(
         table.options,
         num_max=_at_least_one("--retain-max", args.retain_max),

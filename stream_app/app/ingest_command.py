@@ -16,6 +16,7 @@ from stream_app.app.config import AppConfig, load_config
 from stream_app.app.ingest_job import add_arguments
 from stream_app.app.jars import installed_spark_version, spark_kafka_jars
 from stream_app.app.spark_submit import submit_command
+from stream_app.errors import UsageError
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -67,7 +68,15 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
         arguments += ["--set", setting]
     if args.events:
         arguments += ["--events", str(args.events)]
-    return submit_command("ingest.py", arguments, config.spark, _jars(config))
+    command = submit_command("ingest.py", arguments, config.spark, _jars(config))
+    if config.secrets.are_in("\n".join(command)):
+        raise UsageError(
+            "a secret among Spark's settings would stand on the command line of its JVM, which "
+            "everybody on the machine can see",
+            where="[spark]: settings of the driver, of the cluster manager and of files",
+            fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",
+        )
+    return command
 
 
 def _jars(config: AppConfig) -> list[Path]:

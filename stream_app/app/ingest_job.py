@@ -20,6 +20,7 @@ from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
+from stream_app.app.secrets import hidden, hiding
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
@@ -80,7 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         config = load_config(args.conf, args.set, os.environ)
-        run(config, SystemClock(), args.events)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with hiding(config.secrets):
+        return _run(config, args.events)
+
+
+def _run(config: AppConfig, events: Path | None) -> int:
+    try:
+        run(config, SystemClock(), events)
     except (StreamAppError, OSError) as error:
         print(f"error: {readable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
@@ -104,7 +114,10 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     with serving(metrics.registry, config.stream.metrics_port):
         table, checkpoint = _prepared(config, clock)
         with ExitStack() as stack:
-            sink = stack.enter_context(events.open("a", encoding="utf-8")) if events else None
+            sink = None
+            if events is not None:
+                file = stack.enter_context(events.open("a", encoding="utf-8"))
+                sink = hidden(file, config.secrets)
             _stream(config, table, checkpoint, EventLog(clock, sink, metrics))
 
 
@@ -153,7 +166,7 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
-    return create_or_open(config.table.path, wanted, clock)
+    return create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
 
 
 def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:

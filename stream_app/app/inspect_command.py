@@ -32,11 +32,12 @@ from stream_app.app.inspect_partitions import (
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
 from stream_app.app.inspect_tags import TagRow, tag_rows
+from stream_app.app.table_argument import named_table
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compaction_choice import parse_partition
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.time_travel import snapshot_of
 
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
@@ -135,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             f"--partition and --bucket do not go with {args.what}",
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
-    table = open_table(args.table)
+    table = named_table(args.table)
     choice.check(table)
     snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot, choice)

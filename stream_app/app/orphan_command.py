@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
 
 _EPILOG = """\
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
     """
     age_ms = duration_argument("--older-than", args.older_than)
-    table = open_table(args.table)
+    table = named_table(args.table)
     plan = _Plan(table, plan_orphans(table, table.clock.now_ms() - age_ms), args.older_than)
 
     def do(plan: _Plan) -> Iterator[str]:

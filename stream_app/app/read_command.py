@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from stream_app.app.config_settings import file_io_options
 from stream_app.app.row_output import WRITERS, output
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.format == "parquet" and args.out is None:
         raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
-    reader = open_table(args.table).read(
+    reader = open_table(args.table, file_io_options=file_io_options(os.environ)).read(
         columns=columns_of(args.columns),
         where=args.where,
         **asdict(version_of(args)),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
+from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
-from stream_app.table.file_store_table import open_table
 from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: there is no such version, or a living consumer is ahead of it.
     """
-    table = open_table(args.table)
+    table = named_table(args.table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
     plan = _Plan(plan_rollback(table, rollback_target(table, version)))
 

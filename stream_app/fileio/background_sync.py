@@ -37,6 +37,10 @@ class BackgroundSync:
         """Wait for the threads; errors are not looked at."""
         self._threads.shutdown()
 
+    def check_atomic_create(self, folder: str) -> None:
+        """Whether tables can be written."""
+        self._file_io.check_atomic_create(folder)
+
     def sync(self, path: str) -> None:
         """Begin to sync a file."""
         self._syncs.append(self._threads.submit(self._file_io.sync, path))

@@ -1,8 +1,19 @@
-"""What the table asks of a file system.
+"""What the table asks of a file system, and what it relies on.
 
-Implemented by `local_file_io`. Committed files are immutable: they are written once, made safe by
-`sync`, and only then named by a snapshot. What must be seen whole or not at all goes through
-`create_if_absent`.
+1. *Whole or not at all*: what `create_if_absent` and `overwrite` write is never seen in part under
+   its name.
+2. *One winner*: of those who race for a name by `create_if_absent`, in whatever process and on
+   whatever machine, exactly one is told True. `check_atomic_create` refuses a file system without.
+3. *What was written is seen*: by `exists`, `size`, `list_status` and reading, everywhere, as soon
+   as the writing call, or the closing of an `open_output`, has returned; what was deleted is not.
+4. *It stays*: what a writing call has returned from, or `sync`, survives a crash of the machine.
+
+Committed files are immutable: they are written once, made safe by `sync`, and only then named by a
+snapshot. Implemented by `local_file_io`, `s3_file_io` and, for one process, `memory_file_io`; for
+reading by `arrow_file_io`. `file_io_registry` chooses, and
+``tests/unit/fileio/test_file_io_contract.py`` holds them all to it.
+
+Errors are `OSError` and its kinds. Names may hold blanks, percent signs and any letters.
 
 Source: Paimon `fs/FileIO.java`.
 """
@@ -35,6 +46,17 @@ class FileStatus:
 class FileIO(Protocol):
     """A file system; paths are absolute texts with slashes. Can be pickled."""
 
+    def check_atomic_create(self, folder: str) -> None:
+        """Asked before a table is written.
+
+        Args:
+            folder: of the table; an implementation may try it out there.
+
+        Raises:
+            StorageError: `create_if_absent` cannot keep its promise here.
+        """
+        ...
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading.
 
@@ -44,7 +66,7 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; missing folders are made."""
+        """Open a new file for writing, in constant memory; missing folders are made."""
         ...
 
     def sync(self, path: str) -> None:

@@ -27,6 +27,9 @@ from stream_app.fileio.file_io import FileStatus
 class LocalFileIO:
     """Files of this machine, written so that they survive its crash."""
 
+    def check_atomic_create(self, folder: str) -> None:
+        """POSIX promises it of links."""
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading."""
         return pa.OSFile(path, "rb")
@@ -139,8 +142,9 @@ def local_path(location: str) -> str:
         path = unquote(parts.path) if parts.scheme else location
         return str(Path(path).expanduser().absolute())
     raise UsageError(
-        f"{location!r} is not on a file system that stream_app can write",
-        fix="give a local path, or one that is mounted on the driver and all executors",
+        f"{location!r} is on no file system that can be used here",
+        fix="give a local path, or one that is mounted on the driver and all executors; a table "
+        "can lie at s3://… too, and be read from hdfs://… or viewfs://…",
     )
 
 

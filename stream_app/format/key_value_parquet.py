@@ -8,6 +8,7 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -135,6 +136,7 @@ def read_batches(
 
     Raises:
         CorruptFileError: no Parquet file, or a column is not in it.
+        OSError: the file system refused, which says nothing about the file.
     """
     try:
         # A merge opens many files and must stay small: pre_buffer reads whole row groups ahead, and
@@ -160,6 +162,9 @@ def read_batches(
                     row_bytes = batch.nbytes / max(1, batch.num_rows)
                     yield batch.select(wanted)
     except (pa.ArrowInvalid, OSError) as error:
+        # Arrow's own complaints about bytes are OSErrors too, without a number.
+        if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
+            raise
         raise CorruptFileError(
             f"not a readable Parquet file: {error}",
             fix="restore the file from a backup, or roll the table back to a tag",

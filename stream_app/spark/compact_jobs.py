@@ -18,9 +18,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from stream_app.spark.task_errors import readable, storage_errors
+from stream_app.spark.task_errors import readable
 from stream_app.table.compact_bucket import CompactRequest, CompactResult, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.storage_errors import storage_errors
 
 POOL = "compaction"
 _POOL_PROPERTY = "spark.scheduler.pool"

@@ -46,7 +46,7 @@ class KafkaSource:
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
-    kafka_options: Mapping[str, str] = field(default_factory=dict)
+    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
         """A stream of `MESSAGE_SCHEMA`."""

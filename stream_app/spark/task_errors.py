@@ -8,17 +8,15 @@ stays as it is, trace and all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from stream_app import errors
 from stream_app.errors import (
     BadRecordsError,
     CheckpointError,
     SourceError,
-    StorageError,
     StreamAppError,
 )
+from stream_app.table.storage_errors import storage_error
 
 _OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
 _WHERE, _FIX = "  where: ", "  to fix: "
@@ -61,26 +59,6 @@ def readable(error: BaseException) -> BaseException:
             "false to go on with what is left",
         )
     return error
-
-
-def storage_error(error: OSError, where: str = "") -> StorageError:
-    """An error of the file system, in our form; `where` stands in for a path that it lacks."""
-    place = str(error.filename or where)
-    return StorageError(
-        f"the file system refused: {error.strerror or error}",
-        where=place,
-        fix="see that the disk has room and that this user may write there; then start the job "
-        "again, it goes on where it was",
-    )
-
-
-@contextmanager
-def storage_errors(where: str) -> Iterator[None]:
-    """Give errors of the file system our form, around the work of a task on a table."""
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(error, where) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -20,8 +20,8 @@ from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.commit_message import CommitMessage
 from stream_app.spark.route_blocks import BlockKind
-from stream_app.spark.task_errors import storage_errors
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.storage_errors import storage_errors
 from stream_app.table.table_write import TableWrite
 
 RESULT_COLUMNS = "kind INT, payload BINARY"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.bucket_files import BucketFiles
 from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
@@ -42,6 +42,7 @@ from stream_app.model.table_schema import (
     TableSchema,
     expiry_problems,
 )
+from stream_app.table.storage_errors import storage_errors
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -222,15 +223,25 @@ class FileStoreTable:
         return replace(self, schema=replace(self.schema, options=merged))
 
 
-def open_table(location: str, clock: Clock | None = None) -> FileStoreTable:
-    """Open the Paimon table at a path.
+def open_table(
+    location: str,
+    clock: Clock | None = None,
+    *,
+    file_io_options: Mapping[str, str] | None = None,
+) -> FileStoreTable:
+    """Open the Paimon table at a path or URI.
+
+    Args:
+        file_io_options: of the file system, such as ``s3.endpoint``.
 
     Raises:
         TableNotFoundError: there is none.
-        UsageError: the path is of a file system that we do not know.
+        UsageError: the location is of a file system that we do not know, or a wrong option.
+        StorageError: the file system cannot be reached, or refuses.
     """
-    path, file_io = local_path(location), LocalFileIO()
-    schema = SchemaManager(file_io, path).latest()
+    path, file_io = file_io_of(location, file_io_options)
+    with storage_errors(path):
+        schema = SchemaManager(file_io, path).latest()
     if schema is None:
         there = "there is a folder, but it has no schema" if file_io.exists(path) else "no folder"
         raise TableNotFoundError(
@@ -246,7 +257,10 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
 
     Raises:
         UnsupportedTableError: it uses what a writer without it would corrupt.
+        StorageError: its file system cannot publish snapshots safely.
     """
+    with storage_errors(table.location):
+        table.file_io.check_atomic_create(table.location)
     schema = table.schema
     check_writable(schema.options, has_primary_key=schema.has_primary_key)
     if problems := expiry_problems(schema.fields, schema.options):
@@ -257,20 +271,28 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
 
 
 def create_or_open(
-    location: str, wanted: TableSchema, clock: Clock | None = None
+    location: str,
+    wanted: TableSchema,
+    clock: Clock | None = None,
+    *,
+    file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
     """Make the table if there is none; else open it and check that `wanted` fits it.
 
     Raises:
+        UsageError, StorageError: as `open_table` and `open_for_writing`.
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
     check_writable(wanted.options, has_primary_key=wanted.has_primary_key)
-    path, file_io = local_path(location), LocalFileIO()
+    path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
-    if schemas.latest() is None and schemas.create(wanted):
-        return FileStoreTable(path, wanted, file_io, clock or SystemClock())
-    table = open_for_writing(open_table(location, clock))
+    with storage_errors(path):
+        if schemas.latest() is None:
+            file_io.check_atomic_create(path)
+            if schemas.create(wanted):
+                return FileStoreTable(path, wanted, file_io, clock or SystemClock())
+    table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
     problems = fit_problems(table.schema, wanted)
     if problems:
         raise SchemaMismatchError(

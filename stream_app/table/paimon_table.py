@@ -7,7 +7,7 @@ whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes t
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -278,14 +278,22 @@ class PaimonTable:
         return self.read().__arrow_c_stream__(requested_schema)
 
 
-def open_table(path: str | os.PathLike[str]) -> PaimonTable:
-    """Open the Paimon table at a path.
+def open_table(
+    path: str | os.PathLike[str], *, file_io_options: Mapping[str, str] | None = None
+) -> PaimonTable:
+    """Open the Paimon table at a path or URI.
+
+    Args:
+        path: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
+        file_io_options: of the file system, such as ``s3.endpoint``; keys of S3 also come from
+            AWS's variables.
 
     Raises:
         TableNotFoundError: there is none.
-        UsageError: the path is of a file system that we do not know.
+        UsageError: the location is of a file system that we do not know, or a wrong option.
+        StorageError: the file system cannot be reached, or refuses.
     """
-    return PaimonTable(open_store_table(os.fspath(path)))
+    return PaimonTable(open_store_table(os.fspath(path), file_io_options=file_io_options))
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

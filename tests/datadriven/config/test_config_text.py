@@ -24,6 +24,9 @@ def test_config(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         nonlocal base
         if case.command == "base":
             base = case.input
+        elif case.command == "secret-file":
+            Path("secret.txt").write_text(case.input + "\n")
+            return ""
         elif case.command == "file":
             return load(case.input, [], {})
         elif case.command == "set":

@@ -1,0 +1,112 @@
+"""What must not be seen: which settings are secrets, and their texts taken out of all that is told.
+
+A setting is a secret by its name. Its text can come up anywhere, in the error of a client for
+example, so the job's streams, its log and its events are searched for it (`hiding`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import IO, Any, cast
+from urllib.parse import quote
+
+HIDDEN = "****"
+_NAMES = re.compile(
+    r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r'\bpassword\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+_LENGTH_MIN = 4
+"""Shorter ones would turn the log into stars; they are hidden under their names all the same."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether a key, or the name of a variable or file, says that its value is a secret."""
+    return _NAMES.search(name) is not None
+
+
+class Secrets:
+    """Texts that must not be seen.
+
+    Args:
+        values: whole values of settings; a password within ``sasl.jaas.config`` is found.
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        forms = {form for value in values for form in _forms(value)}
+        # The longest first: one may hold another.
+        self._forms = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
+
+    def hide(self, text: str) -> str:
+        """The text without them."""
+        for form in self._forms:
+            text = text.replace(form, HIDDEN)
+        return text
+
+    def are_in(self, text: str) -> bool:
+        """Whether one of them is there."""
+        return any(form in text for form in self._forms)
+
+
+class HidingStream:
+    """A text stream that is written without secrets."""
+
+    def __init__(self, stream: IO[str], secrets: Secrets) -> None:
+        self._stream = stream
+        self._secrets = secrets
+
+    def write(self, text: str) -> int:
+        """Write the text without them."""
+        self._stream.write(self._secrets.hide(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def hidden(stream: IO[str], secrets: Secrets) -> IO[str]:
+    """The stream, written without secrets."""
+    return cast(IO[str], HidingStream(stream, secrets))
+
+
+@contextmanager
+def hiding(secrets: Secrets) -> Iterator[None]:
+    """Within, what this process prints and logs holds none of them."""
+
+    def hide(record: logging.LogRecord) -> bool:
+        record.msg, record.args = secrets.hide(record.getMessage()), None
+        if record.exc_info:
+            text = logging.Formatter().formatException(record.exc_info)
+            record.exc_text, record.exc_info = secrets.hide(text), None
+        return True
+
+    handlers = list(logging.getLogger().handlers)
+    for handler in handlers:
+        handler.addFilter(hide)
+    try:
+        with (
+            redirect_stdout(hidden(sys.stdout, secrets)),
+            redirect_stderr(hidden(sys.stderr, secrets)),
+        ):
+            yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(hide)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """As it is, as programs quote it, and line by line, as a key in a file is."""
+    parts = [value, *(found[1] or found[2] for found in _QUOTED.finditer(value))]
+    for part in parts:
+        for text in (part, re.sub(r"\\(.)", r"\1", part)):
+            yield text
+            yield json.dumps(text)[1:-1]
+            yield json.dumps(text, ensure_ascii=False)[1:-1]
+            yield repr(text)[1:-1]
+            yield quote(text, safe="")
+    yield from (line for line in value.splitlines() if not line.startswith("-----"))

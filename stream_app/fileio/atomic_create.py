@@ -1,0 +1,41 @@
+"""Whether a file system can create a file only if there is none, found out by trying.
+
+Without it two writers can both believe that a snapshot is theirs, and one of them loses its rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from stream_app.errors import StorageError
+from stream_app.fileio.file_io import FileIO
+
+
+def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
+    """Create a file twice; it is deleted again.
+
+    Args:
+        folder: where it is tried.
+        reason: what it means when both attempts succeed.
+
+    Raises:
+        StorageError: both succeed.
+    """
+    path = f"{folder}/.probe-{uuid.uuid4()}"
+    try:
+        file_io.create_if_absent(path, b"1")
+        if not file_io.create_if_absent(path, b"2"):
+            return
+    finally:
+        file_io.delete(path)
+    raise no_atomic_create(folder, reason)
+
+
+def no_atomic_create(folder: str, reason: str) -> StorageError:
+    """The error that says so."""
+    return StorageError(
+        f"this file system cannot be written: it does not create a file only if there is none "
+        f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
+        where=folder,
+        fix="write tables on a local or mounted file system or on S3; reading goes on working here",
+    )

@@ -1,0 +1,104 @@
+"""Random reading of an object by requests for ranges, with a small cache.
+
+A request to a store takes tens of milliseconds, whatever its size is. Parquet reads the end of a
+file first, then its columns side by side, each a little at a time. So the end comes with the
+opening of the file, and each place that is read on from has a window that was fetched ahead. An
+open file takes at most `CACHE_BYTES` and its end: a merge has many of them open.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Callable
+
+TAIL_BYTES = 256 << 10
+"""Fetched when a file is opened: the footer, and all of a small file."""
+CACHE_BYTES = 4 << 20
+_WINDOW_BYTES_MAX = 1 << 20
+_WINDOW_BYTES_MIN = 128 << 10
+"""What Parquet's reader asks for at a time: less would be fetched in vain."""
+
+
+class RangedInput:
+    """A file to be read, for ``pyarrow.PythonFile``; of one thread at a time.
+
+    Args:
+        fetch: gives the bytes from a place on, of a length; both fit the file.
+        size: of the file.
+        tail: its last bytes, or all of them.
+    """
+
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes) -> None:
+        self._fetch = fetch
+        self._size = size
+        self._tail = tail
+        self._windows: OrderedDict[int, bytes] = OrderedDict()
+        self._window_bytes = _WINDOW_BYTES_MAX
+        self._position = 0
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; fewer at the end of the file."""
+        end = self._size if size < 0 else min(self._position + size, self._size)
+        parts = []
+        while self._position < end:
+            part = self._next(end)
+            parts.append(part)
+            self._position += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._position
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Let go of what was fetched."""
+        self.closed = True
+        self._windows.clear()
+        self._tail = b""
+
+    def _next(self, end: int) -> bytes:
+        """Some bytes from the position on, up to `end`."""
+        tail_start = self._size - len(self._tail)
+        if self._position >= tail_start:
+            return self._tail[self._position - tail_start : end - tail_start]
+        for start, window in self._windows.items():
+            if start <= self._position < start + len(window):
+                return self._of_window(start, window, end)
+        end = min(end, tail_start)
+        if end - self._position >= self._window_bytes:
+            return self._fetch(self._position, end - self._position)
+        window = self._fetch(self._position, min(self._window_bytes, tail_start - self._position))
+        self._windows[self._position] = window
+        self._make_room()
+        return self._of_window(self._position, window, end)
+
+    def _of_window(self, start: int, window: bytes, end: int) -> bytes:
+        if end >= start + len(window):
+            self._windows.pop(start, None)  # columns are read forwards: it has served
+        elif start in self._windows:
+            self._windows.move_to_end(start)
+        return window[self._position - start : end - start]
+
+    def _make_room(self) -> None:
+        held = sum(map(len, self._windows.values()))
+        while held > CACHE_BYTES:
+            _, window = self._windows.popitem(last=False)
+            held -= len(window)
+            # It was fetched ahead in vain, because more columns are read than there is room for.
+            self._window_bytes = max(_WINDOW_BYTES_MIN, self._window_bytes // 2)

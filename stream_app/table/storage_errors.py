@@ -1,0 +1,37 @@
+"""Errors of the file system in our form: where, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from stream_app.errors import StorageError
+
+_OF_A_DISK = (
+    "see that the disk has room and that this user may write there; then start the job again, it "
+    "goes on where it was"
+)
+_OF_A_STORE = (
+    "see that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
+    "(s3.access-key, s3.secret-key, or AWS's variables) may read and write there; then start "
+    "again, a job goes on where it was"
+)
+
+
+def storage_error(error: OSError, where: str = "") -> StorageError:
+    """An error of the file system, in our form; `where` stands in for a path that it lacks."""
+    place = str(error.filename or where)
+    return StorageError(
+        f"the file system refused: {error.strerror or error}",
+        where=place,
+        fix=_OF_A_STORE if place.startswith("s3") else _OF_A_DISK,
+    )
+
+
+@contextmanager
+def storage_errors(where: str) -> Iterator[None]:
+    """Give errors of the file system our form, around work on a table."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, where) from error

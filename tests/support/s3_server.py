@@ -1,0 +1,140 @@
+"""An S3 of its own: moto's server in this process, whose requests can be counted and disturbed.
+
+Each bucket belongs to one test. Amazon promises that a PUT happens at once; moto's looks whether
+there is an object and makes one a little later, so its PUTs wait for each other here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+HOST = "127.0.0.1"
+ACCESS_KEY = "AKIATESTOFSTREAMAPP"
+SECRET_KEY = "known/secret+key+of+the+tests"
+_numbers = itertools.count(1)
+
+
+@dataclass
+class S3Server:
+    """A running server.
+
+    Attributes:
+        requests: method and path, with the query, of each request.
+        ignores_conditions: be a store that takes every PUT.
+        bytes_sent: what the answers to GET held since `counted` began.
+        answers_lost: so many PUTs with a condition are done and answered by an error.
+    """
+
+    port: int = 0
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    ignores_conditions: bool = False
+    answers_lost: int = 0
+    bytes_sent: int = 0
+    _puts: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def endpoint(self) -> str:
+        """URL."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What a client needs."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key": ACCESS_KEY,
+            "s3.secret-key": SECRET_KEY,
+            "s3.path.style.access": "true",
+        }
+
+    def copy_to(self, location: str, folder: Path) -> None:
+        """Copy the objects below ``s3://bucket/key`` to files in a folder."""
+        bucket, _, key = location.removeprefix("s3://").partition("/")
+        store = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        for name, found in store.get_bucket(bucket).keys.items():
+            if name.startswith(f"{key}/"):
+                path = folder / name.removeprefix(f"{key}/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(found.value)
+
+    def new_bucket(self) -> str:
+        """A bucket that nobody else has."""
+        name = f"bucket-{next(_numbers)}"
+        connection = HTTPConnection(HOST, self.port)
+        connection.request("PUT", f"/{name}")
+        assert connection.getresponse().status == 200
+        connection.close()
+        return name
+
+    @contextmanager
+    def counted(self) -> Iterator[list[tuple[str, str]]]:
+        """The requests from here to the end of the block."""
+        self.requests.clear()
+        self.bytes_sent = 0
+        seen: list[tuple[str, str]] = []
+        yield seen
+        seen += self.requests
+
+    def wrap(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+        """The application of the server."""
+
+        def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+            method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
+            self.requests.append((method, environ["PATH_INFO"] + ("?" + query if query else "")))
+            if method != "PUT":
+                body = list(app(environ, start))
+                self.bytes_sent += sum(map(len, body))
+                return body
+            with self._puts:
+                has_condition = "HTTP_IF_NONE_MATCH" in environ
+                if self.ignores_conditions:
+                    environ.pop("HTTP_IF_NONE_MATCH", None)
+                if has_condition and self.answers_lost:
+                    self.answers_lost -= 1
+                    list(app(environ, lambda *_: None))
+                    start("500 Internal Server Error", [("Content-Length", "0")])
+                    return [b""]
+                return list(app(environ, start))
+
+        return serve
+
+
+class _Silent(WSGIRequestHandler):
+    def log(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def s3_session() -> Iterator[S3Server]:
+    """One server for all tests."""
+    server = S3Server()
+    app = server.wrap(DomainDispatcherApplication(create_backend_app))
+    wsgi = make_server(HOST, 0, app, threaded=True, request_handler=_Silent)
+    server.port = wsgi.server_address[1]
+    thread = threading.Thread(target=wsgi.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    wsgi.shutdown()
+    thread.join()
+    wsgi.server_close()
+
+
+@pytest.fixture
+def s3(s3_session: S3Server) -> Iterator[S3Server]:
+    """The server as it should be."""
+    yield s3_session
+    s3_session.ignores_conditions = False
+    s3_session.answers_lost = 0

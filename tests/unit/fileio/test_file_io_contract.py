@@ -1,0 +1,286 @@
+"""What `file_io` promises, held against every implementation.
+
+What only one of them does, its durability or its requests, is tested beside it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from stream_app.errors import StorageError
+from stream_app.fileio.arrow_file_io import ArrowFileIO
+from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.memory_file_io import MemoryFileIO
+from tests.support.s3_server import S3Server
+
+ODD_NAME = "dt=2026-11-20 12%3A00+ü#?&=~"
+BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file system to try, and an empty folder of it.
+
+    Attributes:
+        again: gives the file system as another process has it.
+    """
+
+    io: FileIO
+    folder: str
+    again: Callable[[], FileIO]
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+
+@pytest.fixture(params=["local", "synced in the background", "memory", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Of each implementation that writes."""
+    if request.param == "memory":
+        memory = MemoryFileIO()
+        return Place(memory, "/table", lambda: memory)
+    if request.param == "s3":
+        server: S3Server = request.getfixturevalue("s3")
+        folder, s3 = file_io_of(f"s3://{server.new_bucket()}/warehouse/t", server.options)
+        return Place(s3, folder, lambda: pickle.loads(pickle.dumps(s3)))
+    local = LocalFileIO()
+    written = local if request.param == "local" else BackgroundSync(local)
+    return Place(written, str(tmp_path), lambda: pickle.loads(pickle.dumps(local)))
+
+
+def content(number: int) -> bytes:
+    return bytes([number]) * BYTES
+
+
+def test_what_was_written_is_seen_everywhere_at_once(place: Place) -> None:
+    io, path = place.io, place.path("a/b/f")
+    io.write_bytes(path, b"12345")
+    for each in (io, place.again()):
+        assert each.read_bytes(path) == b"12345"
+        assert each.size(path) == 5
+        assert each.exists(path)
+        assert each.exists(place.path("a"))
+        assert each.list_names(place.path("a/b")) == ["f"]
+        assert each.list_names(place.path("a")) == ["b"]
+    io.delete(path)
+    assert not place.again().exists(path)
+    assert place.again().list_names(place.path("a/b")) == []
+
+
+def test_a_file_that_was_streamed_is_there_when_it_is_closed(place: Place) -> None:
+    path = place.path("bucket-0/data.parquet")
+    with place.io.open_output(path) as sink:
+        sink.write(b"123")
+        sink.write(pa.py_buffer(b"45"))
+        assert sink.tell() == 5
+    place.io.sync(path)
+    assert place.again().read_bytes(path) == b"12345"
+    assert place.again().size(path) == 5
+
+
+def test_a_file_is_read_at_any_place(place: Place) -> None:
+    data = np.random.default_rng(1).bytes(3_000_000)
+    place.io.write_bytes(place.path("f"), data)
+    with place.io.open_input(place.path("f")) as source:
+        assert source.size() == len(data)
+        for start in (2_999_990, 0, 1_500_000, 7, 2_000_000):
+            source.seek(start)
+            assert source.read(300_000) == data[start : start + 300_000]
+        source.seek(-4, 2)
+        assert source.tell() == len(data) - 4
+        assert source.read() == data[-4:]
+        assert source.read(1) == b""
+
+
+def test_parquet_is_written_and_read_in_its_own_way(place: Place) -> None:
+    rows = pa.table({f"c{n}": np.arange(50_000) * n for n in range(5)})
+    with place.io.open_output(place.path("f.parquet")) as sink:
+        pq.write_table(rows, sink, row_group_size=10_000)
+    with (
+        place.again().open_input(place.path("f.parquet")) as source,
+        pq.ParquetFile(source, buffer_size=8192) as file,
+    ):
+        assert pa.Table.from_batches(file.iter_batches(3000)) == rows
+
+
+def test_an_empty_file_is_a_file(place: Place) -> None:
+    place.io.write_bytes(place.path("f"), b"")
+    assert place.io.exists(place.path("f"))
+    assert (place.io.size(place.path("f")), place.io.read_bytes(place.path("f"))) == (0, b"")
+    with place.io.open_input(place.path("f")) as source:
+        assert source.read() == b""
+
+
+@pytest.mark.parametrize("names", [[ODD_NAME], [" ", "a b"], ["100%25"]])
+def test_names_are_taken_as_they_are(place: Place, names: list[str]) -> None:
+    for name in names:
+        place.io.write_bytes(place.path(f"{name}/{name}"), name.encode())
+    assert sorted(place.io.list_names(place.folder)) == sorted(names)
+    for name in names:
+        assert place.io.list_names(place.path(name)) == [name]
+        assert place.again().read_bytes(place.path(f"{name}/{name}")) == name.encode()
+
+
+def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
+    before = time.time_ns() // 1_000_000
+    place.io.write_bytes(place.path("below/one"), b"123")
+    place.io.write_bytes(place.path("two"), b"1")
+    found = {status.name: status for status in place.io.list_status(place.folder)}
+    assert found.keys() == {"below", "two"}
+    assert (found["below"].is_folder, found["below"].size) == (True, 0)
+    assert (found["two"].is_folder, found["two"].size) == (False, 1)
+    # Stores tell whole seconds.
+    assert before - 1000 <= found["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
+
+
+def test_what_is_not_there(place: Place) -> None:
+    io, absent = place.io, place.path("no/f")
+    assert io.list_names(place.path("no")) == []
+    assert io.list_status(place.path("no")) == []
+    assert not io.exists(absent)
+    io.delete(absent)
+    io.delete_empty_folder(place.path("no"))
+    for operation in (io.read_bytes, io.size, io.open_input):
+        with pytest.raises(FileNotFoundError):
+            operation(absent)
+    io.write_bytes(place.path("no/f-1"), b"1")
+    assert not io.exists(absent), "a name that only begins so is another one"
+    assert io.list_names(absent) == []
+
+
+def test_a_taken_name_keeps_its_bytes(place: Place) -> None:
+    path = place.path("deep/er/f")
+    place.io.check_atomic_create(place.folder)
+    assert place.io.create_if_absent(path, b"first")
+    assert not place.io.create_if_absent(path, b"second")
+    assert not place.again().create_if_absent(path, b"first"), "not even by the same bytes"
+    assert place.again().read_bytes(path) == b"first"
+    place.io.overwrite(path, b"third")
+    assert place.again().read_bytes(path) == b"third"
+    assert place.io.list_names(place.path("deep/er")) == ["f"], "nothing else is left"
+
+
+def test_one_of_many_takes_a_name(place: Place) -> None:
+    names = [f"snapshot-{number}" for number in range(10)]
+    # They begin each name together, or the fastest would always be alone.
+    barrier = threading.Barrier(4)
+
+    def race(number: int) -> list[str]:
+        io, won = place.again(), []
+        for name in names:
+            barrier.wait()
+            if io.create_if_absent(place.path(name), content(number)):
+                won.append(name)
+        return won
+
+    with ThreadPoolExecutor(4) as threads:
+        won = dict(enumerate(threads.map(race, range(4))))
+    assert sorted(name for taken in won.values() for name in taken) == names
+    for number, taken in won.items():
+        for name in taken:
+            assert place.io.read_bytes(place.path(name)) == content(number)
+    assert sorted(place.io.list_names(place.folder)) == names
+
+
+def test_a_reader_never_sees_half_a_file(place: Place) -> None:
+    odd: list[str] = []
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            for name in place.io.list_names(place.folder):
+                if name.startswith("."):
+                    continue
+                data = place.io.read_bytes(place.path(name))
+                if data != data[:1] * BYTES:
+                    odd.append(name)
+
+    with ThreadPoolExecutor(1) as threads:
+        looking = threads.submit(look)
+        for number in range(10):
+            place.io.create_if_absent(place.path(f"snapshot-{number}"), content(number))
+            place.io.overwrite(place.path("LATEST"), content(number))
+        done.set()
+        looking.result()
+    assert odd == []
+
+
+def test_only_an_empty_folder_is_deleted(place: Place) -> None:
+    place.io.write_bytes(place.path("below/one"), b"1")
+    place.io.delete_empty_folder(place.path("below"))
+    assert place.io.exists(place.path("below/one"))
+    place.io.delete(place.path("below/one"))
+    for _ in range(2):
+        place.io.delete_empty_folder(place.path("below"))
+    assert not place.io.exists(place.path("below"))
+
+
+# Arrow's file systems are for reading alone. `SubTreeFileSystem` stands in for Hadoop's, whose
+# server is too large to be at hand: the calls are the same.
+
+
+@pytest.fixture
+def hadoop(tmp_path: Path) -> ArrowFileIO:
+    LocalFileIO().write_bytes(str(tmp_path / "t" / ODD_NAME / "f"), b"12345")
+    tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    return ArrowFileIO(tree, "hdfs://name:8020")
+
+
+def test_a_file_system_of_arrow_is_read(hadoop: ArrowFileIO) -> None:
+    root = "hdfs://name:8020/t"
+    for io in (hadoop, pickle.loads(pickle.dumps(hadoop))):
+        assert io.list_names(root) == [ODD_NAME]
+        [status] = io.list_status(f"{root}/{ODD_NAME}")
+        assert (status.name, status.size, status.is_folder) == ("f", 5, False)
+        assert abs(status.modified_millis - time.time_ns() // 1_000_000) < 60_000
+        path = f"{root}/{ODD_NAME}/f"
+        assert io.exists(path)
+        assert io.exists(root)
+        assert io.size(path) == 5
+        assert io.read_bytes(path) == b"12345"
+        with io.open_input(path) as source:
+            source.seek(3)
+            assert source.read() == b"45"
+        assert io.list_names(f"{root}/none") == []
+        assert not io.exists(f"{root}/none")
+        for operation in (io.read_bytes, io.size, io.open_input):
+            with pytest.raises(FileNotFoundError):
+                operation(f"{root}/none")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda io, path: io.check_atomic_create(path),
+        lambda io, path: io.open_output(path),
+        lambda io, path: io.sync(path),
+        lambda io, path: io.write_bytes(path, b""),
+        lambda io, path: io.create_if_absent(path, b""),
+        lambda io, path: io.overwrite(path, b""),
+        lambda io, path: io.delete(path),
+        lambda io, path: io.delete_empty_folder(path),
+    ],
+)
+def test_a_file_system_of_arrow_is_not_written(
+    hadoop: ArrowFileIO, write: Callable[[FileIO, str], object]
+) -> None:
+    path = f"hdfs://name:8020/t/{uuid.uuid4()}"
+    with pytest.raises(StorageError, match="only if there is none"):
+        write(hadoop, path)
+    assert not hadoop.exists(path)

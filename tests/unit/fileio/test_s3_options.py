@@ -1,0 +1,92 @@
+"""Names of options and variables, which of them wins, and what a client is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.fileio.s3_options import S3Options, s3_options
+
+VARIABLES = {
+    "AWS_ACCESS_KEY_ID": "id",
+    "AWS_SECRET_ACCESS_KEY": "hush",
+    "AWS_SESSION_TOKEN": "once",
+    "AWS_REGION": "eu-central-1",
+    "AWS_ENDPOINT_URL": "http://localhost:9000",
+}
+
+
+def test_variables_fill_in() -> None:
+    assert s3_options({}, VARIABLES) == S3Options(
+        endpoint="http://localhost:9000",
+        region="eu-central-1",
+        access_key="id",
+        secret_key="hush",
+        session_token="once",
+    )
+    assert s3_options({}, {}) == S3Options()
+
+
+def test_an_option_beats_a_variable_and_keys_belong_together() -> None:
+    given = {"s3.access-key": "mine", "s3.secret-key": "own", "s3.region": "us-west-2"}
+    found = s3_options(given, VARIABLES)
+    assert (found.access_key, found.secret_key, found.session_token) == ("mine", "own", None)
+    assert (found.region, found.endpoint) == ("us-west-2", "http://localhost:9000")
+
+
+@pytest.mark.parametrize("prefix", ["s3.", "s3a.", "fs.s3a."])
+def test_names_are_those_of_paimon_and_of_hadoop(prefix: str) -> None:
+    for access, secret, style in (
+        ("access-key", "secret-key", "path.style.access"),
+        ("access.key", "secret.key", "path-style-access"),
+    ):
+        given = {prefix + access: "a", prefix + secret: "s", prefix + style: "true"}
+        assert s3_options({**given, "other": "x"}, {}) == S3Options(
+            access_key="a", secret_key="s", path_style=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"s3.acces-key": "hush"}, "unknown option 's3.acces-key'; did you mean 's3.access-key'"),
+        ({"s3.path.style.access": "yes"}, "must be true or false"),
+        ({"s3.access-key": "hush"}, "s3.secret-key is missing"),
+        ({"s3.secret-key": "hush"}, "s3.access-key is missing"),
+    ],
+)
+def test_mistakes_are_told_without_values(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as caught:
+        s3_options(options, {})
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path_style", "url", "virtual_host"),
+    [
+        (None, None, None, True),
+        (None, True, None, False),
+        (
+            "https://s3.eu-central-1.amazonaws.com",
+            None,
+            "https://b.s3.eu-central-1.amazonaws.com",
+            True,
+        ),
+        ("oss-cn-beijing.aliyuncs.com", None, "https://b.oss-cn-beijing.aliyuncs.com", True),
+        ("https://store.local:9000/", True, "https://store.local:9000", False),
+        ("http://minio:9000", None, "http://minio:9000", False),
+        ("http://127.0.0.1:9000", None, "http://127.0.0.1:9000", False),
+    ],
+)
+def test_where_the_bucket_stands(
+    endpoint: str | None, path_style: bool | None, url: str | None, virtual_host: bool
+) -> None:
+    settings = S3Options(endpoint=endpoint, path_style=path_style).store_settings("b")
+    assert settings.get("endpoint") == url
+    assert settings["virtual_hosted_style_request"] == virtual_host
+    assert settings["client_options"] == {"allow_http": (url or "").startswith("http:")}
+
+
+def test_its_text_holds_no_secret() -> None:
+    options = S3Options(access_key="AKIA1", secret_key="hush", session_token="once")
+    assert not any(secret in repr(options) + str(options) for secret in ("AKIA1", "hush", "once"))

@@ -1,0 +1,172 @@
+"""A table on S3 beside the same table on a local disk: written, compacted and read by one code."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import stream_app
+from stream_app.errors import StorageError, TableNotFoundError, UsageError
+from stream_app.fileio import s3_file_io
+from stream_app.fileio.arrow_file_io import ArrowFileIO
+from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import CommitKind
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.table.file_store_table import create_or_open, open_for_writing, open_table
+from tests.support.random_changes import RandomChanges
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import (
+    CompactInThreads,
+    TableWriter,
+    assert_table_is,
+    by_content,
+    read_rows,
+)
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_schema(columns: str, keys: tuple[str, ...], **options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=keys,
+        partition_keys=("dt",),
+        options=options,
+        time_millis=TIME_MS,
+    )
+
+
+KEYED = a_schema(
+    "k INT, dt STRING, a STRING, n DECIMAL(20,2)",
+    ("dt", "k"),
+    **{
+        "bucket": "2",
+        "changelog-producer": "input",
+        "num-sorted-run.compaction-trigger": "3",
+        "target-file-size": "64 kb",
+    },
+)
+APPENDED = a_schema("k INT, dt STRING, a STRING", (), **{"bucket": "-1", "ignore-delete": "true"})
+
+
+@pytest.mark.parametrize("schema", [KEYED, APPENDED], ids=["keyed", "appended"])
+def test_a_table_is_the_same_on_s3_and_on_a_disk(
+    s3: S3Server, tmp_path: Path, seed: int, schema: TableSchema
+) -> None:
+    location = f"s3://{s3.new_bucket()}/warehouse/db.db/t"
+    writers = [
+        TableWriter(create_or_open(place, schema, SteppingClock(), file_io_options=s3.options))
+        for place in (location, str(tmp_path / "t"))
+    ]
+    for writer in writers:
+        changes = RandomChanges(schema, random.Random(seed), deletes=bool(schema.primary_keys))
+        for number in range(5):
+            writer.write(changes.epoch(0 if number == 2 else 100))
+            if number == 3:
+                writer.commit.drain()
+                writer.restart()
+        writer.commit.drain()
+    on_s3, on_disk = writers
+    assert on_s3.model.changes == on_disk.model.changes
+    if schema.primary_keys:
+        for writer in writers:
+            assert_table_is(writer)
+    opened = stream_app.open_table(location, file_io_options=s3.options)
+    assert by_content(opened.read().read_all().to_pylist()) == by_content(
+        stream_app.open_table(tmp_path / "t").read().read_all().to_pylist()
+    )
+    # What was written, when, and how it was compacted.
+    logs = [
+        [
+            (snapshot.commit_kind, snapshot.commit_identifier, snapshot.delta_record_count)
+            for snapshot in check_chain(writer.table)
+        ]
+        for writer in writers
+    ]
+    assert logs[0] == logs[1]
+    assert (CommitKind.COMPACT in [kind for kind, _, _ in logs[0]]) or not schema.primary_keys
+
+
+def test_several_threads_compact_on_s3(s3: S3Server, seed: int) -> None:
+    location = f"s3://{s3.new_bucket()}/t"
+    table = create_or_open(location, KEYED, SteppingClock(), file_io_options=s3.options)
+    writer = TableWriter(table, CompactInThreads)
+    changes = RandomChanges(table.schema, random.Random(seed))
+    for _ in range(4):
+        writer.write(changes.epoch(100))
+    writer.commit.drain()
+    assert_table_is(writer)
+    # As a task gets it.
+    assert by_content(read_rows(pickle.loads(pickle.dumps(writer.table)))) == by_content(
+        writer.model.rows()
+    )
+
+
+def test_keys_come_from_awss_variables(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = f"s3a://{s3.new_bucket()}/t"
+    create_or_open(location, KEYED, file_io_options=s3.options)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    table = stream_app.open_table(location)
+    assert table.location == location
+    assert table.schema.names == ["k", "dt", "a", "n"]
+    shown = repr(table) + str(table.store)
+    assert ACCESS_KEY not in shown
+    assert SECRET_KEY not in shown
+
+
+def test_what_is_wrong_is_told_when_a_table_is_opened(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    bucket = s3.new_bucket()
+    with pytest.raises(TableNotFoundError):
+        open_table(f"s3://{bucket}/none", file_io_options=s3.options)
+    closed = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
+    with pytest.raises(StorageError, match=r"refused(?s:.*)s3://(?s:.*)s3.endpoint"):
+        open_table(f"s3://{bucket}/t", file_io_options=closed)
+    with pytest.raises(UsageError, match=r"did you mean 's3\.endpoint'"):
+        open_table(f"s3://{bucket}/t", file_io_options={"s3.endpiont": "x"})
+    for location in ("s3://", f"s3://{bucket}", f"s3://{bucket}/"):
+        with pytest.raises(UsageError, match="names no table"):
+            open_table(location)
+    with pytest.raises(UsageError, match="no file system"):
+        open_table("gs://bucket/t")
+
+
+def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    made = create_or_open(f"s3://{bucket}/made", KEYED, file_io_options=s3.options)
+    s3.ignores_conditions = True
+    with pytest.raises(StorageError, match="cannot be written"):
+        create_or_open(f"s3://{bucket}/new", KEYED, file_io_options=s3.options)
+    assert made.file_io.list_names(f"s3://{bucket}") == ["made"]
+    with pytest.raises(StorageError, match="cannot be written"):
+        open_for_writing(made)
+    assert open_table(made.location, file_io_options=s3.options).schema == KEYED
+
+
+def test_a_table_on_a_file_system_of_arrow_is_read_and_not_written(tmp_path: Path) -> None:
+    from pyarrow import fs
+
+    writer = TableWriter(create_or_open(str(tmp_path / "t"), KEYED))
+    writer.write([("+I", {"k": 1, "dt": "a b", "a": "x", "n": None})])
+    tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    on_hdfs = replace(
+        writer.table, location="hdfs://name/t", file_io=ArrowFileIO(tree, "hdfs://name")
+    )
+    assert read_rows(pickle.loads(pickle.dumps(on_hdfs))) == read_rows(writer.table)
+    with pytest.raises(StorageError, match="cannot be written"):
+        open_for_writing(on_hdfs)
+
+
+def test_hadoops_client_is_asked_for_when_it_is_not_there() -> None:
+    with pytest.raises(StorageError, match="CLASSPATH"):
+        open_table("hdfs://127.0.0.1:1/t")
