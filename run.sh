@@ -89,6 +89,7 @@ case $verb in
     [ $# -gt 0 ] || { check; exec python -m pytest; }
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
+  simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   -h | --help) help ;;
   *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;

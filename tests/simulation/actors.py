@@ -1,0 +1,221 @@
+"""Who works on the table: jobs with their checkpoints, a compactor, a reader.
+
+Each action runs production code in a thread of its own. What it may raise after a fault is told
+here; anything else is a finding.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.errors import CommitConflictError, CommitError, CompactionError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.model.table_schema import VALUE_KIND
+from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.file_store_scan import BucketId
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_write import TableWrite
+from tests.simulation.faults import InjectedError
+from tests.simulation.scenario import Change
+from tests.simulation.scheduler import CrashError, Process
+from tests.simulation.simulated_files import SimulatedFileIO
+from tests.simulation.world import World
+from tests.support.small_table import KINDS
+
+TASK_ATTEMPTS = 2
+KEYS = 6
+
+
+@dataclass
+class Cluster:
+    """Runs compactions, each as a process of its own.
+
+    Attributes:
+        findings: errors that no fault explains.
+    """
+
+    world: World
+    table: FileStoreTable
+    driver: Process
+    findings: list[BaseException]
+
+    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+        future: Future[CompactResult] = Future()
+        process = self.world.process(f"{self.driver.name}/compaction", self.driver)
+        table = seen_by(self.table, self.world, process)
+
+        def work() -> None:
+            try:
+                future.set_result(compact_bucket(table, request))
+            except CrashError:
+                future.set_exception(OSError("the executor is lost"))
+            except Exception as error:
+                if not is_of_a_fault(error):
+                    self.findings.append(error)
+                future.set_exception(error)
+
+        self.world.scheduler.spawn(process, work)
+        return future
+
+
+@dataclass
+class Job:
+    """A job with a checkpoint that outlives its processes.
+
+    Attributes:
+        epochs: changes of each epoch that the checkpoint has planned.
+        finished: the last epoch of which the checkpoint knows that it is done; -1: none.
+        commits_epochs: else it compacts only.
+    """
+
+    world: World
+    table: FileStoreTable
+    user: str
+    first_key: int = 0
+    commits_epochs: bool = True
+    epochs: list[list[Change]] = field(default_factory=list)
+    finished: int = -1
+    findings: list[BaseException] = field(default_factory=list)
+    commit: StreamTableCommit | None = None
+    process: Process = field(default_factory=lambda: Process("none", killed=True))
+    _values: int = 0
+
+    def plan(self, rng: random.Random, count: int) -> None:
+        """Fix what the next epoch is, unless one is pending."""
+        if self.finished == len(self.epochs) - 1:
+            self.epochs.append([self._change(rng) for _ in range(count)])
+
+    def opened(self) -> StreamTableCommit:
+        """The process's committer, after a restart a new one."""
+        if self.commit is None or self.process.is_dead:
+            self.process = self.world.process(self.user)
+            table = seen_by(self.table, self.world, self.process)
+            cluster = Cluster(self.world, table, self.process, self.findings)
+            only_compacts = None if self.commits_epochs else BATCH_COMMIT_IDENTIFIER
+            self.commit, finished = None, self.finished
+            self.commit = StreamTableCommit(table, self.user, cluster, only_compacts)
+            self._check_not_behind(self.commit, finished)
+        return self.commit
+
+    def kill(self) -> None:
+        """The process and all that it began is gone."""
+        self.process.killed = True
+        self.commit = None
+
+    def do_epochs(self, rng: random.Random, counts: Sequence[int]) -> None:
+        """Do what is pending, and then an epoch for each count, in a process that lives."""
+        commit = self.opened()
+        self.attempt(self.process, commit)
+        for count in counts:
+            self.plan(rng, count)
+            self.attempt(self.process, commit)
+
+    def attempt(self, process: Process, commit: StreamTableCommit) -> None:
+        """Do the pending epoch, as `spark.micro_batch` does."""
+        epoch = self.finished + 1
+        if epoch == len(self.epochs):
+            return
+        if not commit.is_committed(epoch):
+            first = commit.begin_epoch()
+            messages = self._write(process, self.epochs[epoch], first)
+            commit.commit_epoch(epoch, messages)
+        self.finished = max(self.finished, epoch)
+
+    def survives(self, error: BaseException | None, rng: random.Random) -> None:
+        """See to it that an error may be; decide whether the process goes on after it."""
+        if error is None:
+            return
+        if isinstance(error, (CrashError, CommitConflictError)) or rng.random() < 0.5:
+            self.kill()
+        if not isinstance(error, CrashError) and not self._may_be(error):
+            self.findings.append(error)
+
+    def _may_be(self, error: BaseException) -> bool:
+        return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
+
+    def _check_not_behind(self, commit: StreamTableCommit, finished: int) -> None:
+        last = -1 if commit.last_identifier is None else commit.last_identifier
+        if self.commits_epochs and last not in (finished, finished + 1):
+            raise AssertionError(f"{self.user} finished {finished}, the table has {last}")
+
+    def _write(
+        self, process: Process, changes: Sequence[Change], first: int
+    ) -> list[CommitMessage]:
+        """Write in a task, which is tried again when it fails."""
+        for attempt in range(TASK_ATTEMPTS):
+            task = self.world.process(f"{self.user}/task", process)
+            table = seen_by(self.table, self.world, task)
+            try:
+                with TableWrite(table, next_sequence_number=first) as write:
+                    for bucket, rows in by_bucket(table, changes):
+                        write.write(bucket, rows)
+                    return write.prepare_commit()
+            except CrashError:
+                if process.is_dead or attempt == TASK_ATTEMPTS - 1:
+                    process.killed = True
+                    raise
+            except InjectedError:
+                if attempt == TASK_ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def _change(self, rng: random.Random) -> Change:
+        self._values += 1
+        row = {
+            "k": self.first_key + rng.randrange(KEYS),
+            "v": self.first_key * 1_000_000 + self._values,
+            "p": rng.choice("ab"),
+            # Files differ in size, so that compactions pick some of them.
+            "t": rng.choice(["", "", rng.randbytes(1000).hex()]),
+        }
+        kinds = ["+I", "+I", "+U", "-U", "-D"] if self.table.schema.primary_keys else ["+I"]
+        return rng.choice(kinds), row
+
+
+def seen_by(table: FileStoreTable, world: World, process: Process) -> FileStoreTable:
+    """The table with the files of a process."""
+    return replace(table, file_io=SimulatedFileIO(world, process))
+
+
+def is_of_a_fault(error: BaseException | None) -> bool:
+    """Whether an injected error has led to this one."""
+    while error is not None:
+        if isinstance(error, InjectedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def by_bucket(
+    table: FileStoreTable, changes: Sequence[Change]
+) -> list[tuple[BucketId, pa.RecordBatch]]:
+    """Changes as batches, bucket by bucket, in their order."""
+    if not changes:
+        return []
+    schema = table.schema
+    kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
+    rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    buckets = [0] * len(changes)
+    if not schema.is_bucket_unaware:
+        keys = [rows.column(name) for name in schema.bucket_keys]
+        types = schema.fields.project(schema.bucket_keys).types
+        buckets = bucket_of(keys, types, table.options.bucket).tolist()
+    parts = [rows.column(name) for name in schema.partition_keys]
+    places: dict[BucketId, list[int]] = {}
+    for index, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, index)
+        places.setdefault((partition, bucket), []).append(index)
+    return [(place, batch.take(pa.array(indices))) for place, indices in places.items()]

@@ -1,0 +1,197 @@
+"""What a seed stands for: a table, rounds of actions that run at the same time, and faults.
+
+A scenario is data: parts of it can be left out by their names (``r3`` a round, ``r3a1`` an action,
+``r3f0`` a fault), which is how a failing one is made small and how it is repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from tests.simulation.faults import Fault, FaultKind, Group
+
+Change = tuple[str, dict[str, Any]]
+ROUNDS = (3, 6)
+KINDS = tuple(kind for kind in FaultKind if kind is not FaultKind.DENIED)
+ANSWERS = (FaultKind.DENIED, FaultKind.LOST, FaultKind.OUTAGE, FaultKind.SLOW)
+"""What makes an outcome unknown, or a race closer: the fates that matter to a snapshot."""
+
+
+class Verb(Enum):
+    """What an actor does in a round."""
+
+    EPOCH = "epoch"
+    TWIN = "twin"  # an epoch, while a process that was believed dead does the same one
+    IDLE = "idle"
+    DRAIN = "drain"
+    WHOLE = "whole"
+    RESTART = "restart"
+    READ = "read"
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that an actor does.
+
+    Attributes:
+        counts: of changes, one for each epoch.
+    """
+
+    name: str
+    actor: str
+    verb: Verb
+    counts: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        changes = f" of {', '.join(map(str, self.counts))} changes" if self.counts else ""
+        return f"{self.name} {self.actor} {self.verb.value}{changes}"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Actions of different actors at the same time.
+
+    Attributes:
+        faults: by name.
+        jump_ms: by how much the time of day jumps before.
+    """
+
+    name: str
+    seed: int
+    actions: tuple[Action, ...]
+    faults: tuple[tuple[str, Fault], ...]
+    jump_ms: int = 0
+
+    def __str__(self) -> str:
+        actions = "; ".join(map(str, self.actions))
+        faults = "".join(f"\n    {name} {fault}" for name, fault in self.faults)
+        jump = f"; the clock jumps by {self.jump_ms} ms" if self.jump_ms else ""
+        return f"{self.name}: {actions}{jump}{faults}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run.
+
+    Attributes:
+        options: of the table.
+    """
+
+    seed: int
+    kind: str
+    options: dict[str, str]
+    partitioned: bool
+    rounds: tuple[Round, ...]
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of all that can be left out, the largest parts first."""
+        rounds = [each.name for each in self.rounds]
+        faults = [name for each in self.rounds for name, _ in each.faults]
+        actions = [action.name for each in self.rounds for action in each.actions]
+        return [*reversed(rounds), *faults, *actions]
+
+    def without(self, names: Collection[str]) -> Scenario:
+        """This without some parts."""
+        rounds = tuple(
+            replace(
+                each,
+                actions=tuple(one for one in each.actions if one.name not in names),
+                faults=tuple((name, one) for name, one in each.faults if name not in names),
+            )
+            for each in self.rounds
+            if each.name not in names
+        )
+        return replace(self, rounds=rounds)
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        partitioned = ", partitioned" if self.partitioned else ""
+        rounds = "".join(f"\n  {each}" for each in self.rounds)
+        return f"seed {self.seed}: {self.kind} table{partitioned} with {options}{rounds}"
+
+
+def scenario(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    rng = random.Random(seed)
+    kind = rng.choice(["key", "key", "key", "append", "bucketed append"])
+    rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
+    is_calm = rng.random() < 0.1
+    rounds = []
+    for number in range(rng.randint(*ROUNDS)):
+        name = f"r{number}"
+        actions = _actions(rng, name, rivals)
+        faults = () if is_calm else _faults(rng, name, actions)
+        jump = 0 if is_calm or rng.random() < 0.8 else rng.choice([-3_600_000, -5, 86_400_000])
+        rounds.append(Round(name, rng.getrandbits(32), actions, faults, jump))
+    return Scenario(seed, kind, _options(rng, kind), rng.random() < 0.3, tuple(rounds))
+
+
+def _options(rng: random.Random, kind: str) -> dict[str, str]:
+    choices: dict[str, list[str | None]] = {
+        "manifest.merge-min-count": ["2", "3", None],
+        "manifest.target-file-size": ["1 kb", None],
+        "target-file-size": ["1 kb", "3 kb", None],
+    }
+    if kind == "key":
+        choices |= {
+            "bucket": ["1", "1", "2"],
+            "changelog-producer": ["input", None],
+            "num-sorted-run.compaction-trigger": ["1", "2", "3"],
+            "num-sorted-run.stop-trigger": ["3", "4", None],
+            "num-levels": ["2", "4", None],
+            "compaction.max-size-amplification-percent": ["0", "50", None, "10000", "10000"],
+            "compaction.size-ratio": ["0", None],
+            "full-compaction.delta-commits": ["2", None, None, None],
+            "ignore-delete": ["true", None, None, None],
+        }
+    else:
+        choices |= {
+            "bucket": ["-1"] if kind == "append" else ["1", "2"],
+            "compaction.min.file-num": ["2", "3"],
+        }
+    picked = {key: rng.choice(values) for key, values in choices.items()}
+    options = {key: value for key, value in picked.items() if value is not None}
+    if kind == "bucketed append":
+        options["bucket-key"] = "k"
+    return options
+
+
+def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:
+    verbs = [
+        ("job", rng.choices([Verb.EPOCH, Verb.TWIN, Verb.IDLE, Verb.DRAIN, Verb.RESTART],
+                            [12, 2, 2, 1, 1])[0])
+    ]  # fmt: skip
+    if "rival" in rivals and rng.random() < 0.6:
+        verbs.append(("rival", rng.choice([Verb.EPOCH, Verb.EPOCH, Verb.EPOCH, Verb.IDLE])))
+    if "compactor" in rivals and rng.random() < 0.5:
+        verbs.append(("compactor", rng.choice([Verb.DRAIN, Verb.WHOLE])))
+    if rng.random() < 0.15:
+        verbs.append(("reader", Verb.READ))
+    return tuple(
+        Action(f"{name}a{number}", actor, verb, _counts(rng, verb))
+        for number, (actor, verb) in enumerate(verbs)
+    )
+
+
+def _counts(rng: random.Random, verb: Verb) -> tuple[int, ...]:
+    epochs = {Verb.EPOCH: rng.choice([1, 1, 2, 3]), Verb.TWIN: 1}.get(verb, 0)
+    return tuple(rng.choice([0, 2, 2, 6]) for _ in range(epochs))
+
+
+def _faults(
+    rng: random.Random, name: str, actions: tuple[Action, ...]
+) -> tuple[tuple[str, Fault], ...]:
+    found = []
+    for number in range(rng.choice([0, 1, 1, 2, 3])):
+        actor = rng.choice(actions).actor
+        role = rng.choice([actor, actor, f"{actor}/task", f"{actor}/compaction"])
+        group = rng.choice([Group.ANY, *Group])
+        reach = {Group.ANY: 30, Group.CREATE: 2, Group.READ: 20}.get(group, 5)
+        kind = rng.choice(ANSWERS if group is Group.CREATE and rng.random() < 0.5 else KINDS)
+        found.append((f"{name}f{number}", Fault(role, group, rng.randrange(reach), kind)))
+    return tuple(found)

@@ -1,0 +1,161 @@
+"""Threads of which one runs at a time, and a random number says which: a run can be repeated.
+
+A thread gives the baton away only in `switch` and `wait_until`, which simulated files, waiting and
+time call. So two processes that race for a table do so at every file operation, and the same seed
+makes the same race.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+DELAY_SWITCHES = 25
+
+
+class CrashError(BaseException):
+    """The process is gone. No `except Exception` of the code under test may live through it."""
+
+
+class DeadlockError(Exception):
+    """Every thread waits for another one."""
+
+
+@dataclass
+class Process:
+    """What dies as one: a driver with its threads, a task, a compaction on an executor.
+
+    Attributes:
+        parent: dies first or together; None for a driver.
+    """
+
+    name: str
+    parent: Process | None = None
+    killed: bool = False
+
+    @property
+    def is_dead(self) -> bool:
+        return self.killed or (self.parent is not None and self.parent.is_dead)
+
+    @property
+    def driver(self) -> Process:
+        return self if self.parent is None else self.parent.driver
+
+
+@dataclass(eq=False)
+class Task:
+    """A thread of a process; `delayed` switches must pass before it runs on."""
+
+    process: Process
+    work: Callable[[], None]
+    gate: threading.Lock = field(default_factory=threading.Lock)
+    condition: Callable[[], bool] | None = None
+    delayed: int = 0
+    done: bool = False
+    error: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.gate.acquire()
+
+    @property
+    def is_ready(self) -> bool:
+        return self.condition is None or self.process.is_dead or self.condition()
+
+
+@dataclass
+class Scheduler:
+    """Passes the baton.
+
+    Attributes:
+        rng: decides who is next.
+        stickiness: chance that a thread goes on without being interrupted.
+    """
+
+    rng: random.Random
+    stickiness: float = 0.5
+    tasks: list[Task] = field(default_factory=list)
+    main: Task = field(init=False)
+    current: Task = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.main = self.current = Task(Process("main"), lambda: None)
+
+    def spawn(self, process: Process, work: Callable[[], None]) -> Task:
+        """A new thread; it runs when it is its turn."""
+        task = Task(process, work)
+        self.tasks.append(task)
+        threading.Thread(target=self._run, args=(task,), daemon=True).start()
+        return task
+
+    def switch(self) -> None:
+        """Let another thread go on, or the same one.
+
+        Raises:
+            CrashError: the thread's process has died.
+        """
+        me = self.current
+        if me is self.main:
+            return
+        if me.delayed or self.rng.random() >= self.stickiness:
+            self._pass_on(me)
+        if me.process.is_dead:
+            raise CrashError
+
+    def delay(self) -> None:
+        """Let others run for a while."""
+        self.current.delayed = DELAY_SWITCHES
+        self.switch()
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Return when the condition holds."""
+        me = self.current
+        if me is self.main or not condition():
+            me.condition = condition
+            self._pass_on(me)
+            me.condition = None
+        if me.process.is_dead:
+            raise CrashError
+
+    def join(self, tasks: list[Task]) -> None:
+        """Run until these are done; others may be left in the middle of something."""
+        self.wait_until(lambda: all(task.done for task in tasks))
+
+    def finish(self) -> None:
+        """Run until all are done."""
+        while self.tasks:
+            self.join(list(self.tasks))
+
+    def _run(self, task: Task) -> None:
+        task.gate.acquire()
+        try:
+            if not task.process.is_dead:
+                task.work()
+        except BaseException as error:
+            task.error = error
+        task.done = True
+        self.tasks.remove(task)
+        self._next(task).gate.release()
+
+    def _pass_on(self, me: Task) -> None:
+        following = self._next(me)
+        if following is not me:
+            following.gate.release()
+            me.gate.acquire()
+
+    def _next(self, me: Task) -> Task:
+        main = self.main
+        if main.condition is not None and main.condition():
+            self.current = main
+            return main
+        ready = [task for task in self.tasks if task.is_ready]
+        for task in ready:
+            task.delayed = max(0, task.delayed - 1)
+        now = [task for task in ready if not task.delayed] or ready
+        if not now:
+            main.error = DeadlockError(f"all wait, {me.process.name} the last")
+            self.current = main
+            return main
+        self.current = self.rng.choice(now) if len(now) > 1 else now[0]
+        return self.current

@@ -1,0 +1,243 @@
+"""One simulated machine room: files, time, processes, and a trace of all that happened.
+
+What chance decides elsewhere is decided here by the seed: which thread runs, new names, when a
+background sync is done, what a crash leaves of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.fileio import background_sync
+from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.table import append_compact_coordinator, compact_coordinator
+from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
+from tests.simulation.scheduler import CrashError, Process, Scheduler
+
+BEGIN_MS = 1_767_225_600_000  # 2026-01-01
+OUTAGE_OPERATIONS = 6
+"""That fail after the first one: enough for a look whether the first one was done."""
+POWER = frozenset({FaultKind.POWER_BEFORE, FaultKind.POWER_AFTER})
+
+
+@dataclass
+class World:
+    """Files and processes of one run.
+
+    Attributes:
+        faults: of this round.
+        struck: faults that came true, in all rounds.
+        lost_power: how often all processes died at once.
+        operations: done so far; what `trace` hashes.
+    """
+
+    seed: int
+    keeps_lines: bool = False
+    scheduler: Scheduler = field(init=False)
+    clock: SimulatedClock = field(init=False)
+    files: MemoryFileIO = field(init=False)
+    faults: tuple[Fault, ...] = ()
+    struck: list[Fault] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    lost_power: int = 0
+    operations: int = 0
+    lines: list[str] = field(default_factory=list)
+    _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
+    _outages: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.names = random.Random(self.seed + 1)
+        self.scheduler = Scheduler(random.Random(self.seed + 2))
+        self.clock = SimulatedClock(self)
+        self.files = MemoryFileIO(self.clock)
+        self._digest = hashlib.blake2b(digest_size=8)
+
+    @property
+    def trace(self) -> str:
+        """A digest of everything that happened, in its order."""
+        return self._digest.hexdigest()
+
+    def begin_round(self, faults: Iterable[Fault], seed: int) -> None:
+        """New faults, and new decisions who is next, which do not depend on earlier rounds."""
+        self.faults = tuple(faults)
+        self._counts.clear()
+        self._outages.clear()
+        self.scheduler.rng.seed(seed)
+        self.rng.seed(seed + 1)
+        self.scheduler.stickiness = self.rng.choice([0.0, 0.5, 0.9])
+
+    def process(self, name: str, parent: Process | None = None) -> Process:
+        """A new process."""
+        process = Process(name, parent)
+        self.processes.append(process)
+        return process
+
+    def note(self, line: str) -> None:
+        """Write down what happened."""
+        self._digest.update(line.encode())
+        if self.keeps_lines:
+            self.lines.append(line)
+
+    def before(self, process: Process, what: str, path: str) -> FaultKind | None:
+        """See `simulated_files.FaultyWorld`."""
+        self.scheduler.switch()
+        if process.is_dead:
+            raise CrashError
+        self.operations += 1
+        fault = self._fault(process, what)
+        self.note(f"{process.name} {what} {path}{f' {fault.value}' if fault else ''}\n")
+        if fault is FaultKind.SLOW:
+            self.scheduler.delay()
+            if process.is_dead:
+                raise CrashError
+            return None
+        return fault
+
+    def after(self, process: Process, what: str, outcome: str) -> None:
+        """See `simulated_files.FaultyWorld`."""
+        if outcome:
+            self.note(f"{process.name} {what} gave {outcome}\n")
+
+    def strike(self, process: Process, kind: FaultKind) -> None:
+        """See `simulated_files.FaultyWorld`."""
+        assert kind in DEADLY
+        if kind in POWER:
+            self.lose_power()
+        else:
+            process.killed = True
+        raise CrashError
+
+    def lose_power(self) -> None:
+        """All processes are gone, and what was not synced is as it happens to be."""
+        self.lost_power += 1
+        for process in self.processes:
+            process.killed = True
+        self.files = self.files.after_crash(kept=self._kept)
+
+    def _kept(self, path: str, size: int) -> int | None:  # noqa: ARG002
+        return self.rng.choice([None, size, self.rng.randrange(size + 1)])
+
+    def _fault(self, process: Process, what: str) -> FaultKind | None:
+        found = None
+        if self._outages[process.name]:
+            self._outages[process.name] -= 1
+            found = FaultKind.FAILS
+        for group in (Group.ANY, GROUPS[what]):
+            at = self._counts[process.name, group]
+            self._counts[process.name, group] += 1
+            for fault in self.faults:
+                if (fault.role, fault.group, fault.at) == (process.name, group, at):
+                    self.struck.append(fault)
+                    found = fault.kind
+                    if found is FaultKind.OUTAGE:
+                        self._outages[process.name] = OUTAGE_OPERATIONS
+        return found
+
+    @contextmanager
+    def determined(self) -> Iterator[None]:
+        """Names, threads and waiting of the code under test come from here."""
+        patches: list[tuple[Any, str, Any]] = [
+            (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
+            (append_compact_coordinator, "Thread", self._thread),
+            (append_compact_coordinator, "wait", self._wait),
+            (compact_coordinator, "wait", self._wait),
+            (background_sync, "ThreadPoolExecutor", lambda *_, **__: _LazyPool(self.rng)),
+        ]
+        before = [(place, name, getattr(place, name)) for place, name, _ in patches]
+        try:
+            for place, name, value in patches:
+                setattr(place, name, value)
+            yield
+        finally:
+            for place, name, value in before:
+                setattr(place, name, value)
+
+    def _wait(self, futures: Iterable[Future[Any]], **_: object) -> None:
+        """In place of `concurrent.futures.wait` for the first one."""
+        futures = list(futures)
+        self.scheduler.wait_until(lambda: any(future.done() for future in futures))
+
+    def _thread(self, *, target: Callable[[], None], **_: object) -> _Starter:
+        """In place of `threading.Thread`."""
+        process = self.scheduler.current.process
+        return _Starter(lambda: self.scheduler.spawn(process, target))
+
+
+@dataclass
+class _Starter:
+    start: Callable[[], object]
+
+
+@dataclass
+class SimulatedClock:
+    """A millisecond passes at each look; waiting takes no time but lets others go on.
+
+    Attributes:
+        jump_ms: by how much the time of day is off; the steady time does not know.
+    """
+
+    world: World
+    millis: int = BEGIN_MS
+    jump_ms: int = 0
+
+    def now_ms(self) -> int:
+        self.millis += 1
+        return self.millis + self.jump_ms
+
+    def steady_seconds(self) -> float:
+        self.millis += 1
+        return self.millis / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.millis += int(seconds * 1000)
+        self.world.scheduler.switch()
+
+
+class _LazyFuture(Future[None]):
+    """What was not done yet is done when somebody asks for the result."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__()
+        self.work = work
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:
+            self.set_exception(error)
+        else:
+            self.set_result(None)
+
+    def result(self, timeout: float | None = None) -> None:
+        if not self.done():
+            self.run()
+        return super().result(timeout)
+
+
+@dataclass
+class _LazyPool:
+    """In place of the pool that syncs in the background: at once, or at the last moment."""
+
+    rng: random.Random
+    futures: list[_LazyFuture] = field(default_factory=list)
+
+    def submit(self, work: Callable[[str], None], path: str) -> Future[None]:
+        future = _LazyFuture(lambda: work(path))
+        self.futures.append(future)
+        if self.rng.random() < 0.5:
+            future.run()
+        return future
+
+    def shutdown(self) -> None:
+        for future in self.futures:
+            if not future.done():
+                future.run()
