@@ -17,6 +17,7 @@ from kafka.errors import KafkaError
 
 from stream_app.errors import SourceError, UsageError
 
+CONNECT_SECONDS = 10.0
 _LINGER_MS = 5
 _BATCH_BYTES = 256 * 1024
 _CLOSE_SECONDS = 5
@@ -27,13 +28,14 @@ class KafkaOutput:
 
     Args:
         place: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
+        timeout_s: for finding the broker.
 
     Raises:
         UsageError: the place does not look so.
         SourceError: the broker cannot be reached.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
         bootstrap, _, topic = place.rpartition("/")
         if not bootstrap or not topic or ":" not in bootstrap:
             raise UsageError(
@@ -48,6 +50,7 @@ class KafkaOutput:
                 enable_idempotence=True,
                 linger_ms=_LINGER_MS,
                 batch_size=_BATCH_BYTES,
+                bootstrap_timeout_ms=int(timeout_s * 1000),
             )
         except KafkaError as error:
             raise self._error(error) from error
