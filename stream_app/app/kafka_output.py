@@ -12,8 +12,6 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 
 from stream_app.errors import SourceError, UsageError
 
@@ -41,7 +39,12 @@ class KafkaOutput:
             raise UsageError(
                 f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
             )
+        # Only who sends waits for the client to be imported.
+        from kafka import KafkaProducer  # noqa: PLC0415
+        from kafka.errors import KafkaError  # noqa: PLC0415
+
         self._topic, self._where = topic, place
+        self._client_error: type[Exception] = KafkaError
         self._failed: BaseException | None = None
         try:
             self._producer = KafkaProducer(
@@ -65,7 +68,7 @@ class KafkaOutput:
         for key, value in zip(keys.cast(pa.binary()), values.cast(pa.binary()), strict=True):
             try:
                 sent = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
-            except KafkaError as error:
+            except self._client_error as error:
                 raise self._error(error) from error
             sent.add_errback(self._fail)
         self._check()
@@ -78,7 +81,7 @@ class KafkaOutput:
         """
         try:
             self._producer.flush()
-        except KafkaError as error:
+        except self._client_error as error:
             raise self._error(error) from error
         self._check()
 
