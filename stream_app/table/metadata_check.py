@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
 from stream_app.planning.check_versions import (
     RecordCounts,
@@ -115,9 +115,11 @@ class MetadataCheck:
             findings += self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = known.get(snapshot.snapshot_id)
-            if same is not None and same != snapshot:
+            # The lists' names are never given twice, so they tell whether both are the same.
+            is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
+            if same is not None and not is_same:
                 findings.append(_other_snapshot(version))
-            if same != snapshot:  # else the snapshot itself is looked at
+            if not is_same:  # else the snapshot itself is looked at
                 self._live = None
                 findings += self._live_files(snapshot, version)
                 self._live = None
@@ -245,7 +247,7 @@ class MetadataCheck:
         """A changelog keeps its changelog files, or the files that its APPEND brought."""
         if snapshot.changelog_manifest_list is not None:
             return self._changelog(snapshot, version)
-        if self.table.options.writes_changelog:
+        if self.table.options.writes_changelog or snapshot.commit_kind is not CommitKind.APPEND:
             return []
         metas = self._manifests.manifests(
             snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
