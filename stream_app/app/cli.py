@@ -50,6 +50,11 @@ VERBS = (
         "delete old snapshots, and the files that only they need",
     ),
     Verb(
+        "expire-partitions",
+        "stream_app.app.expire_partitions_command",
+        "drop partitions that are too old",
+    ),
+    Verb(
         "inspect",
         "stream_app.app.inspect_command",
         "look at snapshots, files and levels of a table",

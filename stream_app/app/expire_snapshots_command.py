@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
-from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
 from stream_app.errors import UsageError
-from stream_app.planning.expire_config import ExpireConfig, expire_config
+from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 from stream_app.table.file_deletion import FilesToDelete
@@ -54,13 +54,16 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="so many go at most; default: no limit"
     )
+    parser.add_argument(
+        "--forget-jobs",
+        action="store_true",
+        help="also the newest epoch of a job goes; the job must not be started again",
+    )
     return parser
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    table: FileStoreTable
-    config: ExpireConfig
     snapshots: SnapshotExpiry
     changelogs: ChangelogExpiry
 
@@ -73,9 +76,8 @@ class _Plan:
         if going:
             first, last = going[0], going[-1]
             yield (
-                f"{_range_text('snapshot', first.snapshot_id, last.snapshot_id)}, of "
-                f"{time_text(first.time_millis)} to {time_text(last.time_millis)}; {stays}: "
-                f"{self.snapshots.kept_by}"
+                f"{_range_text('snapshot', first.snapshot_id, last.snapshot_id)}, the newest of "
+                f"{time_text(last.time_millis)}; {stays}: {self.snapshots.kept_by}"
             )
             if self.snapshots.keeps_changelogs:
                 yield "  their changelogs are kept"
@@ -103,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
-    plan = _Plan(table, config, snapshots.plan(config), changelogs.plan(config))
+    plan = _Plan(snapshots.plan(config, forget_jobs=args.forget_jobs), changelogs.plan(config))
 
     def expire(plan: _Plan) -> Iterator[str]:
         snapshots.execute(plan.snapshots)
@@ -111,7 +113,9 @@ def run(args: argparse.Namespace) -> int:
         count = len(plan.snapshots.snapshots)
         files = plan.snapshots.files.count + plan.changelogs.files.count
         freed = plan.snapshots.files.byte_count + plan.changelogs.files.byte_count
-        yield f"expired {count} snapshots: {files} files, {size_text(freed)}"
+        yield (
+            f"expired {counted(count, 'snapshot')}: {counted(files, 'file')}, {size_text(freed)}"
+        )
 
     return run_upkeep(args, plan, expire)
 
@@ -123,8 +127,9 @@ def _range_text(what: str, first: int, last: int) -> str:
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
     metadata = [files.manifests, files.indexes, files.statistics, files.lists]
     yield (
-        f"  {len(files.data)} data files, {len(files.changelogs)} changelog files and "
-        f"{sum(map(len, metadata))} files of metadata, {size_text(files.byte_count)} in all"
+        f"  {counted(len(files.data), 'data file')}, "
+        f"{counted(len(files.changelogs), 'changelog file')}, "
+        f"{counted(sum(map(len, metadata)), 'file')} of metadata: {size_text(files.byte_count)}"
     )
 
 

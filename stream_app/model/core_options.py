@@ -29,6 +29,7 @@ from stream_app.model.option import (
 )
 from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from stream_app.model.read_options import READ_OPTIONS
+from stream_app.model.stream_options import STREAM_OPTIONS
 from stream_app.model.tag_options import TAG_OPTIONS
 
 OPTIONS: dict[str, Option] = {
@@ -138,6 +139,7 @@ OPTIONS: dict[str, Option] = {
         ),
         *COMPACTION_OPTIONS,
         *READ_OPTIONS,
+        *STREAM_OPTIONS,
         *COMMIT_OPTIONS,
         *EXPIRE_OPTIONS,
         *TAG_OPTIONS,

@@ -14,9 +14,9 @@ Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.jav
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.expire_config import ExpireConfig
 from stream_app.planning.expire_range import ExpireRange, snapshot_range
 from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
@@ -56,8 +56,14 @@ class ExpireSnapshots:
     table: FileStoreTable
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
-    def plan(self, config: ExpireConfig) -> SnapshotExpiry:
+    def plan(self, config: ExpireConfig, *, forget_jobs: bool = False) -> SnapshotExpiry:
         """What goes now.
+
+        The newest snapshot of an epoch stays: by it a job that starts again knows what it has
+        committed, and does not write the epoch twice.
+
+        Args:
+            forget_jobs: let that one go as well.
 
         Raises:
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
@@ -65,6 +71,8 @@ class ExpireSnapshots:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
+        if not going.is_empty and not forget_jobs:
+            going = self._without_newest_epoch(going)
         snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
         kept = next((number for number in ids if number >= going.end), None)
         files = FilesToDelete()
@@ -111,6 +119,14 @@ class ExpireSnapshots:
             protected_from=protected_from,
             time_of=self._time_of,
         )
+
+    def _without_newest_epoch(self, going: ExpireRange) -> ExpireRange:
+        for snapshot in self.table.snapshots.backwards(down_to=going.begin):
+            if SOURCE_END_PROPERTY in (snapshot.properties or {}):
+                if snapshot.snapshot_id >= going.end:
+                    return going
+                return replace(going, end=snapshot.snapshot_id, kept_by="a job's newest epoch")
+        return going
 
     def _time_of(self, number: int) -> int | None:
         found = self._snapshots([number])

@@ -6,9 +6,13 @@ written as in test_planning_text.
 
 from __future__ import annotations
 
+import datetime
+import re
 from pathlib import Path
 
+from stream_app.errors import UsageError
 from stream_app.planning.expire_range import Retention, changelog_range, snapshot_range
+from stream_app.planning.partition_time import partition_time
 from stream_app.planning.unused_files import (
     dropped_files,
     file_key,
@@ -80,11 +84,41 @@ def _tags(case: Case) -> str:
     return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
 
 
-COMMANDS = {"snapshots": _range, "changelogs": _range, "dropped": _dropped, "tags": _tags}
+def _time(case: Case) -> str:
+    """A partition a line; the time that its values tell."""
+    try:
+        reader = partition_time(case.args.get("pattern"), case.args.get("formatter"))
+    except UsageError as error:
+        return error.what
+    lines = []
+    for line in case.input_lines:
+        pairs = [part.partition("=")[::2] for part in re.split(r" (?=\w+=)", line)]
+        values = [None if value == "null" else value for _, value in pairs]
+        millis = reader.millis([name for name, _ in pairs], values)
+        lines.append("no time" if millis is None else _clock_text(millis))
+    return "\n".join(lines)
+
+
+def _clock_text(millis: int) -> str:
+    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)  # noqa: DTZ001
+    return at.isoformat(sep=" ", timespec="milliseconds" if millis % 1000 else "seconds")
+
+
+COMMANDS = {
+    "time": _time,
+    "snapshots": _range,
+    "changelogs": _range,
+    "dropped": _dropped,
+    "tags": _tags,
+}
 
 
 def test_expire_range() -> None:
     run_file(HERE / "expire_range.txt", lambda case: COMMANDS[case.command](case))
+
+
+def test_partition_time() -> None:
+    run_file(HERE / "partition_time.txt", lambda case: COMMANDS[case.command](case))
 
 
 def test_unused_files() -> None:

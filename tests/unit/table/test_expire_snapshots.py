@@ -23,6 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import (
+    changes_of_all,
     files_on_disk,
     files_that_are_named,
     files_that_later_changelogs_drop,
@@ -65,6 +66,7 @@ class History:
     changes: RandomChanges
     rng: random.Random
     rows: dict[str, list[str]] = field(default_factory=dict)
+    changes_seen: dict[int, list[str]] = field(default_factory=dict)
     branches: list[Snapshot] = field(default_factory=list)
 
     @property
@@ -87,6 +89,7 @@ class History:
         for name, snapshot in versions(self.table).items():
             if name not in self.rows:
                 self.rows[name] = rows_of(self.table, snapshot)
+        self.changes_seen |= changes_of_all(self.table)
 
     def protect(self) -> None:
         """Tags, consumers and a branch come and, consumers, go."""
@@ -118,6 +121,9 @@ class History:
             assert rows_of(self.table, snapshot) == self.rows[name], name
         for snapshot in self.branches:
             assert rows_of(self.table, snapshot) == self.rows["branch"]
+        left = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
+        seen = {number: texts for number, texts in self.changes_seen.items() if number in left}
+        assert changes_of_all(self.table) == seen
         named, there = files_that_are_named(self.table), files_on_disk(self.table)
         assert named <= there
         assert there - named <= files_that_later_changelogs_drop(self.table)
@@ -163,6 +169,7 @@ def test_what_stays_reads_as_ever_and_nothing_is_left_over(
     expire(history.table, num_max=1, num_min=1)
     history.check()
     assert len(history.table.snapshots.ids()) == 1
+    assert len(history.table.changelogs.ids()) == (8 if "kept" in kind else 0)
 
 
 def with_tag_and_files(folder: Path) -> History:
