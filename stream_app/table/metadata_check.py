@@ -110,7 +110,7 @@ class MetadataCheck:
         if snapshot is None:
             self._live = None
             return [_unreadable(version)]
-        findings = self._schema(snapshot, version.path)
+        findings = _schema_findings(snapshot.schema_id, self._presence, version.path)
         if version.kind is VersionKind.CHANGELOG:
             findings += self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
@@ -130,18 +130,6 @@ class MetadataCheck:
             findings += self._live_files(snapshot, version)
             findings += self._changelog(snapshot, version)
         return self._manifests.findings + findings
-
-    def _schema(self, snapshot: Snapshot, where: str) -> list[Finding]:
-        if snapshot.schema_id in self._presence.schemas():
-            return []
-        return [
-            Finding(
-                kind=FindingKind.SCHEMA,
-                what=f"schema {snapshot.schema_id}, of which the version is, is missing",
-                where=where,
-                fix=f"restore schema/schema-{snapshot.schema_id} from a backup",
-            )
-        ]
 
     def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         """Follow to the snapshot's live files, and check what is new in them."""
@@ -302,6 +290,19 @@ class MetadataCheck:
                 fix="they do no harm to rows; a rewrite of the bucket takes them away",
             )
         ]
+
+
+def _schema_findings(schema_id: int, presence: FilePresence, where: str) -> list[Finding]:
+    if schema_id in presence.schemas():
+        return []
+    return [
+        Finding(
+            kind=FindingKind.SCHEMA,
+            what=f"schema {schema_id}, of which the version is, is missing",
+            where=where,
+            fix=f"restore schema/schema-{schema_id} from a backup",
+        )
+    ]
 
 
 def _gained(entry: ManifestEntry) -> int:
