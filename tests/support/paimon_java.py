@@ -240,6 +240,13 @@ class PaimonJava:
         """Paimon gives a snapshot a name."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
 
+    def roll_back(
+        self, path: Path | str, *, snapshot: int | None = None, tag: str | None = None
+    ) -> int | None:
+        """Paimon goes back to a snapshot or a tag; returns the latest snapshot."""
+        answer = self._call("rollback", path, snapshot=snapshot, tag=tag, options={})
+        return answer["snapshot"]
+
     def snapshots(self, path: Path | str) -> list[dict[str, Any]]:
         """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""
         snapshots = self._call("snapshots", path)["snapshots"]

@@ -123,6 +123,8 @@ public final class PaimonServer {
                 FileStoreTable tagged = storeTable(request);
                 tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 return latest(tagged);
+            case "rollback":
+                return rollback(request);
             case "snapshots":
                 return snapshots(request);
             case "files":
@@ -450,6 +452,16 @@ public final class PaimonServer {
             table.newExpireChangelog().config(config).expire();
         }
         return latest(table).put("expired", expired);
+    }
+
+    private static ObjectNode rollback(JsonNode request) throws Exception {
+        FileStoreTable table = storeTable(request);
+        if (request.hasNonNull("tag")) {
+            table.rollbackTo(request.get("tag").asText());
+        } else {
+            table.rollbackTo(request.get("snapshot").asLong());
+        }
+        return latest(table);
     }
 
     private static ObjectNode latest(FileStoreTable table) {
