@@ -147,3 +147,15 @@ def test_a_consumer_that_is_forgotten_keeps_nothing_any_more(tmp_path: Path) -> 
     TableMaintenance(table.table).after_commit()
     assert table.table.consumers.consumers() == []
     assert len(table.table.snapshots.ids()) == 1
+
+
+def test_a_version_gets_its_tag_before_it_expires(tmp_path: Path) -> None:
+    table = a_table(
+        tmp_path, **KEEP_ONE, tag__automatic_creation="process-time",
+        tag__creation_period_duration="1 s", tag__num_retained_max=2,
+    )  # fmt: skip
+    write(table, 3)
+    TableMaintenance(table.table).after_commit()
+    tags = table.table.tags.tags()
+    assert len(tags) == 2
+    assert table.table.snapshots.ids()[0] not in {tag.snapshot.snapshot_id for tag in tags[:1]}
