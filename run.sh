@@ -8,8 +8,8 @@ venv=${STREAM_APP_VENV:-$here/.venv}
 help() {
   sed -n '2,3s/^# //p' "$here/run.sh"
   printf '\nusage: ./run.sh VERB [ARGUMENTS]     (./run.sh VERB --help tells more)\n\n'
-  sed -nE 's/^  ([a-z]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
-    while IFS=$'\t' read -r verb meaning; do printf '  %-10s %s\n' "$verb" "$meaning"; done
+  sed -nE 's/^  ([a-z-]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
+    while IFS=$'\t' read -r verb meaning; do printf '  %-19s %s\n' "$verb" "$meaning"; done
 }
 
 stop() { printf 'run.sh: %s\n' "$@" >&2; exit 1; }
