@@ -57,11 +57,16 @@ def files_that_are_named(table: FileStoreTable) -> set[str]:
 
 
 def files_that_later_changelogs_drop(table: FileStoreTable) -> set[str]:
-    """Where flushed files are the changelog: they go with the changelog that replaced them."""
+    """Where flushed files are the changelog: they go with the changelog that replaced them.
+
+    That may be the oldest snapshot, which will become one.
+    """
+    if table.options.writes_changelog or not table.changelogs.ids():
+        return set()
     scan = FileStoreScan(table)
     changelogs = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
-    there = [changelog for changelog in changelogs if _is_there(table, changelog)]
-    return {name for changelog in there for name in _data_names(scan.delta(changelog))}
+    oldest = table.snapshots.snapshot(table.snapshots.ids()[0])
+    return {name for each in (*changelogs, oldest) for name in _data_names(scan.delta(each))}
 
 
 def _of_version(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
