@@ -157,12 +157,14 @@ def new_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
     return FileStoreTable(table.location, table.schema, CountedFileIO(), table.clock)
 
 
-def costs(table: FileStoreTable, load: CommitLoad, commits: int) -> Iterator[CommitCost]:
-    """Commit so many epochs; what each cost."""
+def costs(
+    table: FileStoreTable, load: CommitLoad, commits: int, *, first: int = 0
+) -> Iterator[CommitCost]:
+    """Commit so many epochs, from the first one on; what each cost."""
     io = table.file_io
     assert isinstance(io, CountedFileIO)
     commit = FileStoreCommit(table, CommitHistory(table, "bench", table.snapshots.latest()))
-    for epoch in range(commits):
+    for epoch in range(first, first + commits):
         committable = load.epoch(epoch)
         io.read.clear()
         io.written.clear()
