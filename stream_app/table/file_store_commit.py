@@ -160,8 +160,7 @@ class FileStoreCommit:
             # Only now it is sure that no snapshot names these; after any other error they stay.
             files.take_back_all()
             raise
-        if commit.kind is not CommitKind.OVERWRITE:
-            self.history.advance(snapshot)
+        self.history.note_made(snapshot)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
