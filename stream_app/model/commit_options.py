@@ -33,8 +33,7 @@ COMMIT_OPTIONS: tuple[Option, ...] = (
     size_option(
         "manifest.full-compaction-threshold-size",
         "16 mb",
-        "Size of small manifests and of those with deletions at which all that are gone are left "
-        "out.",
+        "Size of all small manifests and those with deletions that triggers their full merge.",
     ),
     integer_option("commit.max-retries", 10, "Attempts after a lost commit race."),
     duration_option(

@@ -204,7 +204,7 @@ class FileStoreCommit:
         if latest and (commit.check or latest.snapshot_id != self.history.known_id):
             # Under an identifier that another process has overtaken, this would hide what it did.
             self.history.check_alone(latest)
-            self._conflicts.check(commit.kind, changes, latest)
+            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
         if commit.kind is CommitKind.COMPACT:
             index = compacted_index(self.table, latest, changes.entries)
             changes = replace(changes, index=index)
