@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable, open_table
@@ -17,6 +18,7 @@ from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_
 from stream_app.table.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.paimon_java import PaimonJava, sorted_rows
+from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
 from tests.support.table_writer import TableWriter, read_rows
@@ -133,3 +135,20 @@ def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> 
             paimon_java.write(path, rows, identifier=number)
         paimon_java.expire(path, retain_max=3, retain_min=3)
         assert findings(open_table(str(path))) == [], name
+
+
+@pytest.mark.parametrize("key", ["k", ""])
+def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, key: str) -> None:
+    path = tmp_path / "shop.db" / "t"
+    schema = pa.schema(
+        [pa.field("k", pa.int32(), nullable=False), ("v", pa.string()), ("d", pa.float64())]
+    )
+    for number in range(3):
+        columns = {"k": [5, 1, number + 10], "v": ["b", None, "x"], "d": [1.5, None, float(number)]}
+        options = {"bucket": 2} if key else {}
+        keys = [key] if key else []
+        rows = pa.table(columns, schema=schema)
+        pypaimon.write(path, rows, primary_keys=keys, options=options)
+    table = open_table(str(path))
+    assert findings(table) == []
+    assert table.snapshots.ids() == [1, 2, 3]
