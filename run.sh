@@ -8,8 +8,8 @@ venv=${STREAM_APP_VENV:-$here/.venv}
 help() {
   sed -n '2,3s/^# //p' "$here/run.sh"
   printf '\nusage: ./run.sh VERB [ARGUMENTS]     (./run.sh VERB --help tells more)\n\n'
-  sed -nE 's/^  ([a-z]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
-    while IFS=$'\t' read -r verb meaning; do printf '  %-10s %s\n' "$verb" "$meaning"; done
+  sed -nE 's/^  ([a-z-]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
+    while IFS=$'\t' read -r verb meaning; do printf '  %-19s %s\n' "$verb" "$meaning"; done
 }
 
 stop() { printf 'run.sh: %s\n' "$@" >&2; exit 1; }
@@ -80,10 +80,20 @@ case $verb in
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE
+  expire-snapshots) app "$@" ;;  # delete old snapshots of a table: expire-snapshots TABLE
+  expire-partitions) app "$@" ;; # drop old partitions of a table: expire-partitions TABLE
+  create-tag) app "$@" ;; # keep a version under a name: create-tag TABLE NAME
+  delete-tag) app "$@" ;; # delete tags and what only they keep: delete-tag TABLE NAME
+  rollback-to) app "$@" ;; # go back to an earlier version: rollback-to TABLE --snapshot N
+  drop-partition) app "$@" ;; # delete partitions' rows: drop-partition TABLE dt=2026-01-31
+  truncate) app "$@" ;; # delete all rows: truncate TABLE
+  remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|manifests|options]
   broker) shift; prepare run; exec python -P -m stream_app.app.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
-  check) prepare dev; cd "$here"; check ;; # lint, format, types, import contracts
+  check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
+    [ $# -eq 1 ] || app "$@"
+    prepare dev; cd "$here"; check ;;
   test) # check, then all tests; or the tests of one folder: test [unit|datadriven|interop|integration|…]
     shift; prepare dev; cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest; }

@@ -1,10 +1,12 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|ingest|memory|simulation|compaction|latency] [--messages N] [--quick]
+    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|latency]
+                   [--messages N] [--quick]
 
 Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
-then memory beside its budget, and compaction: simulated, beside decode and encode, and beside the
-epochs. About fifteen minutes; `--quick` takes three. With a name only that part.
+then memory beside its budget, commits one after the other, and compaction: simulated, beside decode
+and encode, and beside the epochs. About half an hour; `--quick` takes three minutes. With a name
+only that part.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench import (
+    commits,
     compaction,
     compaction_memory,
     compaction_simulation,
@@ -60,6 +63,10 @@ def _simulation(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
     yield from compaction_simulation.lines(1_000 if quick else compaction_simulation.FLUSHES, {})
 
 
+def _commits(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from commits.lines(folder, 500 if quick else commits.COMMITS, {})
+
+
 def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
     if quick:
         return compaction.lines(folder, compaction.CELLS // 10, 1)
@@ -75,6 +82,7 @@ PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "ingest": _ingest,
     "memory": _memory,
     "simulation": _simulation,
+    "commits": _commits,
     "compaction": _compaction,
     "latency": _latency,
 }

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import itertools
+import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from stream_app.app.cli import FAILED
+from stream_app.app.config import SourceConfig, load_config
 from stream_app.app.table_argument import named_table
+from stream_app.errors import UsageError
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_check import CheckReport, TableCheck
@@ -25,6 +31,7 @@ what is checked, in every snapshot, tag and changelog that is there:
   files        that they are there, with their size; then, row by row: counts, key order and range,
                sequence numbers, bucket and partition of each row, statistics, deletion vectors
   changelog    that replaying it from the first snapshot on gives the table's rows
+  source       on wish: that the topics, read anew up to where the table is, give its rows
 
 It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
 
@@ -32,6 +39,8 @@ examples:
   stream-app check warehouse/shop.db/orders
   stream-app check warehouse/shop.db/orders --quick && echo sound
   stream-app check warehouse/shop.db/orders --format jsonl
+  stream-app check warehouse/shop.db/orders --conf conf/orders.toml
+  stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
 exit codes: 0 nothing is wrong; 1 something is"""
 
@@ -52,6 +61,18 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
     )
+    parser.add_argument(
+        "--source-kafka",
+        metavar="BOOTSTRAP/TOPIC",
+        help="compare the rows with what this topic tells, read anew; with --conf it says where "
+        "else the job's topics are",
+    )
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of the table's job: its topics are compared, decoded as it does",
+    )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
     return parser
 
@@ -60,12 +81,46 @@ def run(args: argparse.Namespace) -> int:
     """Print what is wrong as it is found, then what was looked at."""
     table = named_table(args.table)
     progress = _Progress(sys.stderr.isatty())
+    source = source_of(args)
     check = TableCheck(table, args.quick, progress)
-    count = _print(check.findings(), table, as_json=args.format == "jsonl", progress=progress)
+    findings = check.findings()
+    if source is not None:
+        # Imported only when it is asked for: it needs Spark's package and a broker's client.
+        replay = importlib.import_module("stream_app.app.source_replay")
+        told = replay.source_findings(table, source, progress, check.report.left_out)
+        findings = itertools.chain(findings, told)
+    count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
     if args.format == "text":
         for line in report_lines(check.report, count, quick=args.quick):
             print(line)
     return FAILED if count else 0
+
+
+def source_of(args: argparse.Namespace) -> SourceConfig | None:
+    """The topics to compare with; None when none are named.
+
+    Raises:
+        UsageError: the configuration is wrong, or a topic is not written as it must be.
+    """
+    if args.conf is None and args.source_kafka is None:
+        return None
+    source = SourceConfig()
+    if args.conf is not None:
+        source = load_config(args.conf, [], os.environ).source
+        if source.kind != "kafka":
+            raise UsageError(
+                f"the source of {args.conf} is of kind {source.kind!r}",
+                fix="only topics of Kafka are compared",
+            )
+    if args.source_kafka is not None:
+        servers, sign, topic = args.source_kafka.rpartition("/")
+        if not (servers and sign and topic):
+            raise UsageError(
+                f"--source-kafka {args.source_kafka} is no topic",
+                fix="write it as 127.0.0.1:9092/shop.public.orders",
+            )
+        source = replace(source, bootstrap_servers=servers, topics=(topic,))
+    return source
 
 
 def _print(

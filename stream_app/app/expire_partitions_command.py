@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_app.app.inspect_listing import Listing, time_text
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, duration_argument, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.table.expire_partitions import (
     ExpirePartitions,
@@ -94,7 +94,7 @@ class _Plan:
         ]
         yield from Listing(ExpiredPartitionRow, rows).lines()
         if self.expiry.undated:
-            yield f"{self.expiry.undated} partitions tell no time, and stay"
+            yield f"without a time, and so kept: {counted(self.expiry.undated, 'partition')}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,7 +113,11 @@ def run(args: argparse.Namespace) -> int:
     )
     retention = partition_retention(table.options)
     if not table.schema.partition_keys:
-        raise UsageError("the table has no partitions", where=table.location)
+        raise UsageError(
+            "the table has no partitions",
+            where=table.location,
+            fix="delete rows by their age with record-level.expire-time",
+        )
     if retention is None:
         raise UsageError(
             "nothing says how old a partition may be",
@@ -125,6 +129,6 @@ def run(args: argparse.Namespace) -> int:
     def drop(plan: _Plan) -> Iterator[str]:
         for snapshot in expire.execute(plan.expiry):
             yield f"snapshot {snapshot.snapshot_id} drops them"
-        yield f"dropped {len(plan.expiry.partitions)} partitions"
+        yield f"dropped {counted(len(plan.expiry.partitions), 'partition')}"
 
     return run_upkeep(args, _Plan(table, expire.plan()), drop)

@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
 from stream_app.errors import UsageError
 from stream_app.planning.expire_config import expire_config
@@ -77,9 +77,8 @@ class _Plan:
         if going:
             first, last = going[0], going[-1]
             yield (
-                f"{_range_text('snapshot', first.snapshot_id, last.snapshot_id)}, of "
-                f"{time_text(first.time_millis)} to {time_text(last.time_millis)}; {stays}: "
-                f"{self.snapshots.kept_by}"
+                f"{_range_text('snapshot', first.snapshot_id, last.snapshot_id)}, the newest of "
+                f"{time_text(last.time_millis)}; {stays}: {self.snapshots.kept_by}"
             )
             if self.snapshots.keeps_changelogs:
                 yield "  their changelogs are kept"
@@ -115,7 +114,9 @@ def run(args: argparse.Namespace) -> int:
         count = len(plan.snapshots.snapshots)
         files = plan.snapshots.files.count + plan.changelogs.files.count
         freed = plan.snapshots.files.byte_count + plan.changelogs.files.byte_count
-        yield f"expired {count} snapshots: {files} files, {size_text(freed)}"
+        yield (
+            f"expired {counted(count, 'snapshot')}: {counted(files, 'file')}, {size_text(freed)}"
+        )
 
     return run_upkeep(args, plan, expire)
 
@@ -127,8 +128,9 @@ def _range_text(what: str, first: int, last: int) -> str:
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
     metadata = [files.manifests, files.indexes, files.statistics, files.lists]
     yield (
-        f"  {len(files.data)} data files, {len(files.changelogs)} changelog files and "
-        f"{sum(map(len, metadata))} files of metadata, {size_text(files.byte_count)} in all"
+        f"  {counted(len(files.data), 'data file')}, "
+        f"{counted(len(files.changelogs), 'changelog file')}, "
+        f"{counted(sum(map(len, metadata)), 'file')} of metadata: {size_text(files.byte_count)}"
     )
 
 

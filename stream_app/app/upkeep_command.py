@@ -74,6 +74,11 @@ def run_upkeep(args: argparse.Namespace, plan: _Plan, do: Callable[[_Plan], Iter
     return 0
 
 
+def counted(count: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def duration_argument(name: str, text: str) -> int:
     """``1h`` as milliseconds.
 

@@ -6,8 +6,9 @@ Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
@@ -30,6 +31,10 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 
 _T = TypeVar("_T")
+FIRST_LOOK = 1000
+"""Entries after which it is looked how many bytes they take: fewer than a usual target has."""
+LEAST_ENTRY_SIZE = 200
+"""Bytes; an entry may be smaller, but the file has a header as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +95,37 @@ class ManifestFiles:
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return name, len(data)
 
-    def write_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Write entries as manifests of at most about the target size; none without entries."""
-        if not entries:
-            return []
-        data = encode_manifest(entries, codec=self.codec)
-        if len(data) > self.target_size and len(entries) > 1:
-            half = len(entries) // 2
-            return self.write_manifests(entries[:half]) + self.write_manifests(entries[half:])
+    def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
+        """Write entries as manifests; none without entries.
+
+        All but the last have the target size, or little more: smaller ones would be merged again,
+        each time anew. Of the entries about one manifest is held in memory at a time.
+        """
+        rest = iter(entries)
+        metas: list[ManifestFileMeta] = []
+        chunk = list(islice(rest, min(FIRST_LOOK, 1 + self.target_size // LEAST_ENTRY_SIZE)))
+        while chunk:
+            data = encode_manifest(chunk, codec=self.codec)
+            if len(data) < self.target_size:
+                # As many more as it is likely to need, but not one by one.
+                missing = len(chunk) * (self.target_size - len(data)) // len(data)
+                more = list(islice(rest, max(missing, 1 + len(chunk) // 16)))
+                if more:
+                    chunk += more
+                    continue
+            metas.append(self._write_manifest(chunk, data))
+            chunk = list(islice(rest, len(chunk)))
+        return metas
+
+    def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
         name = new_manifest_name()
         self.file_io.write_bytes(self.paths.manifest(name), data)
-        meta = describe_manifest(
+        return describe_manifest(
             entries,
             file_name=name,
             file_size=len(data),
             partition_types=self.paths.partition_type.types,
         )
-        return [meta]
 
     def delete(self, name: str) -> None:
         """Delete a manifest, list or index manifest that no snapshot names."""

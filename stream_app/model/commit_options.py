@@ -30,6 +30,11 @@ COMMIT_OPTIONS: tuple[Option, ...] = (
     integer_option(
         "manifest.merge-min-count", 30, "Small manifests that trigger a merge.", minimum=1
     ),
+    size_option(
+        "manifest.full-compaction-threshold-size",
+        "16 mb",
+        "Size of all small manifests and those with deletions that triggers their full merge.",
+    ),
     integer_option("commit.max-retries", 10, "Attempts after a lost commit race."),
     duration_option(
         "commit.timeout", None, "Time after which a commit is given up (default: never)."

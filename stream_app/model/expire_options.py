@@ -64,11 +64,6 @@ EXPIRE_OPTIONS: tuple[Option, ...] = (
         None,
         "Time for which the changelog of a version is kept (default: as of snapshots).",
     ),
-    duration_option(
-        "consumer.expiration-time",
-        None,
-        "A consumer that has read nothing for this time is forgotten (default: never).",
-    ),
     boolean_option(
         "consumer.changelog-only",
         False,

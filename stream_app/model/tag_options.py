@@ -5,6 +5,8 @@ Parsed by core_options.
 
 from __future__ import annotations
 
+import datetime
+import re
 import zoneinfo
 
 from stream_app.model.option import (
@@ -20,10 +22,24 @@ from stream_app.model.option import (
 def parse_zone(text: str) -> str:
     """The name of a time zone that is known here."""
     try:
-        zoneinfo.ZoneInfo(text)
+        zone_of(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        raise ValueError("is no time zone such as Europe/Berlin") from None
+        raise ValueError("is no time zone such as Europe/Berlin or GMT+08:00") from None
     return text
+
+
+def zone_of(text: str) -> datetime.tzinfo:
+    """A time zone by name, or by its distance from UTC as Java writes it.
+
+    Raises:
+        ValueError, ZoneInfoNotFoundError: there is no such zone.
+    """
+    found = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", text)
+    if found is None:
+        return zoneinfo.ZoneInfo(text)
+    minutes = int(found[2]) * 60 + int(found[3] or 0)
+    sign = -1 if found[1] == "-" else 1
+    return datetime.timezone(datetime.timedelta(minutes=sign * minutes))
 
 
 TAG_OPTIONS: tuple[Option, ...] = (

@@ -1,10 +1,12 @@
 """Decides which manifests of a base list are rewritten into fewer.
 
-Every commit brings a small manifest. Merged in groups, a table's base list stays short however
-many commits it has seen, and each entry is rewritten only a few times.
+Every commit brings a small manifest. Merged in groups (`manifest_groups`), a table's base list
+stays short however many commits it has seen, and each entry is rewritten only a few times. What
+groups leave behind are entries of files that are gone, when ADD and DELETE stand in different
+large manifests: now and then all of these go at once (`full_merge`).
 
-Source: Paimon `operation/ManifestFileMerger.java#tryMinorCompaction`
-(``manifest.target-file-size``, ``manifest.merge-min-count``).
+Source: Paimon `operation/ManifestFileLegacyMerger.java` (``manifest.target-file-size``,
+``manifest.merge-min-count``, ``manifest.full-compaction-threshold-size``).
 """
 
 from __future__ import annotations
@@ -43,3 +45,17 @@ def manifest_groups(
     else:
         groups += [(meta,) for meta in gathered]
     return groups
+
+
+def full_merge(
+    metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
+) -> frozenset[str]:
+    """Names of the manifests that a full merge rewrites; none when it is not due.
+
+    These are the ones with DELETEs, and the small ones; it is due when they have `threshold` bytes
+    together. Others are rewritten only if one of their files is gone.
+    """
+    rewritten = [meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size]
+    if len(metas) < 2 or sum(meta.file_size for meta in rewritten) < threshold:
+        return frozenset()
+    return frozenset(meta.file_name for meta in rewritten)

@@ -50,13 +50,16 @@ def rollback_numbers(
     before a target that has expired there may be a gap, until the rollback is done.
     """
     numbers = set(snapshots)
+    is_restored = target not in numbers
+    # What is a snapshot again needs no changelog that outlives it.
+    last = target - 1 if is_restored else target
     return RollbackNumbers(
         target=target,
         snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
-        changelogs=tuple(sorted((n for n in changelogs if n > target), reverse=True)),
+        changelogs=tuple(sorted((n for n in changelogs if n > last), reverse=True)),
         tags=tuple(
             sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
         ),
-        is_restored=target not in numbers,
+        is_restored=is_restored,
         consumers=tuple(each for each in consumers if each.next_snapshot > target + 1),
     )

@@ -20,6 +20,7 @@ from stream_app.model.data_split import StreamContent
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.next_snapshot import earliest_changes
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
 
@@ -141,7 +142,7 @@ class ChangelogFollow:
         return StreamPosition(snapshot_id=following)
 
     def _check_left(self, following: int) -> None:
-        earliest = self._table.snapshots.earliest_id()
+        earliest = earliest_changes(self._table)
         if earliest is not None and following < earliest:
             raise UsageError(
                 f"consumer {self._how.consumer_id!r} wants snapshot {following}, which has "

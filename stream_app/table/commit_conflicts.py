@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.conflict_cause import SnapshotDelta, explanation
 from stream_app.planning.conflict_detection import conflicts
+from stream_app.planning.live_entries import live_entries
 from stream_app.planning.schema_conflict import schema_conflict
 from stream_app.table.commit_changes import CommitChanges
 from stream_app.table.file_store_scan import FileStoreScan
@@ -31,17 +33,23 @@ class CommitConflicts:
     table: FileStoreTable
     _schemas_seen: set[int] = field(default_factory=set)
 
-    def check(self, kind: CommitKind, changes: CommitChanges, latest: Snapshot) -> None:
+    def check(
+        self, kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
+    ) -> None:
         """See that changes fit on top of a snapshot.
+
+        Args:
+            known_id: the snapshot on which new files of an append fit.
 
         Raises:
             CommitConflictError: they do not; `files` are those of the commit that are concerned.
         """
         if kind is CommitKind.OVERWRITE:
             return  # what it takes away was read from this very snapshot
-        partitions = {entry.partition for entry in changes.entries}
-        scan = FileStoreScan(self.table)
-        live = scan.live_in(latest, partitions)
+        live = self._added_since(known_id, latest) if kind is CommitKind.APPEND else None
+        if live is None:
+            partitions = {entry.partition for entry in changes.entries}
+            live = FileStoreScan(self.table).live_in(latest, partitions)
         found = conflicts(live, changes.entries, self.table.key_of)
         if not found:
             return
@@ -78,6 +86,19 @@ class CommitConflicts:
             )
         self._schemas_seen.add(ids[-1])
         return ids[-1]
+
+    def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
+        """What others have added, and left there; None when not all of it can be read any more.
+
+        An append takes nothing away, so nothing older can stand against it; and a table may have
+        very many files.
+        """
+        deltas: list[SnapshotDelta] = []
+        for delta in self._history(latest):
+            if delta.snapshot_id <= known_id:
+                return live_entries(entry for delta in reversed(deltas) for entry in delta.entries)
+            deltas.append(delta)
+        return None
 
     def _history(self, latest: Snapshot) -> Iterator[SnapshotDelta]:
         scan = FileStoreScan(self.table)

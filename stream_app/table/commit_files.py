@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 
 from stream_app.model.manifest_entry import FileKind, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.live_entries import compacted_entries
-from stream_app.planning.manifest_merge import manifest_groups
 from stream_app.table.commit_changes import CommitChanges
 from stream_app.table.deletion_vectors import write_index_manifest
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.manifest_merger import ManifestMerger
 
 ManifestList = tuple[str, int]
 """Name and size in bytes of a manifest list."""
@@ -43,6 +42,9 @@ class CommitFiles:
     _changelog: ManifestList | None = None
     _of_changes: list[str] = field(default_factory=list)
     _of_attempt: list[str] = field(default_factory=list)
+    _of_merge: list[str] = field(default_factory=list)
+    _before: list[ManifestFileMeta] | None = None
+    _after: list[ManifestFileMeta] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -71,6 +73,7 @@ class CommitFiles:
     def take_back_all(self) -> None:
         """Delete everything: no snapshot names it, nor will."""
         self._delete(self._of_attempt)
+        self._delete(self._of_merge)
         self._delete(self._of_changes)
 
     def _write_changes(self, changes: CommitChanges) -> None:
@@ -84,28 +87,28 @@ class CommitFiles:
         self._of_changes += [each[0] for each in (self._delta, self._changelog) if each]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        files, options = self.table.manifests, self.table.options
-        metas: list[ManifestFileMeta] = []
-        groups = manifest_groups(
-            FileStoreScan(self.table).manifests(latest) if latest else [],
-            target_size=options.integer("manifest.target-file-size"),
-            min_count=options.integer("manifest.merge-min-count"),
-        )
-        for group in groups:
-            if len(group) == 1:
-                metas.append(group[0])
-                continue
-            entries = [
-                entry
-                for meta in group
-                for entry in files.read_manifest(meta.file_name, meta.file_size)
-            ]
-            merged = files.write_manifests(compacted_entries(entries))
-            self._of_attempt += [meta.file_name for meta in merged]
-            metas += merged
-        base = files.write_list(metas)
+        metas = FileStoreScan(self.table).manifests(latest) if latest else []
+        base = self.table.manifests.write_list(self._merged(metas))
         self._of_attempt.append(base[0])
         return base
+
+    def _merged(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Merge in the first attempt; a later one uses that again, or does without.
+
+        Merging takes time in which the next race is lost.
+        """
+        if self._before is None:
+            merged = ManifestMerger(self.table).merge(metas)
+            inherited = {meta.file_name for meta in metas}
+            self._of_merge = [m.file_name for m in merged if m.file_name not in inherited]
+            self._before, self._after = metas, merged
+            return merged
+        count = len(self._before)
+        if metas[:count] == self._before:
+            return self._after + metas[count:]
+        self._delete(self._of_merge)
+        self._before, self._after = [], []
+        return metas
 
     def _delete(self, names: list[str]) -> None:
         for name in names:

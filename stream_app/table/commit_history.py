@@ -12,11 +12,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from stream_app.errors import CheckpointError, CommitConflictError
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
 ATTEMPTS_KEPT = 100
-"""Snapshots that we have tried to make, by which we know ours again."""
+"""Delta lists of snapshots that we have tried to make, by which we know ours again."""
 
 
 @dataclass(slots=True)
@@ -32,6 +32,7 @@ class CommitHistory:
     commit_user: str
     known: Snapshot | None
     _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
 
     @property
     def known_id(self) -> int:
@@ -42,9 +43,18 @@ class CommitHistory:
         """This user's newest snapshot; None when there is none."""
         return self.table.snapshots.latest_of_user(self.commit_user)
 
-    def advance(self, snapshot: Snapshot) -> None:
-        """We have made a snapshot: directly on top of the known one, it becomes that."""
-        if snapshot.snapshot_id == self.known_id + 1:
+    def note_attempt(self, snapshot: Snapshot) -> None:
+        """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
+        self._attempted.append(snapshot.delta_manifest_list)
+
+    def note_made(self, snapshot: Snapshot) -> None:
+        """We have made a snapshot; directly on top of the known one, it becomes that.
+
+        An overwrite does not: what it has changed is taken in like another writer's changes.
+        """
+        self._made.append(snapshot.delta_manifest_list)
+        is_next = snapshot.snapshot_id == self.known_id + 1
+        if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self.known = snapshot
 
     def check(self, latest: Snapshot | None) -> None:
@@ -79,10 +89,6 @@ class CommitHistory:
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",
             )
 
-    def note_attempt(self, snapshot: Snapshot) -> None:
-        """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
-        self._attempted.append(snapshot.delta_manifest_list)
-
     def check_alone(self, latest: Snapshot | None) -> None:
         """See that nobody else commits for our user, as a driver that was believed dead may.
 
@@ -91,19 +97,27 @@ class CommitHistory:
 
         Raises:
             CommitConflictError: above the known snapshot there is one of our user that we have not
-                made.
+                made, or an epoch of ours of which we did not hear that it came to be.
         """
-        if latest is None or latest.snapshot_id <= self.known_id:
+        if latest is None:
             return
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
-            is_ours = snapshot.commit_user == self.commit_user
-            if is_ours and snapshot.delta_manifest_list not in self._attempted:
+            delta = snapshot.delta_manifest_list
+            if snapshot.commit_user != self.commit_user or delta in self._made:
+                continue
+            says = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+            says += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
+            if delta not in self._attempted:
                 raise CommitConflictError(
-                    f"another process works with the same checkpoint: it made snapshot "
-                    f"{snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
-                    f"{snapshot.commit_identifier}) for commit user {self.commit_user}, while this "
+                    f"another process works with the same checkpoint: it made {says}, while this "
                     f"one went on from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
                     "again: it takes up what is in the table",
+                )
+            if snapshot.commit_kind is CommitKind.APPEND:
+                raise CommitConflictError(
+                    f"an epoch is in the table already, though making it seemed to fail: {says}",
+                    where=self.table.location,
+                    fix="start the job again: it takes up what is in the table",
                 )

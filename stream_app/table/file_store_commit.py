@@ -160,8 +160,7 @@ class FileStoreCommit:
             # Only now it is sure that no snapshot names these; after any other error they stay.
             files.take_back_all()
             raise
-        if commit.kind is not CommitKind.OVERWRITE:
-            self.history.advance(snapshot)
+        self.history.note_made(snapshot)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
@@ -205,7 +204,7 @@ class FileStoreCommit:
         if latest and (commit.check or latest.snapshot_id != self.history.known_id):
             # Under an identifier that another process has overtaken, this would hide what it did.
             self.history.check_alone(latest)
-            self._conflicts.check(commit.kind, changes, latest)
+            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
         if commit.kind is CommitKind.COMPACT:
             index = compacted_index(self.table, latest, changes.entries)
             changes = replace(changes, index=index)

@@ -101,14 +101,15 @@ class FileStoreScan:
         pruning: ScanPruning | None = None,
     ) -> Iterator[ManifestEntry]:
         for meta in metas if pruning is None else pruning.manifests(metas):
-            if wanted is not None and not self._may_hold(meta, wanted):
+            if wanted is not None and not self.may_hold(meta, wanted):
                 continue
             entries = self.table.manifests.read_manifest(meta.file_name, meta.file_size)
             for entry in entries if pruning is None else pruning.entries(entries):
                 if wanted is None or (entry.partition, entry.bucket) in wanted:
                     yield entry
 
-    def _may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
+    def may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
+        """Whether a manifest may have entries of some of these buckets."""
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
 from stream_app.planning.check_versions import (
     RecordCounts,
@@ -110,14 +110,16 @@ class MetadataCheck:
         if snapshot is None:
             self._live = None
             return [_unreadable(version)]
-        findings = self._schema(snapshot, version.path)
+        findings = _schema_findings(snapshot.schema_id, self._presence, version.path)
         if version.kind is VersionKind.CHANGELOG:
             findings += self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = known.get(snapshot.snapshot_id)
-            if same is not None and same != snapshot:
+            # The lists' names are never given twice, so they tell whether both are the same.
+            is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
+            if same is not None and not is_same:
                 findings.append(_other_snapshot(version))
-            if same != snapshot:  # else the snapshot itself is looked at
+            if not is_same:  # else the snapshot itself is looked at
                 self._live = None
                 findings += self._live_files(snapshot, version)
                 self._live = None
@@ -128,18 +130,6 @@ class MetadataCheck:
             findings += self._live_files(snapshot, version)
             findings += self._changelog(snapshot, version)
         return self._manifests.findings + findings
-
-    def _schema(self, snapshot: Snapshot, where: str) -> list[Finding]:
-        if snapshot.schema_id in self._presence.schemas():
-            return []
-        return [
-            Finding(
-                kind=FindingKind.SCHEMA,
-                what=f"schema {snapshot.schema_id}, of which the version is, is missing",
-                where=where,
-                fix=f"restore schema/schema-{snapshot.schema_id} from a backup",
-            )
-        ]
 
     def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         """Follow to the snapshot's live files, and check what is new in them."""
@@ -245,7 +235,7 @@ class MetadataCheck:
         """A changelog keeps its changelog files, or the files that its APPEND brought."""
         if snapshot.changelog_manifest_list is not None:
             return self._changelog(snapshot, version)
-        if self.table.options.writes_changelog:
+        if self.table.options.writes_changelog or snapshot.commit_kind is not CommitKind.APPEND:
             return []
         metas = self._manifests.manifests(
             snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
@@ -300,6 +290,19 @@ class MetadataCheck:
                 fix="they do no harm to rows; a rewrite of the bucket takes them away",
             )
         ]
+
+
+def _schema_findings(schema_id: int, presence: FilePresence, where: str) -> list[Finding]:
+    if schema_id in presence.schemas():
+        return []
+    return [
+        Finding(
+            kind=FindingKind.SCHEMA,
+            what=f"schema {schema_id}, of which the version is, is missing",
+            where=where,
+            fix=f"restore schema/schema-{schema_id} from a backup",
+        )
+    ]
 
 
 def _gained(entry: ManifestEntry) -> int:

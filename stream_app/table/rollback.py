@@ -19,7 +19,7 @@ orphans.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.errors import UsageError
 from stream_app.model.manifest_entry import FileKind
@@ -114,7 +114,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     for consumer in numbers.consumers:  # 1
         table.consumers.reset(consumer.consumer_id, target + 1)
     if numbers.is_restored:  # 2
-        table.snapshots.restore(plan.target)
+        table.snapshots.restore(_without_lost_changelog(table, plan.target))
     table.snapshots.write_latest_hint(target)  # 3
     for number in numbers.snapshots:  # 4
         table.snapshots.delete(number)
@@ -139,7 +139,11 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     collector.keep_metadata_of([target, *protected.branches])
     snapshots = [table.snapshots.snapshot(number) for number in reversed(numbers.snapshots)]
     tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
-    changelogs = [table.changelogs.changelog(number) for number in numbers.changelogs]
+    changelogs = [
+        table.changelogs.changelog(number)
+        for number in numbers.changelogs
+        if number > numbers.target
+    ]
     # The first that goes has what came between it and an expired target; tags have files whose
     # snapshots have expired.
     for version in (*snapshots[:1], *tagged):
@@ -166,3 +170,16 @@ def _add_new(
     ]
     collector.add_data_files(unprotected(added, needed))
     add_changelog(collector, version, protected)
+
+
+def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
+    """Expiry leaves a tag its data, but deletes its changelog files, which nobody must look for."""
+    name = target.changelog_manifest_list
+    if name is None or table.file_io.exists(table.paths.manifest(name)):
+        return target
+    return replace(
+        target,
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+    )

@@ -29,7 +29,7 @@ from stream_app.planning.stream_start import StartMode, StreamStart, start_of_op
 from stream_app.planning.stream_step import Admitted, StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.incremental_read import IncrementalRead
-from stream_app.table.next_snapshot import next_snapshot
+from stream_app.table.next_snapshot import changes_of, earliest_changes, next_snapshot
 from stream_app.table.readable import check_readable
 from stream_app.table.row_filter import RowFilter
 from stream_app.table.split_scan import SplitScan, by_bucket
@@ -82,7 +82,8 @@ class StreamScan:
                 return StreamPosition(snapshot_id=self._at(start.timestamp_millis))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                return StreamPosition(snapshot_id=max(start.snapshot_id, earliest))
+                first = earliest_changes(self.table) or earliest
+                return StreamPosition(snapshot_id=max(start.snapshot_id, first))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
                 if start.snapshot_id > latest:
@@ -141,7 +142,7 @@ class StreamScan:
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
         """All splits of a position's snapshot; None: it is still to come."""
-        snapshot = next_snapshot(self.table, position.snapshot_id)
+        snapshot = next_snapshot(self.table, position.snapshot_id, whole=position.is_full)
         if snapshot is None:
             return None
         if position.is_full:
@@ -209,13 +210,12 @@ class StreamScan:
 
     def _at(self, millis: int) -> int:
         """The first snapshot that is not older."""
-        snapshots = self.table.snapshots
-        earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
+        earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None
         numbers = range(earliest, latest + 1)
         return earliest + bisect.bisect_left(
-            numbers, millis, key=lambda number: snapshots.snapshot(number).time_millis
+            numbers, millis, key=lambda number: changes_of(self.table, number).time_millis
         )
 
 

@@ -1,4 +1,4 @@
-"""What a job does for its table after each commit: old partitions and old snapshots go.
+"""What a job does for its table after each commit: tags are given, and what is old goes.
 
 Nothing here may stop the job: an error is logged and counted, and the step is done again after a
 later commit. Steps that commit are done at once, in the caller, who commits nothing meanwhile; the
@@ -22,6 +22,7 @@ from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.tag_upkeep import TagUpkeep
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class TableMaintenance:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _snapshots: ExpireSnapshots = field(init=False)
     _changelogs: ExpireChangelogs = field(init=False)
+    _tags: TagUpkeep = field(init=False)
     _thread: ThreadPoolExecutor | None = None
     _running: Future[None] | None = None
     _partitions_checked: float | None = None
@@ -63,6 +65,7 @@ class TableMaintenance:
     def __post_init__(self) -> None:
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
+        self._tags = TagUpkeep(self.table)
         if self.table.options.text("snapshot.expire.execution-mode") == "async":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire")
 
@@ -86,6 +89,8 @@ class TableMaintenance:
             self._thread.shutdown()
 
     def _expire(self) -> None:
+        # Tags come first: what they name shall not expire.
+        self._step("giving and deleting tags", self._tag)
         # Consumers that are gone must not keep what nobody will read.
         self._step("forgetting old consumers", self._expire_consumers)
         self._step("expiring snapshots", self._expire_snapshots)
@@ -118,6 +123,14 @@ class TableMaintenance:
             names = ", ".join(self.table.paths.partition(p.partition) for p in expiry.partitions)
             _LOG.info("dropped %d partitions: %s", len(expiry.partitions), names)
             self._count(partitions_expired=len(expiry.partitions))
+
+    def _tag(self) -> None:
+        report = self._tags.run()
+        if report.created:
+            _LOG.info("gave the tags %s", ", ".join(report.created))
+        if report.deleted:
+            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.files)
+        self._count(files=report.files, bytes=report.bytes)
 
     def _expire_consumers(self) -> None:
         expiration_ms = self.table.options.optional_integer("consumer.expiration-time")

@@ -148,8 +148,9 @@ def _files(
     needed.append(_flushed_changelogs(table, collector.reads))
     needed += [collector.reads.live_files(version) for version in kept]
     collector.keep_metadata_of([*kept, *protected.branches])
-    changelogs = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
-    collector.keep_metadata_of(changelogs, may_be_gone=True)
+    if not table.options.writes_changelog:  # else changelogs have lists of their own
+        changelogs = map(table.changelogs.changelog, table.changelogs.ids())
+        collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in going:
         add_live_files(collector, version, needed)
         for name, size in (

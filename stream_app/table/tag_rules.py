@@ -5,11 +5,11 @@ Source: Paimon `tag/TagTimeExtractor.java`, `tag/TagPeriodHandler.java`.
 
 from __future__ import annotations
 
-import zoneinfo
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.tag_options import zone_of
 from stream_app.planning.tag_creation import SnapshotTime, TagRules
 from stream_app.planning.tag_periods import tag_periods
 from stream_app.table.file_store_table import FileStoreTable
@@ -59,8 +59,7 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
 
 def wall_clock_ms(millis: int, zone: str) -> int:
     """A moment as a clock in a zone shows it, read as if it were UTC; '': the machine's zone."""
-    place: tzinfo | None = zoneinfo.ZoneInfo(zone) if zone else None
-    at = datetime.fromtimestamp(millis // 1000, UTC).astimezone(place)
+    at = datetime.fromtimestamp(millis // 1000, UTC).astimezone(zone_of(zone) if zone else None)
     offset = at.utcoffset()
     assert offset is not None
     return millis + int(offset.total_seconds() * 1000)

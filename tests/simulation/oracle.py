@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stream_app.table.changelog_read import ChangelogRead
+
 from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead

@@ -18,6 +18,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
+from stream_app.table.paimon_table import PaimonTable
 from tests.support.normal_rows import normal_rows
 from tests.support.table_writer import by_content
 
@@ -56,11 +57,16 @@ def files_that_are_named(table: FileStoreTable) -> set[str]:
 
 
 def files_that_later_changelogs_drop(table: FileStoreTable) -> set[str]:
-    """Where flushed files are the changelog: they go with the changelog that replaced them."""
+    """Where flushed files are the changelog: they go with the changelog that replaced them.
+
+    That may be the oldest snapshot, which will become one.
+    """
+    if table.options.writes_changelog or not table.changelogs.ids():
+        return set()
     scan = FileStoreScan(table)
     changelogs = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
-    there = [changelog for changelog in changelogs if _is_there(table, changelog)]
-    return {name for changelog in there for name in _data_names(scan.delta(changelog))}
+    oldest = table.snapshots.snapshot(table.snapshots.ids()[0])
+    return {name for each in (*changelogs, oldest) for name in _data_names(scan.delta(each))}
 
 
 def _of_version(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
@@ -98,6 +104,16 @@ def rows_of(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
     """A version's rows in an order of their own."""
     read = MergeRead(table)
     return by_content(normal_rows(pa.Table.from_batches(read.read(snapshot), schema=read.schema)))
+
+
+def changes_of_all(table: FileStoreTable) -> dict[int, list[str]]:
+    """The changes of each snapshot and long-lived changelog that is left; those without are out."""
+    first = min([*table.changelogs.ids(), *table.snapshots.ids()], default=1)
+    found: dict[int, list[str]] = {}
+    for batch in PaimonTable(table).changelog(snapshot=first):
+        rows = normal_rows(pa.Table.from_batches([batch.rows]))
+        found.setdefault(batch.snapshot_id, []).extend(by_content(rows))
+    return {number: sorted(texts) for number, texts in found.items()}
 
 
 def versions(table: FileStoreTable) -> dict[str, Snapshot]:

@@ -220,9 +220,17 @@ class PaimonJava:
         time_retained_ms: int = 0,
     ) -> int:
         """Paimon expires snapshots; returns how many."""
-        return self._call(
-            "expire", path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
-        )["expired"]
+        return self._expire(
+            path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
+        )
+
+    def expire_by_options(self, path: Path | str, options: Mapping[str, Any]) -> int:
+        """Paimon expires snapshots and changelogs as the table's options and these say."""
+        return self._expire(path, by_options=True, options=_texts(options))
+
+    def _expire(self, path: Path | str, **given: Any) -> int:
+        usual = {"retain_max": 1, "retain_min": 1, "time_ms": 0, "by_options": False, "options": {}}
+        return self._call("expire", path, **{**usual, **given})["expired"]
 
     def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),
@@ -232,6 +240,13 @@ class PaimonJava:
     def tag(self, path: Path | str, name: str, snapshot: int) -> None:
         """Paimon gives a snapshot a name."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
+
+    def roll_back(
+        self, path: Path | str, *, snapshot: int | None = None, tag: str | None = None
+    ) -> int | None:
+        """Paimon goes back to a snapshot or a tag; returns the latest snapshot."""
+        answer = self._call("rollback", path, snapshot=snapshot, tag=tag, options={})
+        return answer["snapshot"]
 
     def snapshots(self, path: Path | str) -> list[dict[str, Any]]:
         """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""

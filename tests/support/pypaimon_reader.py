@@ -72,6 +72,23 @@ class PyPaimonReader:
         with pa.OSFile(str(out)) as source, pa.ipc.open_file(source) as reader:
             return reader.read_all()
 
+    def write(
+        self, path: Path | str, rows: pa.Table, *, primary_keys: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """A batch write and its commit; makes the table of the rows' columns when there is none."""
+        given = Path(self._directory.name) / "given.arrow"
+        with pa.OSFile(str(given), "wb") as out, pa.ipc.new_file(out, rows.schema) as writer:
+            writer.write_table(rows)
+        request = {
+            "path": str(Path(path).resolve()), "given": str(given),
+            "primary_keys": list(primary_keys),
+            "options": {key: str(value) for key, value in (options or {}).items()},
+        }  # fmt: skip
+        answer = self._server.call(request)
+        if "error" in answer:
+            raise PyPaimonError(answer["error"])
+
 
 def python() -> Path:
     """The environment's Python; makes the environment when missing or the lock list changed."""
@@ -106,7 +123,8 @@ def _serve() -> None:
     _answer(answers, {"ready": True})
     for line in sys.stdin:
         try:
-            _read(json.loads(line))
+            request = json.loads(line)
+            _write(request) if "given" in request else _read(request)
             _answer(answers, {})
         except BaseException:  # a panic of polars is no Exception
             import traceback
@@ -136,6 +154,28 @@ def _read(request: Mapping[str, Any]) -> None:
     rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
     with pa.OSFile(request["out"], "wb") as out, pa.ipc.new_file(out, rows.schema) as writer:
         writer.write_table(rows)
+
+
+def _write(request: Mapping[str, Any]) -> None:
+    from pypaimon import CatalogFactory, Schema
+
+    path = Path(request["path"])
+    name = f"{path.parent.stem}.{path.name}"
+    catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
+    with pa.OSFile(request["given"]) as source, pa.ipc.open_file(source) as reader:
+        rows = reader.read_all()
+    if not path.exists():
+        catalog.create_database(path.parent.stem, True)
+        schema = Schema.from_pyarrow_schema(
+            rows.schema, primary_keys=request["primary_keys"], options=request["options"]
+        )
+        catalog.create_table(name, schema, False)
+    builder = catalog.get_table(name).new_batch_write_builder()
+    write, commit = builder.new_write(), builder.new_commit()
+    write.write_arrow(rows)
+    commit.commit(write.prepare_commit())
+    write.close()
+    commit.close()
 
 
 def _predicate(builder: Any, where: Mapping[str, Any]) -> Any:

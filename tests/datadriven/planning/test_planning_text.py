@@ -29,7 +29,7 @@ from stream_app.planning.conflict_cause import SnapshotDelta, explanation
 from stream_app.planning.conflict_detection import conflicts
 from stream_app.planning.index_changes import combined_index, index_conflict, rewrites
 from stream_app.planning.live_entries import compacted_entries, live_entries
-from stream_app.planning.manifest_merge import manifest_groups
+from stream_app.planning.manifest_merge import full_merge, manifest_groups
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of
 
@@ -98,6 +98,22 @@ def groups(case: Case) -> str:
     texts = [" ".join(str(meta.file_size) for meta in group) for group in found]
     drawn = [f"[{t}]" if len(g) > 1 else t for t, g in zip(texts, found, strict=True)]
     return " ".join(drawn) or "nothing"
+
+
+def full(case: Case) -> str:
+    """Sizes of manifests, oldest first, ``40-`` with DELETEs; what a full merge rewrites."""
+    metas = [
+        ManifestFileMeta(
+            file_name=f"{index}:{word}", file_size=int(word.rstrip("-")), num_added_files=1,
+            num_deleted_files=int(word.endswith("-")), partition_stats=EMPTY_STATS, schema_id=0,
+        )
+        for index, word in enumerate(case.input.split())
+    ]  # fmt: skip
+    found = full_merge(
+        metas, target_size=int(case.args["target"]), threshold=int(case.args["threshold"])
+    )
+    names = [meta.file_name.partition(":")[2] for meta in metas if meta.file_name in found]
+    return " ".join(names) or "not due"
 
 
 def conflict(case: Case) -> str:
@@ -210,7 +226,8 @@ def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManif
     return base, [index_entry_of(line) for line in lines[at + 1 :]]
 
 
-COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "conflict": conflict}
+COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "full": full}
+CONFLICT_COMMANDS = {"conflict": conflict}
 INDEX_COMMANDS = {"rewrite": rewrite, "combined": combined, "conflict": index_conflicts}
 
 
@@ -227,7 +244,7 @@ def test_manifest_merge() -> None:
 
 
 def test_conflict_detection() -> None:
-    _run("conflict_detection.txt")
+    run_file(HERE / "conflict_detection.txt", lambda case: CONFLICT_COMMANDS[case.command](case))
 
 
 def test_index_changes() -> None:

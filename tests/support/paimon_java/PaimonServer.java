@@ -123,6 +123,8 @@ public final class PaimonServer {
                 FileStoreTable tagged = storeTable(request);
                 tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 return latest(tagged);
+            case "rollback":
+                return rollback(request);
             case "snapshots":
                 return snapshots(request);
             case "files":
@@ -437,17 +439,30 @@ public final class PaimonServer {
 
     private static ObjectNode expire(JsonNode request) throws Exception {
         FileStoreTable table = storeTable(request);
-        int expired =
-                table.newExpireSnapshots()
-                        .config(
-                                ExpireConfig.builder()
-                                        .snapshotRetainMax(request.get("retain_max").asInt())
-                                        .snapshotRetainMin(request.get("retain_min").asInt())
-                                        .snapshotTimeRetain(
-                                                Duration.ofMillis(request.get("time_ms").asLong()))
-                                        .build())
-                        .expire();
+        ExpireConfig config =
+                ExpireConfig.builder()
+                        .snapshotRetainMax(request.get("retain_max").asInt())
+                        .snapshotRetainMin(request.get("retain_min").asInt())
+                        .snapshotTimeRetain(Duration.ofMillis(request.get("time_ms").asLong()))
+                        .build();
+        if (request.get("by_options").asBoolean()) {
+            config = table.coreOptions().expireConfig();
+        }
+        int expired = table.newExpireSnapshots().config(config).expire();
+        if (config.isChangelogDecoupled()) {
+            table.newExpireChangelog().config(config).expire();
+        }
         return latest(table).put("expired", expired);
+    }
+
+    private static ObjectNode rollback(JsonNode request) throws Exception {
+        FileStoreTable table = storeTable(request);
+        if (request.hasNonNull("tag")) {
+            table.rollbackTo(request.get("tag").asText());
+        } else {
+            table.rollbackTo(request.get("snapshot").asLong());
+        }
+        return latest(table);
     }
 
     private static ObjectNode latest(FileStoreTable table) {

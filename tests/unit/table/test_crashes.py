@@ -143,6 +143,25 @@ class ForgetfulFileIO(LocalFileIO):
         return LocalFileIO.read_bytes(self, path)
 
 
+def test_an_epoch_that_is_there_though_making_it_failed_is_not_written_again(
+    tmp_path: Path,
+) -> None:
+    writer = a_writer(tmp_path)
+    changes = two_epochs(writer, 1)
+    latest = writer.table.snapshots.latest_id()
+    assert latest is not None
+    writer.restart(ForgetfulFileIO(snapshot=latest + 1))
+    writer.model.changes.append(changes.epoch(6))
+    with pytest.raises(OSError, match="no answer"):
+        writer.attempt(2)
+    with pytest.raises(CommitConflictError, match="though making it seemed to fail") as told:
+        writer.attempt(2)
+    assert f"snapshot {latest + 1} (APPEND, identifier 2) for commit user" in told.value.what
+    writer.restart()
+    assert writer.attempt(2) is None
+    assert_table_is(writer)
+
+
 @pytest.mark.parametrize("what", ["an epoch", "an idle commit"])
 def test_files_of_a_compaction_that_may_be_committed_are_kept(tmp_path: Path, what: str) -> None:
     writer = a_writer(tmp_path)

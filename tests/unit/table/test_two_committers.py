@@ -12,6 +12,7 @@ from stream_app.errors import CommitConflictError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact_bucket import compact_bucket
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -130,3 +131,45 @@ def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
     one.commit(row(1, "a"))
     with pytest.raises(CommitConflictError, match="it made snapshot 1 "):
         twin.commit(row(1, "a"))
+
+
+def test_a_twin_that_only_compacts_is_noticed_too(tmp_path: Path) -> None:
+    """It has committed no epoch of its own: only that the snapshot is not ours tells it."""
+    options = {"num_sorted_run__compaction_trigger": 2}
+    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
+    one.commit(row(1, "a"))
+    twin = SmallTable(one.table)
+    twin._epoch = 1
+    one.commit(row(1, "b"))
+    one.commit(row(1, "c"))  # its compactions wait to be published
+    third = SmallTable(one.table)
+    third._epoch = 3
+    one.compact()
+    latest = one.table.snapshots.latest()
+    assert latest is not None
+    assert latest.commit_kind is CommitKind.COMPACT
+    assert latest.commit_identifier == third._commit.last_identifier
+    with pytest.raises(CommitConflictError, match=r"it made snapshot 5 \(COMPACT, identifier 2\)"):
+        third.commit(row(2, "d"))
+    with pytest.raises(CommitConflictError) as told:
+        twin._commit.commit_epoch(1, [])
+    assert "run one job for each checkpoint" in told.value.fix
+    assert one.table.snapshots.latest_id() == latest.snapshot_id
+    one.commit(row(2, "d"))  # the one that nobody has disturbed goes on
+    next_process = SmallTable(one.table)
+    next_process._epoch = 4
+    next_process.commit(row(3, "e"))
+
+
+def test_an_epoch_that_is_left_out_is_logged_with_both_identifiers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    for number in range(3):
+        one.commit(row(number, "a"))
+    with caplog.at_level("INFO"):
+        again = SmallTable(one.table)
+        assert again._commit.is_committed(1)
+        assert not again._commit.is_committed(3)
+    told = "epoch 1 is left out: the newest commit of user tester has identifier 2"
+    assert [record.getMessage() for record in caplog.records] == [told]

@@ -1,0 +1,206 @@
+"""Reads a job's topics anew, up to where the table is, and holds the table against them.
+
+Up to where: the newest snapshot of a job says where its epoch ends in each topic. From where: the
+beginning of each topic; what is gone there cannot be compared, and that is told.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from stream_app.app.config import SourceConfig
+from stream_app.app.preflight import client_settings
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.errors import SourceError, UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.finding import Finding
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.spark.route_blocks import split_by_bucket
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.metadata_check import Progress
+from stream_app.table.readable import check_readable
+from stream_app.table.source_check import SourceCheck
+
+_CHUNK_ROWS = 200_000
+"""Changes that are written to a sorted run of each bucket at a time."""
+_POLL_MS = 10_000
+_RECORDS_MAX = 20_000
+_Ends = Mapping[tuple[str, int], int]
+
+
+def source_findings(
+    table: FileStoreTable, source: SourceConfig, progress: Progress, left_out: list[str]
+) -> Iterator[Finding]:
+    """What differs between the table's newest snapshot of a job and its topics.
+
+    Args:
+        left_out: gets what could not be compared, and why.
+
+    Raises:
+        UsageError: the table has no snapshot that tells of these topics.
+        UnsupportedTableError: stream_app cannot merge the table's rows.
+        SourceError: a message stops a job, or the broker does not answer.
+    """
+    if not table.schema.has_primary_key:
+        left_out.append("the source: rows of a table without a primary key cannot be told apart")
+        return
+    if table.options.optional_integer("record-level.expire-time") is not None:
+        left_out.append("the source: rows of the table expire")
+        return
+    check_readable(table, merges=True)
+    snapshot, ends = _table_end(table, source)
+    decode = message_format(
+        source.format,
+        columns=table.schema.fields,
+        arrow_schema=arrow_schema(table.schema.fields),
+        primary_keys=table.schema.primary_keys,
+        options=source.format_options,
+        keep_update_before=False,
+    )
+    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+        check = SourceCheck(table, folder)
+        for rows in _changes(source, ends, decode, progress, left_out):
+            check.add(split_by_bucket(rows, table.schema))
+        yield from check.findings(snapshot)
+
+
+def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _Ends]:
+    """The newest snapshot, and up to where the newest epoch in it has read.
+
+    Others may have compacted since, which changes no row.
+    """
+    latest = table.snapshots.latest()
+    for snapshot in table.snapshots.backwards():
+        text = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
+        if text is None:
+            continue
+        ends = {
+            (topic, int(partition)): int(end)
+            for topic, partitions in json.loads(text).items()
+            if not source.topics or topic in source.topics
+            for partition, end in partitions.items()
+        }
+        if ends and latest is not None:
+            return latest, ends
+    raise UsageError(
+        f"no snapshot tells how far a job has read {', '.join(source.topics) or 'its topics'}",
+        where=table.location,
+        fix="give the topic that the table is written from",
+    )
+
+
+def _changes(
+    source: SourceConfig,
+    ends: _Ends,
+    decode: MessageFormat,
+    progress: Progress,
+    left_out: list[str],
+) -> Iterator[pa.RecordBatch]:
+    """The changes of all topics, some at a time; a partition's stay in their order."""
+    waiting: list[pa.RecordBatch] = []
+    bad = 0
+    for messages in _messages(source, ends, progress, left_out):
+        decoded = decode.decode(messages)
+        bad += decoded.bad.num_rows
+        waiting.append(decoded.changes.rows)
+        if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if any(rows.num_rows for rows in waiting):
+        yield pa.concat_batches(waiting)
+    if bad:
+        left_out.append(f"the source: {bad} messages that cannot be decoded")
+
+
+def _messages(
+    source: SourceConfig, ends: _Ends, progress: Progress, left_out: list[str]
+) -> Iterator[pa.RecordBatch]:
+    consumer = _consumer(source)
+    try:
+        ranges = _ranges(consumer, ends, left_out)
+        consumer.assign(list(ranges))
+        for place, (begin, _) in ranges.items():
+            consumer.seek(place, begin)
+        total = sum(end - begin for begin, end in ranges.values())
+        left = {place for place, (begin, end) in ranges.items() if begin < end}
+        while left:
+            consumer.pause(*(ranges.keys() - left))
+            for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
+                if kept := [record for record in records if record.offset < ranges[place][1]]:
+                    yield _batch(kept)
+            done = sum(consumer.position(place) - begin for place, (begin, _) in ranges.items())
+            progress("offsets", min(done, total), total)
+            left = {place for place in left if consumer.position(place) < ranges[place][1]}
+    except KafkaError as error:
+        raise SourceError(
+            f"the topics cannot be read: {error}",
+            where=source.bootstrap_servers,
+            fix="see that the broker runs, and that the user may read the topics",
+        ) from error
+    finally:
+        consumer.close()
+
+
+def _consumer(source: SourceConfig) -> KafkaConsumer:
+    try:
+        return KafkaConsumer(
+            bootstrap_servers=source.bootstrap_servers.split(","),
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            max_poll_records=_RECORDS_MAX,
+            **client_settings(source.kafka_options),
+        )
+    except (KafkaError, OSError, ValueError, AssertionError) as error:
+        raise SourceError(
+            f"no Kafka broker answers at {source.bootstrap_servers} ({error})",
+            where="--source-kafka, or source.bootstrap-servers of --conf",
+            fix="give HOST:PORT of a broker that runs",
+        ) from error
+
+
+def _ranges(
+    consumer: KafkaConsumer, ends: _Ends, left_out: list[str]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """From where to where each partition is read; what of it is gone is told."""
+    places = [TopicPartition(*place) for place in ends]
+    begins, lasts = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    ranges = {}
+    for place in places:
+        name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
+        if begins[place]:
+            left_out.append(
+                f"the source: the first {begins[place]} offsets of {name} are gone, so rows that "
+                "differ may be older ones"
+            )
+        if lasts[place] < end:
+            left_out.append(
+                f"the source: {name} ends at {lasts[place]}, and the table has read up to {end}: "
+                "the topic was made anew"
+            )
+        ranges[place] = begins[place], min(end, lasts[place])
+    return ranges
+
+
+def _batch(records: Sequence[Any]) -> pa.RecordBatch:
+    # The client of Python gives one object a record; this is the only place that looks at them.
+    columns = [
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp * 1000 for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
+    ]
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(columns, MESSAGE_SCHEMA.types, strict=False)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)

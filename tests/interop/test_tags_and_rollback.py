@@ -1,0 +1,154 @@
+"""Tags and rollbacks with Paimon beside us: each reads and goes on with what the other has left."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.orphan_files import plan_orphans
+from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.table_check import TableCheck
+from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.time_travel import Version
+from tests.support.expiring_table import files_on_disk, files_that_are_named
+from tests.support.paimon_java import PaimonJava, sorted_rows
+from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import small_table
+from tests.support.table_writer import TableWriter, read_rows
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+
+
+def our_table(path: Path) -> TableWriter:
+    table = small_table(
+        path, "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=3, bucket=2
+    ).table
+    writer = TableWriter(table)
+    changes = RandomChanges(table.schema, random.Random(3), key_count=12)
+    for _ in range(8):
+        writer.write(changes.epoch(5))
+    writer.commit.drain()
+    return writer
+
+
+def findings(table: FileStoreTable) -> list[object]:
+    return list(TableCheck(table, False, lambda *_: None).findings())
+
+
+def go_back(table: FileStoreTable, **version: Any) -> None:
+    target = rollback_target(table, Version(**version))
+    roll_back(table, plan_rollback(table, target), resets_consumers=False)
+
+
+def rows_at(paimon_java: PaimonJava, path: Path, tag: str) -> list[dict[str, Any]]:
+    return sorted_rows(paimon_java.read(path, options={"scan.tag-name": tag}))
+
+
+def test_paimon_reads_our_tags_and_keeps_them(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    path = tmp_path / "shop.db" / "t"
+    table = our_table(path).table
+    expected = sorted_rows(paimon_java.read(path, snapshot=3))
+    assert create_tag(table, new_tag(table, "plain", 3))
+    assert create_tag(table, new_tag(table, "timed", 3, 86_400_500))
+    paimon_java.expire(path, retain_max=1, retain_min=1)
+    assert rows_at(paimon_java, path, "plain") == expected
+    assert rows_at(paimon_java, path, "timed") == expected
+    told = {row["tag_name"]: row for row in paimon_java.read(f"{path}$tags")}
+    assert told["timed"]["snapshot_id"] == 3
+    assert told["timed"]["time_retained"] == "PT24H0.5S"
+    assert told["plain"]["time_retained"] is None
+    assert findings(table) == []
+    delete_tags(table, plan_tag_deletion(table, ["plain", "timed"]))
+    assert files_on_disk(table) == files_that_are_named(table)
+    assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
+
+
+def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    path = tmp_path / "shop.db" / "t"
+    table = our_table(path).table
+    assert create_tag(table, new_tag(table, "t", 3))
+    expected = sorted_rows(paimon_java.read(path, snapshot=3))
+    paimon_java.expire(path, retain_max=2, retain_min=2)
+    go_back(table, tag="t")
+    assert sorted_rows(paimon_java.read(path)) == expected
+    for number in range(3):
+        rows = [("+I", {"k": key, "v": f"java {number}"}) for key in range(20)]
+        paimon_java.write(path, rows, identifier=number)
+    assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
+    written = [{"k": key, "v": "java 2"} for key in range(20)]
+    assert all(row in read_rows(table) for row in written)
+    assert findings(table) == []
+
+
+def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    path = tmp_path / "shop.db" / "t"
+    table = our_table(path).table
+    assert create_tag(table, new_tag(table, "later", 6))
+    theirs = tmp_path / "theirs" / "shop.db" / "t"
+    shutil.copytree(path, theirs)
+    go_back(table, snapshot=4)
+    paimon_java.roll_back(theirs, snapshot=4)
+    left = open_table(str(theirs))
+    assert table.snapshots.ids() == left.snapshots.ids()
+    assert table.tags.names() == left.tags.names() == []
+    assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
+    assert findings(left) == []
+    # What Paimon leaves behind is what we call orphans, and of ours none is.
+    assert plan_orphans(table, 10**15).files == ()
+    named = files_that_are_named(left)
+    orphans = {file.name for file in plan_orphans(left, 10**15).files}
+    assert files_on_disk(left) - named == orphans
+    assert files_on_disk(table) == files_that_are_named(table)
+
+
+def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    """Also with deletion vectors, a changelog of compactions, partitions and columns that came."""
+    options: dict[str, dict[str, Any]] = {
+        "vectors": {"deletion-vectors.enabled": True, "changelog-producer": "lookup"},
+        "lookup": {"changelog-producer": "lookup"},
+        "plain": {"manifest.merge-min-count": 2},
+    }
+    for name, given in options.items():
+        path = tmp_path / "shop.db" / name
+        paimon_java.create(
+            path, [("p", "INT NOT NULL"), ("k", "INT NOT NULL"), ("v", "STRING")],
+            primary_keys=["p", "k"], partition_keys=["p"],
+            options={"bucket": 2, "num-sorted-run.compaction-trigger": 2, **given},
+        )  # fmt: skip
+        for number in range(5):
+            rows: list[Any] = [
+                ("+I", {"p": k % 2, "k": k, "v": f"{number}"}) for k in range(number, number + 9)
+            ]
+            rows.append(("-D", {"p": number % 2, "k": number, "v": ""}))
+            if number == 3:
+                paimon_java.alter(path, ("add", "w", "DOUBLE"))
+                paimon_java.tag(path, "t", 2)
+            if number >= 3:
+                rows = [(kind, {**row, "w": None}) for kind, row in rows]
+            paimon_java.write(path, rows, identifier=number)
+        paimon_java.expire(path, retain_max=3, retain_min=3)
+        assert findings(open_table(str(path))) == [], name
+
+
+@pytest.mark.parametrize("key", ["k", ""])
+def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, key: str) -> None:
+    path = tmp_path / "shop.db" / "t"
+    schema = pa.schema(
+        [pa.field("k", pa.int32(), nullable=False), ("v", pa.string()), ("d", pa.float64())]
+    )
+    for number in range(3):
+        columns = {"k": [5, 1, number + 10], "v": ["b", None, "x"], "d": [1.5, None, float(number)]}
+        options = {"bucket": 2} if key else {}
+        keys = [key] if key else []
+        rows = pa.table(columns, schema=schema)
+        pypaimon.write(path, rows, primary_keys=keys, options=options)
+    table = open_table(str(path))
+    assert findings(table) == []
+    assert table.snapshots.ids() == [1, 2, 3]

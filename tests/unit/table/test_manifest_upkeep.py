@@ -1,0 +1,119 @@
+"""What a commit reads and writes does not grow with the number of commits before it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bench.commits import LOADS, CommitCost, CommitLoad, CountedFileIO, costs, new_table
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.planning.live_entries import live_entries
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.manifest_merger import ManifestMerger
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+COMMITS = 400
+SMALL = {
+    "manifest.target-file-size": "40 kb",
+    "manifest.merge-min-count": "10",
+    "manifest.full-compaction-threshold-size": "100 kb",
+}
+"""A two-hundredth of the usual sizes: each rule is at work within the commits of a test."""
+
+
+def metas_of(table: FileStoreTable) -> list[ManifestFileMeta]:
+    latest = table.snapshots.latest()
+    assert latest is not None
+    return FileStoreScan(table).manifests(latest)
+
+
+def entries_of(table: FileStoreTable, metas: list[ManifestFileMeta]) -> list[ManifestEntry]:
+    return [entry for meta in metas for entry in table.manifests.read_manifest(meta.file_name)]
+
+
+def files_read(part: list[CommitCost]) -> float:
+    return sum(len(cost.read) for cost in part) / len(part)
+
+
+def files_written(part: list[CommitCost]) -> float:
+    return sum(len(cost.written) for cost in part) / len(part)
+
+
+def kilobytes(part: list[CommitCost]) -> float:
+    return sum(sum(cost.read) + sum(cost.written) for cost in part) / len(part) / 1000
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_commits_cost_the_same_however_many_there_were(
+    tmp_path: Path, seed: int, name: str
+) -> None:
+    table = new_table(tmp_path, SMALL)
+    load = CommitLoad(table, LOADS[name], random.Random(seed))
+    each = list(costs(table, load, COMMITS))
+    early, late = each[80:200], each[-120:]
+    assert files_read(late) <= 1.2 * files_read(early)
+    assert files_written(late) <= 1.2 * files_written(early)
+    assert kilobytes(late) <= 1.5 * kilobytes(early)
+    # A list, the manifests of an append and of a compaction, and those that are merged.
+    assert files_written(late) < 9
+    metas = metas_of(table)
+    large = [meta for meta in metas if meta.file_size >= 40_960]
+    assert len(metas) - len(large) <= 2 * 10 + 1
+    entries = entries_of(table, metas)
+    assert len(live_entries(entries)) == load.live()
+    gone = len(entries) - load.live()
+    assert gone <= 1_000, "entries of files that are gone go with a full merge"
+
+
+def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: Path) -> None:
+    """By partition and bucket it is known which may lose something; only those are opened."""
+    table = new_table(tmp_path, {**SMALL, "manifest.full-compaction-threshold-size": "1 gb"})
+    list(costs(table, CommitLoad(table, compacts=False, rng=random.Random(1)), 150))
+    later = CommitLoad(table, compacts=True, rng=random.Random(1))
+    list(costs(table, later, 15, first=1000))
+    metas = metas_of(table)
+    before = live_entries(entries_of(table, metas))
+    assert any(meta.num_deleted_files for meta in metas)
+    io = table.file_io
+    assert isinstance(io, CountedFileIO)
+    io.read.clear()
+    eager = FileStoreTable(
+        table.location,
+        table.with_options({"manifest.full-compaction-threshold-size": "1 kb"}).schema,
+        io,
+        table.clock,
+    )
+    merged = ManifestMerger(eager).merge(metas)
+    after = entries_of(table, merged)
+    assert {entry.identity for entry in after} == {entry.identity for entry in before}
+    assert len(after) == len(before), "nothing that is gone is left, no DELETE either"
+    assert sum(meta.num_deleted_files for meta in merged) == 0
+    kept = [meta for meta in metas if meta in merged]
+    assert kept, "a large manifest of which nothing is gone"
+    assert all(meta.file_size >= 40_960 for meta in kept)
+    new = [meta for meta in merged if meta not in metas]
+    assert all(40_960 <= meta.file_size < 80_000 for meta in new[:-1])
+
+
+def test_manifests_reach_their_size_but_not_much_more(tmp_path: Path) -> None:
+    table = new_table(tmp_path, {"manifest.target-file-size": "100 kb"})
+    load = CommitLoad(table, compacts=False, rng=random.Random(2))
+    messages = [message for epoch in range(700) for message in load.epoch(epoch).appends or ()]
+    entries = [
+        ManifestEntry(
+            kind=FileKind.ADD,
+            partition=message.partition,
+            bucket=message.bucket,
+            total_buckets=4,
+            file=message.new_files[0],
+        )
+        for message in messages
+    ]
+    metas = table.manifests.write_manifests(iter(entries))
+    assert len(metas) > 3
+    assert all(102_400 <= meta.file_size < 120_000 for meta in metas[:-1])
+    assert entries_of(table, metas) == entries
+    assert table.manifests.write_manifests([]) == []

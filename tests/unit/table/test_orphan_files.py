@@ -1,0 +1,127 @@
+"""What crashes have left goes; what is named, or young, stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CorruptFileError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from tests.support.expiring_table import (
+    files_on_disk,
+    files_that_are_named,
+    files_that_later_changelogs_drop,
+    make_branch,
+    rows_of,
+    versions,
+)
+from tests.support.faulty_file_io import Fault, InjectedError
+from tests.unit.table.test_expire_snapshots import TABLES, a_history, at, expire
+from tests.unit.table.test_tags_and_rollback import go_back, tag_or_not, with_tags
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+FAR_MS = 10**15
+
+
+def clean(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
+    plan = plan_orphans(table, before_ms)
+    delete_orphans(table, plan)
+    return [file.name for file in plan.files]
+
+
+def litter(table: FileStoreTable) -> set[str]:
+    """Files that died writers leave behind."""
+    paths = (
+        "bucket-0/data-x.parquet", "manifest/manifest-x", "manifest/manifest-list-x",
+        "index/index-x", "statistics/stat-x", "snapshot/.snapshot-9.x.tmp",
+    )  # fmt: skip
+    for path in paths:
+        file = Path(table.location, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x")
+    return {Path(path).name for path in paths}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_what_versions_name_stays(tmp_path: Path, seed: int, kind: str) -> None:
+    history = a_history(tmp_path, kind, seed)
+    table = history.table
+    for _ in range(5):
+        history.step()
+        history.settle()
+        tag_or_not(history)
+    make_branch(table, "b", table.snapshots.ids()[-1])
+    history.branches.append(table.snapshots.snapshot(table.snapshots.ids()[-1]))
+    history.rows["branch"] = history.rows[str(table.snapshots.ids()[-1])]
+    expire(table, num_max=2, num_min=2)
+    go_back(table, snapshot=table.snapshots.ids()[0])
+    if table.schema.partition_keys:
+        Path(table.location, "p=7", "bucket-0").mkdir(parents=True)
+    left = litter(table) if not table.schema.partition_keys else set()
+    found = set(clean(table))
+    assert left <= found
+    history.check()
+    assert files_on_disk(table) - files_that_are_named(table) <= files_that_later_changelogs_drop(
+        table
+    )
+    assert not Path(table.location, "p=7").exists()
+    assert clean(table) == []
+
+
+def test_young_files_stay(tmp_path: Path) -> None:
+    table = with_tags(tmp_path).table
+    names = litter(table)
+    old = Path(table.location, "manifest", "manifest-x")
+    os.utime(old, (1000, 1000))
+    assert clean(table, 2_000_000) == ["manifest-x"]
+    assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
+
+
+def test_foreign_files_and_folders_stay(tmp_path: Path) -> None:
+    table = with_tags(tmp_path).table
+    for path in ("README", "notes/a.txt", "metadata/v1.json", "bucket-x/sub/file"):
+        Path(table.location, path).parent.mkdir(parents=True, exist_ok=True)
+        Path(table.location, path).write_bytes(b"x")
+    assert clean(table) == []
+    assert Path(table.location, "bucket-x/sub/file").exists()
+
+
+@pytest.mark.parametrize("what", ["snapshot", "tag"])
+def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, what: str) -> None:
+    table = with_tags(tmp_path).table
+    litter(table)
+    latest = table.snapshots.latest()
+    version = latest if what == "snapshot" else table.tags.tags()[0].snapshot
+    assert version is not None
+    name = table.manifests.read_list(version.delta_manifest_list)[0].file_name
+    Path(table.paths.manifest(name)).unlink()
+    before = files_on_disk(table)
+    with pytest.raises(CorruptFileError, match="nothing is deleted"):
+        clean(table)
+    assert files_on_disk(table) == before
+
+
+def test_a_crash_leaves_work_for_the_next_time(tmp_path: Path) -> None:
+    history = with_tags(tmp_path / "whole")
+    litter(history.table)
+    count = Fault()
+    shutil.copytree(tmp_path / "whole", tmp_path / "counted")
+    clean(at(history.table, tmp_path / "counted", count))
+    assert len(count.done) >= 6
+    for place in range(len(count.done)):
+        folder = tmp_path / str(place)
+        shutil.copytree(tmp_path / "whole", folder)
+        fault = Fault(at=place, stays_dead=True)
+        with contextlib.suppress(InjectedError):
+            clean(at(history.table, folder, fault))
+        assert fault.has_struck
+        left = at(history.table, folder)
+        clean(left)
+        assert files_on_disk(left) == files_that_are_named(left)
+        for name, snapshot in versions(left).items():
+            assert rows_of(left, snapshot) == history.rows[name]

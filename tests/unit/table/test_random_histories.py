@@ -1,0 +1,60 @@
+"""Snapshots of random histories say exactly what is in the files, and the rows are a model's."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.random_history import HISTORY_COLUMNS, HISTORY_KEYS, RandomHistory, recount
+from tests.support.small_table import small_table
+from tests.support.table_checks import check_chain, files_on_disk
+from tests.support.table_writer import read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+STEPS = 30
+
+
+def a_table(folder: Path, rng: random.Random) -> FileStoreTable:
+    """Manifests are merged and left out after a few commits already."""
+    options = {
+        "bucket": rng.choice([1, 2]),
+        "num_sorted_run__compaction_trigger": rng.choice([2, 3, 5]),
+        "changelog_producer": rng.choice(["none", "input"]),
+        "manifest__merge_min_count": rng.choice([2, 3, 30]),
+        "manifest__target_file_size": rng.choice(["3 kb", "8 mb"]),
+        "manifest__full_compaction_threshold_size": rng.choice(["5 kb", "20 kb", "16 mb"]),
+    }
+    return small_table(folder / "db.db" / "t", HISTORY_COLUMNS, *HISTORY_KEYS, **options).table
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_snapshots_say_is_what_is_there(tmp_path: Path, seed: int, number: int) -> None:
+    rng = random.Random(seed * 100 + number)
+    table = a_table(tmp_path, rng)
+    history = RandomHistory(table, rng)
+    told = []
+    for _ in range(STEPS):
+        told.append(history.step())
+        latest = table.snapshots.latest()
+        if latest is None:
+            continue
+        assert history.found_rows(read_rows(table)) == history.rows, told
+        recount(table, latest)
+        assert latest.watermark == history.watermark, told
+    snapshots = check_chain(table)
+    named = {
+        name
+        for each in snapshots
+        for name in (
+            each.base_manifest_list,
+            each.delta_manifest_list,
+            each.changelog_manifest_list,
+        )
+        if name
+    }
+    assert files_on_disk(table, "manifest-list-") == named
+    manifests = {meta.file_name for name in named for meta in table.manifests.read_list(name)}
+    assert files_on_disk(table, "manifest-") - named == manifests, "nothing is left behind"

@@ -1,0 +1,125 @@
+"""All that the driver remembers of a table can be dropped at any time: the table says it again."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from stream_app.format.binary_row import deserialize_row, serialize_row
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.small_table import Change, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import TableWriter, by_content, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+EPOCHS = 14
+DAYS = ("mon", "tue")
+KINDS = {
+    "primary key": {"bucket": 2, "num_sorted_run__compaction_trigger": 3, "keys": ("dt", "k")},
+    "full compactions": {
+        "bucket": 1,
+        "keys": ("dt", "k"),
+        "full_compaction__delta_commits": 4,
+        "changelog_producer": "input",
+    },
+    "buckets without a key": {
+        "bucket": 2, "bucket_key": "k", "compaction__min__file_num": 3, "keys": (),
+    },
+    "no buckets": {"bucket": -1, "compaction__min__file_num": 3, "keys": ()},
+}  # fmt: skip
+
+
+def a_writer(folder: Path, kind: str) -> TableWriter:
+    options: dict = dict(KINDS[kind])
+    keys = options.pop("keys")
+    columns = "dt STRING NOT NULL, k INT NOT NULL, v STRING"
+    path = folder / "db.db" / "t"
+    return TableWriter(small_table(path, columns, keys, ("dt",), **options).table)
+
+
+def said(table: FileStoreTable) -> list[tuple[object, ...]]:
+    """All that snapshots say, but for names, sizes, times and sequence numbers.
+
+    The numbers go on above the largest that is left in the table, so they may be smaller.
+    """
+    scan = FileStoreScan(table)
+
+    def told(entry: ManifestEntry) -> tuple[object, ...]:
+        file = entry.file
+        day = deserialize_row(entry.partition, table.schema.partition_type.types)
+        keys = [deserialize_row(key, table.schema.key_type.types) for key in ends(entry)]
+        return entry.kind.name, day, entry.bucket, file.level, file.row_count, keys
+
+    def ends(entry: ManifestEntry) -> list[bytes]:
+        return [entry.file.min_key, entry.file.max_key] if table.schema.has_primary_key else []
+
+    return [
+        (
+            each.commit_user,
+            each.commit_identifier,
+            each.commit_kind,
+            each.total_record_count,
+            each.delta_record_count,
+            each.changelog_record_count,
+            sorted(map(repr, map(told, scan.delta(each)))),
+        )
+        for each in check_chain(table)
+    ]
+
+
+def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
+    return [each for each in said(table) if each[2] is CommitKind.APPEND]
+
+
+def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
+    kinds = ["+I", "+I", "-D"] if deletes else ["+I"]
+    return [
+        (rng.choice(kinds), {"dt": rng.choice(DAYS), "k": rng.randrange(9), "v": f"{epoch}.{n}"})
+        for n in range(rng.randrange(1, 9))
+    ]
+
+
+def other_writers(table: FileStoreTable, epoch: int) -> None:
+    if epoch == 5:
+        TableWriter(table, user="other").write(
+            [("+I", {"dt": "mon", "k": 1, "v": "other's"}), ("+I", {"dt": "wed", "k": 1, "v": "x"})]
+        )
+    if epoch == 9:
+        commit = FileStoreCommit(table, CommitHistory(table, "batch", table.snapshots.latest()))
+        monday = serialize_row(["mon"], table.schema.partition_type.types)
+        commit.drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
+    tmp_path: Path, seed: int, kind: str
+) -> None:
+    """Compactions in flight are done first: these are work, not memory."""
+    tables = []
+    for forgets in (False, True):
+        rng = random.Random(seed)
+        writer = a_writer(tmp_path / str(forgets), kind)
+        for epoch in range(EPOCHS):
+            if forgets:
+                writer.restart()
+            writer.write(changes(rng, epoch, deletes=writer.table.schema.has_primary_key))
+            writer.commit.drain()
+            other_writers(writer.table, epoch)
+        tables.append(writer.table)
+    remembering, forgetful = tables
+    if kind == "no buckets":
+        # How long small files have waited for more of them is not in the table: the moment of
+        # their compaction may differ, no more.
+        wanted, found = (appends(table) for table in tables)
+        assert found == wanted
+    else:
+        assert said(forgetful) == said(remembering)
+    assert by_content(read_rows(forgetful)) == by_content(read_rows(remembering))
+    assert CommitKind.COMPACT in {each[2] for each in said(forgetful)}

@@ -1,0 +1,251 @@
+"""Tags come and go, tables go back: what stays reads as ever, and nothing is left over.
+
+Histories and what must lie on disk are those of the tests of expiry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CheckpointError, UsageError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.table_check import TableCheck
+from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.time_travel import Version
+from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
+from tests.support.faulty_file_io import Fault, InjectedError, Mode
+from tests.support.small_table import small_table
+from tests.unit.table.test_expire_snapshots import TABLES, History, a_history, at, expire
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def give(table: FileStoreTable, name: str, number: int | None = None) -> None:
+    assert create_tag(table, new_tag(table, name, number))
+
+
+def take_away(table: FileStoreTable, *names: str) -> None:
+    delete_tags(table, plan_tag_deletion(table, names))
+
+
+def go_back(table: FileStoreTable, *, force: bool = False, **version: object) -> None:
+    target = rollback_target(table, Version(**version))  # type: ignore[arg-type]
+    roll_back(table, plan_rollback(table, target), resets_consumers=force)
+
+
+def findings(table: FileStoreTable) -> list[object]:
+    return list(TableCheck(table, True, lambda *_: None).findings())
+
+
+def tag_or_not(history: History) -> None:
+    table, rng = history.table, history.rng
+    number = rng.choice(table.snapshots.ids())
+    names = table.tags.names()
+    if f"t{number}" not in names and rng.random() < 0.6:
+        give(table, f"t{number}", number)
+        history.rows[f"t{number}"] = history.rows[str(number)]
+    elif names:
+        take_away(table, *rng.sample(names, rng.randrange(1, len(names) + 1)))
+
+
+def roll(history: History) -> None:
+    """Back to any version that is left; its number and the later ones may come again."""
+    name, target = history.rng.choice(sorted(versions(history.table).items()))
+    way = {"snapshot": int(name)} if name.isdigit() else {"tag": name}
+    go_back(history.table, **way)
+    for known in list(history.rows):
+        if known.isdigit() and int(known) > target.snapshot_id:
+            del history.rows[known]
+    history.rows[str(target.snapshot_id)] = history.rows[name]
+    history.writer.restart()
+    assert history.table.snapshots.latest_id() == target.snapshot_id
+    assert all(tag.snapshot.snapshot_id <= target.snapshot_id for tag in history.table.tags.tags())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_random_histories_leave_what_is_named_and_no_more(
+    tmp_path: Path, seed: int, kind: str
+) -> None:
+    history = a_history(tmp_path, kind, seed)
+    for number in range(9):
+        history.step()
+        tag_or_not(history)
+        history.settle()
+        if number % 3 == 2:
+            expire(history.table, **history.config())
+        if number % 4 == 3:
+            roll(history)
+        history.check()
+    if history.table.tags.names():
+        take_away(history.table, *history.table.tags.names())
+    history.check()
+    assert findings(history.table) == []
+
+
+def with_tags(folder: Path) -> History:
+    """Nine versions, of which the last two are left; a tag on the second, fourth and eighth."""
+    history = a_history(folder, "changelog files", 5)
+    for _ in range(9):
+        history.step()
+    history.settle()
+    latest = history.table.snapshots.latest_id()
+    assert latest is not None
+    for number in (2, 4, latest - 1):
+        give(history.table, f"t{number}", number)
+    expire(history.table, num_max=2, num_min=2)
+    history.remember()
+    return history
+
+
+def check_crashes(
+    folder: Path, mode: Mode, work: Callable[[FileStoreTable], None], *, again: bool
+) -> None:
+    """Die at each operation: what is left reads right; doing it again leaves what is right."""
+    history = with_tags(folder / "whole")
+    table = history.table
+    count = Fault()
+    shutil.copytree(folder / "whole", folder / "counted")
+    work(at(table, folder / "counted", count))
+    expected = set(versions(at(table, folder / "counted")))
+    assert len(count.done) > 4
+    for place in range(len(count.done)):
+        fault = Fault(at=place, mode=mode, stays_dead=True)
+        there = folder / str(place)
+        shutil.copytree(folder / "whole", there)
+        with contextlib.suppress(InjectedError):
+            work(at(table, there, fault))
+        assert fault.has_struck
+        left = at(table, there)
+        for name, snapshot in versions(left).items():
+            known = name if name in history.rows else f"t{name}"  # restored from its tag
+            assert rows_of(left, snapshot) == history.rows[known], (place, name)
+        assert files_that_are_named(left) <= files_on_disk(left)
+        with contextlib.suppress(UsageError) if again else contextlib.nullcontext():
+            work(left)
+        assert set(versions(left)) == expected
+        assert findings(left) == []
+        shutil.rmtree(there)
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_a_crash_while_a_tag_is_deleted_leaves_no_broken_version(
+    tmp_path: Path, mode: Mode
+) -> None:
+    check_crashes(tmp_path, mode, lambda table: take_away(table, "t4"), again=True)
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_a_crash_while_a_table_goes_back_to_an_expired_tag_leaves_a_right_table(
+    tmp_path: Path, mode: Mode
+) -> None:
+    check_crashes(tmp_path, mode, lambda table: go_back(table, tag="t4"), again=False)
+
+
+def test_deleting_a_tag_deletes_what_it_alone_held(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    before = files_on_disk(history.table)
+    plan = plan_tag_deletion(history.table, ["t4"])
+    assert plan.files.count > 0
+    assert files_on_disk(history.table) == before
+    delete_tags(history.table, plan)
+    assert before - files_on_disk(history.table)
+    history.check()
+
+
+def test_a_tag_whose_snapshot_is_there_holds_nothing_alone(tmp_path: Path) -> None:
+    table = with_tags(tmp_path).table
+    name = f"t{table.snapshots.ids()[0]}"
+    assert plan_tag_deletion(table, [name]).files.count == 0
+
+
+def test_a_second_tag_of_the_same_snapshot_keeps_its_files(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    give(history.table, "again", 4)
+    history.rows["again"] = history.rows["t4"]
+    take_away(history.table, "t4")
+    history.check()
+
+
+def test_tags_are_refused_that_cannot_be(tmp_path: Path) -> None:
+    table = with_tags(tmp_path).table
+    with pytest.raises(UsageError, match="exists already"):
+        give(table, "t4")
+    with pytest.raises(UsageError, match="snapshot 3 has expired"):
+        give(table, "x", 3)
+    for name in ("", " ", "a/b"):
+        with pytest.raises(UsageError, match="cannot be named"):
+            give(table, name)
+    with pytest.raises(UsageError, match="did you mean 't4'"):
+        take_away(table, "t44")
+
+
+def test_a_tag_tells_until_when_it_is_kept(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "t", "k INT", ("k",), tag__default_time_retained="2 d")
+    table.commit(("+I", {"k": 1}))
+    give(table.table, "by-option")
+    assert create_tag(table.table, new_tag(table.table, "given", retained_ms=1500))
+    for_ever = replace(table.table, schema=replace(table.table.schema, options={"bucket": "1"}))
+    give(for_ever, "for-ever")
+    found = {tag.name: tag.time_retained_ms for tag in table.table.tags.tags()}
+    assert found == {"by-option": 172_800_000, "given": 1500, "for-ever": None}
+    snapshot = Path(table.path, "snapshot", "snapshot-1").read_bytes()
+    assert Path(table.path, "tag", "tag-for-ever").read_bytes() == snapshot
+
+
+def test_a_snapshot_that_expires_while_it_is_tagged_gets_no_tag(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    table = history.table
+    tag = new_tag(table, "late", table.snapshots.ids()[0])
+    take_away(table, f"t{tag.snapshot.snapshot_id}")
+    expire(table, num_max=1, num_min=1)
+    with pytest.raises(UsageError, match="has expired while"):
+        create_tag(table, tag)
+    assert "late" not in table.tags.names()
+
+
+def test_a_running_writer_finds_that_the_table_went_back(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    go_back(history.table, tag="t4")
+    with pytest.raises(CheckpointError, match="gone back"):
+        history.step()
+    history.writer.restart()
+    history.step()
+
+
+def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    go_back(history.table, snapshot=4)
+    assert history.table.snapshots.ids() == [4]
+    with pytest.raises(UsageError, match="snapshot 3 has expired"):
+        go_back(history.table, snapshot=3)
+
+
+def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path) -> None:
+    table = with_tags(tmp_path).table
+    table.consumers.reset("ahead", 9)
+    table.consumers.reset("behind", 3)
+    before = versions(table)
+    with pytest.raises(UsageError, match="behind 4: ahead"):
+        go_back(table, tag="t4")
+    assert versions(table) == before
+    go_back(table, tag="t4", force=True)
+    assert table.consumers.next_snapshot("ahead") == 5
+    assert table.consumers.next_snapshot("behind") == 3
+
+
+def test_going_back_by_time(tmp_path: Path, seed: int) -> None:
+    history = a_history(tmp_path, "keyed", seed)
+    for _ in range(4):
+        history.step()
+    number = random.Random(seed).choice(history.table.snapshots.ids())
+    millis = history.table.snapshots.snapshot(number).time_millis
+    go_back(history.table, timestamp=millis)
+    assert history.table.snapshots.latest_id() == number
