@@ -146,6 +146,15 @@ def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallT
     assert a_reader(table.path).pushFilters.__func__ is inherited
 
 
+def test_where_spark_knows_no_filters_all_rows_are_read(
+    table: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark 4.0 has neither the method nor the classes of filters."""
+    monkeypatch.delattr(datasource.DataSourceReader, "pushFilters", raising=False)
+    monkeypatch.delattr(datasource, "Filter", raising=False)
+    assert values(read(a_reader(table.path)), "k") == [(1,), (3,)]
+
+
 def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
     found = a_reader(table.path)
     table.commit(("+I", row(4, "new")))
