@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -101,7 +102,12 @@ def register(spark: SparkSession) -> None:
 
     Not needed where the package is installed beside Spark, but for the filters.
     """
-    spark.dataSource.register(PaimonDataSource)
+    try:
+        spark.dataSource.register(PaimonDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 does not take a source anew that it has found by itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     if not spark.version.startswith("4.0"):
         spark.conf.set(_FILTERS, "true")
 

@@ -41,13 +41,7 @@ from stream_app.table.split_scan import SplitScan
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import start_of_table
 from stream_app.table.system_tables import SYSTEM_TABLES
-from stream_app.table.time_travel import (
-    Timestamp,
-    Version,
-    at_version,
-    millis_of,
-    with_schema,
-)
+from stream_app.table.time_travel import Timestamp, Version, at_version, millis_of, with_schema
 
 THREADS_MAX = 8
 """Threads that read when nobody says how many; fewer on a machine with fewer cores."""

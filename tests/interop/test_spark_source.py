@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
+from stream_app.spark.data_source import NAME
 from tests.interop import test_append_tables as append
 from tests.interop.test_reading import written
 from tests.support.normal_rows import without_nanoseconds
 from tests.support.paimon_java import PaimonJava
-from tests.support.spark_source import frame, rows_of, source
+from tests.support.small_table import SmallTable, small_table
+from tests.support.spark_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.table_writer import TableWriter, by_content
 
 __all__ = ["source"]
@@ -57,3 +63,137 @@ def test_rows_of_a_table_whose_columns_have_changed(
     first = frame(source, location, scan__snapshot_id="1")
     assert first.schema.simpleString() == "struct<k:int,a:int,b:string>"
     assert [tuple(row) for row in first.collect()] == [(1, 2, "x")]
+
+
+def test_filters_are_handed_down_where_spark_is_told_to(
+    spark: SparkSession, source: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    """`source` hands them down; a session as it is finds the source by itself and filters."""
+    location = written(tmp_path, "partitions", seed).location
+    found = frame(source, location)
+    partition, *_ = found.select("dt").first()
+    condition = (F.col("dt") == partition) & (F.col("k") > 0) & F.col("b").contains("a")
+    handed, kept = found.where(condition), frame(spark.newSession(), location).where(condition)
+    assert by_content(rows_of(handed, location)) == by_content(rows_of(kept, location))
+    plans = [each._jdf.queryExecution().optimizedPlan().toString() for each in (handed, kept)]
+    assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
+    assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
+
+
+def test_what_is_wrong_is_told_by_spark(source: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"did you mean .scan\.tag-name"):
+        frame(source, str(tmp_path), scan__tag_nam="a")
+
+
+ALL_KINDS = {"read.changelog": "true"}
+EVERY_FILE = {"read.stream.maxFilesPerTrigger": "1", **ALL_KINDS}
+Told = tuple[str, int, str]
+
+
+class Query:
+    """A stream whose micro-batches are kept by their numbers, as an idempotent sink does."""
+
+    def __init__(self, source: SparkSession, location: str, checkpoint: Path) -> None:
+        self._source, self._location, self._checkpoint = source, location, checkpoint
+        self.batches: dict[int, list[Told]] = {}
+        self.fails_at: int | None = None
+
+    def start(self, *, whole: bool = False, **options: str) -> StreamingQuery:
+        """Run until `stop`, or with `whole` over what is there."""
+        trigger: dict[str, Any] = (
+            {"availableNow": True} if whole else {"processingTime": "0 seconds"}
+        )
+        return (
+            self._source.readStream.format(NAME)
+            .options(**options)
+            .load(self._location)
+            .writeStream.foreachBatch(self._keep)
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(**trigger)
+            .start()
+        )
+
+    def rows(self) -> list[Told]:
+        return [told for _, batch in sorted(self.batches.items()) for told in batch]
+
+    def _keep(self, batch: DataFrame, number: int) -> None:
+        found = batch.collect()
+        if number == self.fails_at:
+            raise RuntimeError("the sink is gone")
+        self.batches[number] = sorted((row["rowkind"], row["k"], row["v"]) for row in found)
+
+
+def a_history(folder: Path, **options: str) -> SmallTable:
+    """1 APPEND; 2 APPEND; 3 COMPACT; 4 APPEND."""
+    small = small_table(
+        folder / "db.db" / "t", "k INT, v STRING", ("k",),
+        num_sorted_run__compaction_trigger=2, **options,
+    )  # fmt: skip
+    small.commit(("+I", {"k": 1, "v": "a"}), ("+I", {"k": 2, "v": "b"}))
+    small.commit(("-U", {"k": 2, "v": "b"}), ("+U", {"k": 2, "v": "B"}), ("+I", {"k": 3, "v": "c"}))
+    small.compact()
+    small.commit(("-D", {"k": 1, "v": "a"}), ("+I", {"k": 4, "v": "d"}))
+    return small
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_streams_begin_where_java_begins(
+    paimon_java: PaimonJava, tmp_path: Path, producer: str
+) -> None:
+    small = a_history(tmp_path, changelog_producer=producer)
+    third = small.table.snapshots.snapshot(3).time_millis
+    starts: dict[str, dict[str, str]] = {
+        "latest-full": {},
+        "latest": {},
+        "compacted-full": {},
+        "from-timestamp": {"scan.timestamp-millis": str(third)},
+        "from-snapshot": {"scan.snapshot-id": "2"},
+        "from-snapshot-full": {"scan.snapshot-id": "2"},
+    }
+    for mode, others in starts.items():
+        options = {"scan.mode": mode, **others}
+        plans = paimon_java.changelog(small.path, options=options)
+        if mode.endswith("full"):
+            # All rows come first; Java keeps of each by which change it came, which says nothing.
+            plans[0].changes[:] = [("+I", row) for _, row in plans[0].changes]
+        theirs = [(kind, row["k"], row["v"]) for plan in plans for kind, row in plan.changes]
+        ours = micro_batches(a_stream(small.path, **ALL_KINDS, **options), "rowkind", "k", "v")
+        assert sorted(told for batch in ours for told in batch) == sorted(theirs), mode
+
+
+def test_each_change_comes_once_when_a_limited_query_fails_and_goes_on(
+    source: SparkSession, tmp_path: Path
+) -> None:
+    small = a_history(tmp_path, changelog_producer="input")
+    query = Query(source, small.path, tmp_path / "checkpoint")
+    query.fails_at = 1
+    options = {**EVERY_FILE, "scan.snapshot-id": "1"}
+    with pytest.raises(StreamingQueryException, match="the sink is gone"):
+        query.start(**options).awaitTermination()
+    assert query.rows() == [("+I", 1, "a"), ("+I", 2, "b")]
+    small.commit(("+I", {"k": 5, "v": "e"}))
+    query.fails_at = None
+    running = query.start(**options)
+    running.processAllAvailable()
+    running.stop()
+    assert [batch for _, batch in sorted(query.batches.items()) if batch] == [
+        [("+I", 1, "a"), ("+I", 2, "b")],
+        [("+I", 3, "c"), ("+U", 2, "B"), ("-U", 2, "b")],
+        [("+I", 4, "d"), ("-D", 1, "a")],
+        [("+I", 5, "e")],
+    ]
+
+
+def test_a_query_that_was_stopped_too_long_is_told_what_is_left(
+    source: SparkSession, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    small = a_history(tmp_path)
+    query = Query(source, small.path, tmp_path / "checkpoint")
+    query.start(whole=True, **EVERY_FILE, **{"scan.mode": "latest-full"}).awaitTermination()
+    for k in (6, 7):
+        small.commit(("+I", {"k": k, "v": "f"}))
+    latest = small.table.snapshots.latest_id()
+    paimon_java.expire(small.path)
+    with pytest.raises(StreamingQueryException) as caught:
+        query.start(**EVERY_FILE).awaitTermination()
+    assert f"has expired: the table has {latest} to {latest}" in str(caught.value)

@@ -1,13 +1,22 @@
-"""Tables read by the source `stream_app` of the tests' Spark session."""
+"""Tables read by the source `stream_app`: in the tests' Spark session, or as Spark's processes call
+it, without Spark.
+
+In names of options a dot can be written as two underscores and a hyphen as one.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.model.data_type import TypeRoot
-from stream_app.spark.data_source import NAME, register
+from stream_app.spark.batch_reader import BatchReader
+from stream_app.spark.data_source import NAME, PaimonDataSource, register
+from stream_app.spark.stream_reader import StreamReader
 from stream_app.table.file_store_table import open_table
 from tests.support.normal_rows import Row, normal_rows
 
@@ -21,9 +30,7 @@ def source(spark: SparkSession) -> SparkSession:
 
 
 def frame(source: SparkSession, path: str, **options: str) -> DataFrame:
-    """A batch read; a dot in an option's name is written as two underscores, a hyphen as one."""
-    named = {key.replace("__", ".").replace("_", "-"): text for key, text in options.items()}
-    return source.read.format(NAME).options(**named).load(path)
+    return source.read.format(NAME).options(**_named(options)).load(path)
 
 
 def rows_of(found: DataFrame, location: str) -> list[Row]:
@@ -38,3 +45,38 @@ def rows_of(found: DataFrame, location: str) -> list[Row]:
         place = table.column_names.index(name)
         table = table.set_column(place, name, table.column(name).cast(pa.time32("ms")))
     return normal_rows(table)
+
+
+def a_source(path: str, **options: str) -> PaimonDataSource:
+    return PaimonDataSource({"path": path, **_named(options)})
+
+
+def a_reader(path: str, **options: str) -> BatchReader:
+    made = a_source(path, **options)
+    return made.reader(made.schema())
+
+
+def a_stream(path: str, **options: str) -> StreamReader:
+    made = a_source(path, **options)
+    return made.streamReader(made.schema())
+
+
+def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...]]]:
+    """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
+    taken = []
+    while True:
+        begin = stream._given or stream.initialOffset()
+        end = stream.latestOffset()
+        if end == begin:
+            return taken
+        parts = stream.partitions(begin, end)
+        rows = [one for part in parts for batch in stream.read(part) for one in batch.to_pylist()]
+        taken.append(values(rows, *names))
+
+
+def values(rows: Sequence[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def _named(options: dict[str, str]) -> dict[str, str]:
+    return {key.replace("__", ".").replace("_", "-"): text for key, text in options.items()}

@@ -15,6 +15,7 @@ from stream_app.cdc.debezium_options import CHOICES
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
 from stream_app.model.option import Option
 from stream_app.model.paimon_option_keys import CORE_KEYS
+from stream_app.model.source_options import SOURCE_OPTIONS
 
 MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
@@ -106,6 +107,13 @@ and defaults are those of Apache Paimon 1.4, unless marked *own*: Paimon keeps t
 nothing with them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024), durations
 numbers with `ms`, `s`, `min`, `h` or `d`.
 """
+_SOURCE = """\
+## Options of the Spark source
+
+Given to `spark.read.format("stream_app")` and `spark.readStream.format("stream_app")`, in any case,
+as [READING.md](READING.md#from-spark) tells. Names are Paimon's, unless marked *own*. Besides there
+are, from above: {of_table}.
+"""
 _REFUSED = """\
 ### Refused
 
@@ -128,9 +136,12 @@ def options_page() -> str:
     parts = [_INTRODUCTION]
     for section, keys in KEYS.items():
         parts += [f"### `[{section}]`\n", _section_table(section, keys)]
-    parts += [_DEBEZIUM, _debezium_table(), _TABLE, _options_table()]
+    parts += [_DEBEZIUM, _debezium_table(), _TABLE, _options_table(OPTIONS.values())]
     parts += [_REFUSED, _listed(REFUSED), _CARRIED]
     parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys())]
+    of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
+    own = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
+    parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(own)]
     return "\n".join(parts)
 
 
@@ -186,7 +197,7 @@ def _debezium_table() -> str:
     return _table(["option", "values, the default first", "meaning"], rows)
 
 
-def _options_table() -> str:
+def _options_table(options: Iterable[Option]) -> str:
     rows = [
         [
             f"`{option.key}`",
@@ -194,7 +205,7 @@ def _options_table() -> str:
             _default(option),
             option.meaning + _values(option) + _marks(option),
         ]
-        for option in OPTIONS.values()
+        for option in options
     ]
     return _table(["option", "type", "default", "meaning"], rows)
 
@@ -228,6 +239,15 @@ def _marks(option: Option) -> str:
     if option.older_keys:
         marks.append(f" Former names: {', '.join(f'`{key}`' for key in option.older_keys)}.")
     return "".join(marks)
+
+
+def _wrapped(text: str) -> str:
+    """Each paragraph in lines of a page's width."""
+    lines = [
+        textwrap.fill(part, 100, break_on_hyphens=False, break_long_words=False)
+        for part in text.strip().split("\n\n")
+    ]
+    return "\n\n".join(lines) + "\n"
 
 
 def _listed(keys: Iterable[str]) -> str:

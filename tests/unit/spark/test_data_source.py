@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import datasource
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, LongType, StructType
 
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.batch_reader import BatchReader
-from stream_app.spark.data_source import PaimonDataSource
 from stream_app.spark.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
+from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 filters = pytest.mark.skipif(
@@ -52,16 +51,6 @@ def table(tmp_path: Path) -> SmallTable:
     return made
 
 
-def source(path: str, **options: str) -> PaimonDataSource:
-    named = {key.replace("__", ".").replace("_", "-"): text for key, text in options.items()}
-    return PaimonDataSource({"path": path, **named})
-
-
-def reader(path: str, **options: str) -> BatchReader:
-    made = source(path, **options)
-    return made.reader(made.schema())
-
-
 def read(found: BatchReader) -> list[dict[str, Any]]:
     """Each part read by a copy of the reader, as in a task."""
     in_task = pickle.loads(pickle.dumps(found))
@@ -69,15 +58,11 @@ def read(found: BatchReader) -> list[dict[str, Any]]:
     return [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()]
 
 
-def values(rows: Sequence[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row[name] for name in names) for row in rows)
-
-
 def test_columns_are_those_of_paimons_connector(table: SmallTable) -> None:
-    assert source(table.path).schema().simpleString() == (
+    assert a_source(table.path).schema().simpleString() == (
         "struct<dt:string,k:int,v:string,at:int,ts:timestamp_ntz>"
     )
-    nullable = {field.name: field.nullable for field in source(table.path).schema()}
+    nullable = {field.name: field.nullable for field in a_source(table.path).schema()}
     assert nullable == {"dt": False, "k": False, "v": True, "at": True, "ts": True}
 
 
@@ -87,7 +72,7 @@ def test_times_are_milliseconds_and_nanoseconds_are_cut_downwards(tmp_path: Path
     table.commit(
         ("+I", {"dt": "a", "k": 1, "v": "", "at": None, "ts": pa.scalar(early, pa.timestamp("ns"))})
     )
-    (found,) = read(reader(table.path))
+    (found,) = read(a_reader(table.path))
     assert found["ts"].isoformat() == "1969-12-31T23:59:59.999999"
 
 
@@ -104,34 +89,34 @@ def test_times_are_milliseconds_and_nanoseconds_are_cut_downwards(tmp_path: Path
 def test_versions_and_changes(
     table: SmallTable, options: dict[str, str], found: list[tuple[Any, ...]]
 ) -> None:
-    assert values(read(reader(table.path, **options)), "dt", "k", "v") == found
+    assert values(read(a_reader(table.path, **options)), "dt", "k", "v") == found
 
 
 def test_row_kinds_are_told_when_they_are_asked_for(table: SmallTable) -> None:
     options = {"incremental_between": "1,2", "read__changelog": "true"}
-    found = reader(table.path, **options)
+    found = a_reader(table.path, **options)
     assert found.columns[0] == "rowkind"
     assert values(read(found), "rowkind", "k") == [("+U", 1), ("-D", 2)]
-    audit = values(read(reader(f"{table.path}$audit_log")), "rowkind", "k")
+    audit = values(read(a_reader(f"{table.path}$audit_log")), "rowkind", "k")
     assert audit == [("+I", 3), ("+U", 1), ("-D", 2)]
 
 
 def test_system_tables(table: SmallTable) -> None:
-    found = values(read(reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
+    found = values(read(a_reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
     assert found == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
-    files = read(reader(f"{table.path}$files", scan__snapshot_id="1"))
+    files = read(a_reader(f"{table.path}$files", scan__snapshot_id="1"))
     assert values(files, "partition", "record_count") == [("dt=a", 2)]
 
 
 def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
-    some = reader(table.path, read__columns="v, k")
+    some = a_reader(table.path, read__columns="v, k")
     assert [batch.schema.names for batch in some.read(some.partitions()[0])] == [["v", "k"]]
-    given = source(table.path).reader(StructType().add("k", "int"))
+    given = a_source(table.path).reader(StructType().add("k", IntegerType()))
     assert values(read(given), "k") == [(1,), (3,)]
 
 
 def test_the_table_can_be_empty(tmp_path: Path) -> None:
-    found = reader(a_table(tmp_path, "dt", "k", bucket="1").path)
+    found = a_reader(a_table(tmp_path, "dt", "k", bucket="1").path)
     assert found.partitions() == []
     # Spark has a source without parts read this one.
     assert list(found.read(None)) == []
@@ -139,7 +124,7 @@ def test_the_table_can_be_empty(tmp_path: Path) -> None:
 
 @filters
 def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
-    found = reader(table.path)
+    found = a_reader(table.path)
     assert len(found.partitions()) == 2
     of_partition = datasource.EqualTo(("dt",), "b")
     of_text = datasource.StringContains(("v",), "w")
@@ -151,18 +136,27 @@ def test_filters_leave_partitions_and_files_unread(table: SmallTable) -> None:
 @filters
 def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
     each = datasource.EqualTo(("k",), 1)
-    assert reader(f"{table.path}$snapshots").pushFilters([each]) == [each]
+    assert a_reader(f"{table.path}$snapshots").pushFilters([each]) == [each]
 
 
 @filters
 def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallTable) -> None:
     """It refuses a reader that overrides the method then, so that no filter gets lost."""
     inherited = datasource.DataSourceReader.pushFilters
-    assert reader(table.path).pushFilters.__func__ is inherited
+    assert a_reader(table.path).pushFilters.__func__ is inherited
+
+
+def test_where_spark_knows_no_filters_all_rows_are_read(
+    table: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark 4.0 has neither the method nor the classes of filters."""
+    monkeypatch.delattr(datasource.DataSourceReader, "pushFilters", raising=False)
+    monkeypatch.delattr(datasource, "Filter", raising=False)
+    assert values(read(a_reader(table.path)), "k") == [(1,), (3,)]
 
 
 def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
-    found = reader(table.path)
+    found = a_reader(table.path)
     table.commit(("+I", row(4, "new")))
     assert ("new",) in values(read(found), "v")
 
@@ -184,57 +178,37 @@ def test_what_is_wrong_is_told(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        reader(path.replace("{t}", table.path), **options).partitions()
+        a_reader(path.replace("{t}", table.path), **options).partitions()
     assert message in str(caught.value)
     assert caught.value.fix
 
 
 def test_a_missing_table_is_told(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
-        source(str(tmp_path))
+        a_source(str(tmp_path))
 
 
 def test_a_schema_that_does_not_fit_is_refused(table: SmallTable) -> None:
     with pytest.raises(UsageError, match="column 'k' is int, not bigint"):
-        source(table.path).reader(StructType().add("k", "bigint"))
-
-
-def stream(path: str, **options: str) -> StreamReader:
-    made = source(path, **options)
-    return made.streamReader(made.schema())
-
-
-def batches(found: StreamReader) -> list[list[tuple[Any, ...]]]:
-    """Micro-batches as Spark asks for them, until nothing comes."""
-    taken = []
-    while True:
-        begin = found._given or found.initialOffset()
-        end = found.latestOffset()
-        if end == begin:
-            return taken
-        parts = found.partitions(begin, end)
-        rows = [one for part in parts for batch in found.read(part) for one in batch.to_pylist()]
-        taken.append(
-            values(rows, *(name for name in ("rowkind", "k", "v") if name in found._columns))
-        )
+        a_source(table.path).reader(StructType().add("k", LongType()))
 
 
 def test_a_stream_begins_with_all_rows_and_goes_on_with_changes(table: SmallTable) -> None:
-    found = stream(table.path, read__changelog="true")
-    assert batches(found) == [[("+I", 1, "z"), ("+I", 3, "w")]]
+    found = a_stream(table.path, read__changelog="true")
+    assert micro_batches(found, "rowkind", "k", "v") == [[("+I", 1, "z"), ("+I", 3, "w")]]
     table.commit(("+U", row(1, "q")), ("-D", row(3, "w", day="b")))
-    assert batches(found) == [[("+U", 1, "q"), ("-D", 3, "w")]]
+    assert micro_batches(found, "rowkind", "k", "v") == [[("+U", 1, "q"), ("-D", 3, "w")]]
 
 
 def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
-    found = stream(table.path, scan__snapshot_id="2")
-    assert batches(found) == [[(1, "z"), (3, "w")]]
+    found = a_stream(table.path, scan__snapshot_id="2")
+    assert micro_batches(found, "k", "v") == [[(1, "z"), (3, "w")]]
 
 
 def test_micro_batches_are_limited(table: SmallTable) -> None:
     options = {"read.stream.maxFilesPerTrigger": "1", "scan.snapshot-id": "1"}
-    found = stream(table.path, **options)
-    assert batches(found) == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
+    found = a_stream(table.path, **options)
+    assert micro_batches(found, "k", "v") == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
 
 
 def test_a_micro_batch_waits_for_rows_but_not_for_ever(
@@ -245,49 +219,49 @@ def test_a_micro_batch_waits_for_rows_but_not_for_ever(
         "read.stream.maxTriggerDelayMs": "60000",
         "scan.mode": "latest",
     }
-    found = stream(table.path, **options)
+    found = a_stream(table.path, **options)
     now = [0.0]
     monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
-    assert batches(found) == []
+    assert micro_batches(found, "k", "v") == []
     table.commit(("+I", row(4, "a")))
-    assert batches(found) == [[(4, "a")]], "the first one has nothing to wait since"
+    assert micro_batches(found, "k", "v") == [[(4, "a")]], "the first one has nothing to wait since"
     table.commit(("+I", row(5, "a")))
-    assert batches(found) == []
+    assert micro_batches(found, "k", "v") == []
     table.commit(("+I", row(6, "a")))
-    assert batches(found) == [[(5, "a"), (6, "a")]]
+    assert micro_batches(found, "k", "v") == [[(5, "a"), (6, "a")]]
     table.commit(("+I", row(7, "a")))
     now[0] = 61.0
-    assert batches(found) == [[(7, "a")]]
+    assert micro_batches(found, "k", "v") == [[(7, "a")]]
 
 
 def test_after_a_restart_a_stream_goes_on(table: SmallTable) -> None:
-    first = stream(table.path)
+    first = a_stream(table.path)
     begin = first.initialOffset()
     end = first.latestOffset()
     table.commit(("+I", row(4, "a")))
-    again = stream(table.path)
+    again = a_stream(table.path)
     # Spark tells the last offset so, and then has the micro-batch that was not finished done anew.
     assert again.partitions(end, end) == []
     assert len(again.partitions(begin, end)) == 2
-    assert batches(again) == [[(4, "a")]]
+    assert micro_batches(again, "k", "v") == [[(4, "a")]]
 
 
 def test_another_table_in_the_place_of_the_first_is_found_out(
     table: SmallTable, tmp_path: Path
 ) -> None:
-    offset = stream(table.path).initialOffset()
+    offset = a_stream(table.path).initialOffset()
     other = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
     with pytest.raises(CheckpointError, match="another table"):
-        stream(other.path).partitions(offset, offset)
+        a_stream(other.path).partitions(offset, offset)
 
 
 def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) -> None:
-    found = stream(table.path, consumer_id="spark")
+    found = a_stream(table.path, consumer_id="spark")
     offset = found.latestOffset()
     found.commit(offset)
     assert table.table.consumers.next_snapshot("spark") == 4
     table.commit(("+I", row(4, "a")))
-    assert batches(stream(table.path, consumer_id="spark")) == [[(4, "a")]]
+    assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
 
 
 @pytest.mark.parametrize(
@@ -301,6 +275,6 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
 def test_what_cannot_be_followed(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
-    made = source(path.replace("{t}", table.path), **options)
+    made = a_source(path.replace("{t}", table.path), **options)
     with pytest.raises(StreamAppError, match=message):
         made.streamReader(StructType([]))
