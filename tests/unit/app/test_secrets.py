@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from prometheus_client import generate_latest
 
 from stream_app.app.config import load_config
 from stream_app.app.ingest_command import ingest_command
+from stream_app.app.prometheus_metrics import JobMetrics, table_label
 from stream_app.app.secrets import HIDDEN, Secrets, hidden, hiding, is_secret
 from stream_app.errors import UsageError
 from stream_app.spark.kafka_source import KafkaSource
@@ -132,7 +134,8 @@ def test_a_configuration_and_what_is_made_of_it_tell_no_secret(tmp_path: Path) -
     config = load_config(path, [], {})
     source = KafkaSource(bootstrap_servers="h", kafka_options=config.source.kafka_options)
     assert SECRET in config.source.kafka_options["sasl.jaas.config"]
-    for told in (config, config.source, config.masked(), source):
+    metrics = generate_latest(JobMetrics(table_label(config.table.path)).registry)
+    for told in (config, config.source, config.masked(), source, metrics):
         assert SECRET not in repr(told)
         assert SECRET not in str(told)
     assert config.secrets.are_in(f"{SECRET}-3")
