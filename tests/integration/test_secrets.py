@@ -75,7 +75,7 @@ def test_plans_and_sources_hide_secrets(spark: SparkSession, secure_kafka: Secur
         bootstrap_servers=secure_kafka.bootstrap("SCRAM512"), topics=("t",), kafka_options=options
     )
     plan = source.read_stream(spark)._jdf.queryExecution().analyzed().toString()
-    # Behind it stands Spark's older form of the source, which hides nothing; the job prints neither.
+    # Behind it stands Spark's older form of the source, which hides nothing; nobody prints it.
     plan, older, _ = plan.partition("~StreamingRelation DataSource")
     assert older
     assert "kafka.sasl.mechanism=SCRAM-SHA-512" in plan
