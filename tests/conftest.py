@@ -13,9 +13,10 @@ from tests.support.kafka_broker import kafka_broker
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.s3_server import s3, s3_session
+from tests.support.secure_kafka import secure_kafka
 from tests.support.spark_session import spark
 
-__all__ = ["bench", "ingest_server", "kafka_broker", "s3", "s3_session", "spark"]
+__all__ = ["bench", "ingest_server", "kafka_broker", "s3", "s3_session", "secure_kafka", "spark"]
 # Imported here, servers are started once for the whole session.
 SEED_VARIABLE = "STREAM_APP_TEST_SEED"
 SEED = pytest.StashKey[int]()

@@ -288,6 +288,8 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     """What is wrong with values beside each other: (key, problem)."""
     yield from _source_problems(config, given)
     yield from _table_problems(config.table, given)
+    for problem in _file_system_problems(config.file_system):
+        yield "file-system", problem
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:
@@ -309,8 +311,6 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
         if len(chosen) != 1:
             not_both = ", not both" if chosen else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
-    for problem in _file_system_problems(config.file_system):
-        yield "file-system", problem
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     if source.format_options and config.table.columns.fields:

@@ -48,15 +48,22 @@ class EmbeddedBroker:
         folder: made when it is missing.
         port: of the broker; 0 chooses a free one.
         settings: lines of server.properties on top of the house's.
+        listeners: name and port of more listeners, which `settings` describe.
     """
 
     def __init__(
-        self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
     ) -> None:
         self.folder = folder.absolute()
         self._port = port
         self._controller_port = 0
         self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -146,9 +153,12 @@ class EmbeddedBroker:
 
     def _write_properties(self) -> Path:
         controller = f"{LOOPBACK}:{self._controller_port}"
+        ports = self._listeners.items()
+        public = [f"PLAINTEXT://{self.bootstrap}"]
+        public += [f"{name}://{LOOPBACK}:{port}" for name, port in ports]
         own = {
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
+            "advertised.listeners": ",".join(public),
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self.folder / "data"),
         }

@@ -1,7 +1,7 @@
 """Which file system a location is on.
 
 `file_io_of` is asked when a table is opened or made; from there on its `FileIO` goes with the
-table, also to executors. Clients of stores are imported only where they are needed.
+table, also to executors.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
+from stream_app.fileio.arrow_file_io import hadoop_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.s3_file_io import S3FileIO
 from stream_app.fileio.s3_options import s3_options
 
 _HADOOP = ("hdfs", "viewfs")
@@ -36,8 +38,6 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     if scheme in _S3:
         return _s3(location, options or {})
     if scheme in _HADOOP:
-        from stream_app.fileio.arrow_file_io import hadoop_file_io  # noqa: PLC0415
-
         path = location.rstrip("/")
         return path, hadoop_file_io(path)
     return local_path(location), LocalFileIO()
@@ -49,8 +49,6 @@ def scheme_of(location: str) -> str:
 
 
 def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
-    from stream_app.fileio.s3_file_io import S3FileIO  # noqa: PLC0415
-
     bucket, _, key = location.partition("://")[2].partition("/")
     if not bucket or not key.strip("/"):
         raise UsageError(

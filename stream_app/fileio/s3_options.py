@@ -40,9 +40,15 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "session_token": ("AWS_SESSION_TOKEN",),
 }
 _KEYS = ("access_key", "secret_key", "session_token")
-_KNOWN = "s3.endpoint, s3.region, s3.access-key, s3.secret-key, s3.session.token, " + (
-    "s3.path.style.access"
+S3_OPTION_NAMES = (
+    "s3.endpoint",
+    "s3.region",
+    "s3.access-key",
+    "s3.secret-key",
+    "s3.session.token",
+    "s3.path.style.access",
 )
+"""As they are best written; other writings of theirs are known too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +151,7 @@ def _name(key: str) -> str:
         return _NAMES[short]
     near = difflib.get_close_matches(short, _NAMES, n=1)
     hint = f"; did you mean {prefix + near[0]!r}?" if near else ""
-    raise UsageError(f"unknown option {key!r}{hint}", fix=f"known: {_KNOWN}")
+    raise UsageError(f"unknown option {key!r}{hint}", fix=f"known: {', '.join(S3_OPTION_NAMES)}")
 
 
 def _boolean(key: str, value: str) -> bool:

@@ -56,6 +56,8 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     # Workers are forked from a process that has our modules, and pandas, loaded already.
     "spark.python.daemon.module": "stream_app.spark.worker_daemon",
+    # Spark's own, and the names under which Kafka and S3 keep secrets.
+    "spark.redaction.regex": "(?i)secret|passw|token|access[.-]?key|jaas|credential|keystore.key",
     # What the log tells of an epoch is what `lastProgress` shows: more is not looked at.
     "spark.sql.streaming.numRecentProgressUpdates": "8",
 }

@@ -150,5 +150,6 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
         "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
         "spark": {"spark.master": "local[2]"},
     }
-    merged = {name: {**values, **sections.get(name, {})} for name, values in defaults.items()}
+    names = [*defaults, *(name for name in sections if name not in defaults)]
+    merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
     return write_conf(folder / "job.toml", **merged)

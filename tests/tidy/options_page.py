@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
 from stream_app.cdc.column_reading import ENCODINGS
 from stream_app.cdc.debezium_options import CHOICES
+from stream_app.fileio.s3_options import S3_OPTION_NAMES
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
 from stream_app.model.option import Option
 from stream_app.model.paimon_option_keys import CORE_KEYS
@@ -55,6 +56,17 @@ MEANINGS = {
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: there is none.",
+    "file-system.s3.endpoint": "URL of a store that speaks S3's language; absent: Amazon's in the "
+    "region, or the variable `AWS_ENDPOINT_URL`.",
+    "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",
+    "file-system.s3.access-key": "Key; absent: the variable `AWS_ACCESS_KEY_ID`, or the role of "
+    "the machine.",
+    "file-system.s3.secret-key": "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, or "
+    "the role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
+    "file-system.s3.session.token": "Token of keys that expire; absent: the variable "
+    "`AWS_SESSION_TOKEN`.",
+    "file-system.s3.path.style.access": "Whether the bucket stands in a URL's path and not in its "
+    "host; absent: as the endpoint's host needs it.",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
 }
 """What each key of the configuration is for. A test sees that it has every key and no other."""
@@ -89,7 +101,9 @@ A TOML file, given with `--conf`. Nested tables and dotted keys are the same. A 
 here is an error that names the nearest one. The environment beats the file
 (`STREAM_APP_SOURCE__MIN_PARTITIONS=4` is `source.min-partitions = 4`: two underscores part section
 from key and stand for a dot, one for a hyphen), and `--set KEY=VALUE` beats both. An empty text
-takes a key away. Relative paths are relative to the current directory.
+takes a key away. Relative paths are relative to the current directory. In any value `${env:NAME}`
+and `${file:PATH}` stand for a variable and for the text of a file; a secret is not taken from
+`--set` otherwise ([stores.md](stores.md#secrets)).
 """
 _DEBEZIUM = """\
 ## Options of `debezium-json`
@@ -153,6 +167,8 @@ def configuration_keys() -> list[str]:
 
 
 def _prefixes(section: str) -> list[str]:
+    if section == "file-system":
+        return list(S3_OPTION_NAMES)
     return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]
 
 

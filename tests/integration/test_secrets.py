@@ -1,0 +1,179 @@
+"""Who may read and write: brokers and stores that ask for it, and secrets that nobody sees.
+
+Each run's output, events and table are searched for the secrets that it was given.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.preflight import check_topics
+from stream_app.errors import SourceError
+from stream_app.spark.kafka_source import KafkaSource
+from tests.support.ingest_server import Finished, IngestServer
+from tests.support.job_bench import JobBench, change
+from tests.support.kafka_broker import new_topic
+from tests.support.paimon_java import PaimonJava
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.secure_kafka import PASSWORD, SecureKafka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+LISTENERS = ("PLAIN", "SCRAM256", "SCRAM512", "TLS")
+ROWS = [change(1, "a"), change(2, "b"), change(1, "c", "a")]
+
+
+def assert_nobody_sees(secrets: Sequence[str], *places: str | Path) -> None:
+    for place in places:
+        files = [place] if isinstance(place, Path) and place.is_file() else []
+        if isinstance(place, Path) and place.is_dir():
+            files = [file for file in place.rglob("*") if file.is_file()]
+        found = [place.encode()] if isinstance(place, str) else [f.read_bytes() for f in files]
+        assert found, f"nothing was looked at: {place}"
+        for secret in secrets:
+            for text in found:
+                assert secret.encode() not in text
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, listener: str) -> None:
+    topic = new_topic(secure_kafka.broker)
+    options = secure_kafka.options(listener)
+    found = check_topics(
+        secure_kafka.bootstrap(listener), topics=[topic], kafka_options=options, timeout_s=10
+    )
+    assert found[topic].partitions == 1
+
+
+@pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])
+def test_a_wrong_password_is_told_without_it(
+    secure_kafka: SecureKafka, listener: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = "not-the-password-of-alice"
+    with (
+        caplog.at_level(logging.DEBUG),
+        pytest.raises(SourceError, match="user and password") as caught,
+    ):
+        check_topics(
+            secure_kafka.bootstrap(listener),
+            topics=["t"],
+            kafka_options=secure_kafka.options(listener, wrong),
+            timeout_s=3,
+        )
+    assert_nobody_sees([wrong], str(caught.value), repr(caught.value))
+    assert caplog.text
+
+
+@pytest.mark.spark
+def test_plans_and_sources_hide_secrets(spark: SparkSession, secure_kafka: SecureKafka) -> None:
+    options = {**secure_kafka.options("SCRAM512"), "ssl.key.password": "known-key-password"}
+    source = KafkaSource(
+        bootstrap_servers=secure_kafka.bootstrap("SCRAM512"), topics=("t",), kafka_options=options
+    )
+    plan = source.read_stream(spark)._jdf.queryExecution().analyzed().toString()
+    # Behind it stands Spark's older form of the source, which hides nothing; nobody prints it.
+    plan, older, _ = plan.partition("~StreamingRelation DataSource")
+    assert older
+    assert "kafka.sasl.mechanism=SCRAM-SHA-512" in plan
+    assert_nobody_sees([PASSWORD[:11], "known-key-password"], plan, repr(source), str(source))
+
+
+@pytest.fixture
+def secure_bench(
+    tmp_path: Path,
+    secure_kafka: SecureKafka,
+    ingest_server: IngestServer,
+    paimon_java: PaimonJava,
+) -> JobBench:
+    return JobBench(tmp_path, secure_kafka.broker, ingest_server, paimon_java)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_a_topic_is_ingested_from_a_broker_that_asks(
+    secure_bench: JobBench, secure_kafka: SecureKafka, listener: str
+) -> None:
+    topic = secure_bench.topic(ROWS)
+    options = secure_kafka.options(listener)
+    if listener != "TLS":
+        # From a file, as an operator would give it.
+        login = secure_bench.folder / "login"
+        login.write_text(options["sasl.jaas.config"] + "\n")
+        options["sasl.jaas.config"] = f"${{file:{login}}}"
+    secure_bench.configure(
+        topic,
+        source={
+            "bootstrap-servers": secure_kafka.bootstrap(listener),
+            **{f"kafka.{key}": value for key, value in options.items()},
+        },
+    )
+    done = secure_bench.run()
+    assert secure_bench.rows() == {1: "c", 2: "b"}
+    if listener != "TLS":
+        login.unlink()
+    assert_nobody_sees([PASSWORD, PASSWORD[:11]], done.output, secure_bench.folder)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_what_goes_wrong_with_a_password_is_told_without_it(
+    secure_bench: JobBench, secure_kafka: SecureKafka
+) -> None:
+    """Also by what Spark and Kafka's client say: the check of the topics is left out here."""
+    topic = secure_bench.topic(ROWS)
+    wrong = "not-the-password-of-alice"
+    options = secure_kafka.options("SCRAM512", wrong)
+    options["ssl.truststore.type"] = "PKCS12"  # so that the check does not come first
+    options["ssl.truststore.password"] = "known-trust-password"
+    secure_bench.configure(
+        topic,
+        source={
+            "bootstrap-servers": secure_kafka.bootstrap("SCRAM512"),
+            **{f"kafka.{key}": value for key, value in options.items()},
+        },
+    )
+    secrets = [wrong, "known-trust-password"]
+    done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
+    assert done.code == 1
+    assert "the topics are not checked" in done.output
+    assert_nobody_sees(secrets, done.output, secure_bench.events_file)
+
+
+def ingest_to_s3(bench: JobBench, s3: S3Server, bucket: str) -> Finished:
+    key_file = bench.folder / "key"
+    key_file.write_text(SECRET_KEY + "\n")
+    options = {**s3.options, "s3.secret-key": f"${{file:{key_file}}}"}
+    bench.configure(
+        bench.topic(ROWS),
+        table={
+            "warehouse": f"s3://{bucket}/warehouse",
+            "options.num-sorted-run.compaction-trigger": "2",
+        },
+        **{"file-system": options},
+    )
+    return bench.run()
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_a_topic_is_ingested_into_a_table_on_s3(
+    bench: JobBench, s3: S3Server, tmp_path: Path
+) -> None:
+    bucket = s3.new_bucket()
+    done = ingest_to_s3(bench, s3, bucket)
+    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", bench.table)
+    assert bench.rows() == {1: "c", 2: "b"}
+    assert sorted(bench.changes()) == [
+        ("+I", 1, "a"),
+        ("+I", 2, "b"),
+        ("+U", 1, "c"),
+        ("-U", 1, "a"),
+    ]
+    (tmp_path / "key").unlink()
+    (tmp_path / "job.toml").unlink()  # it holds the access key
+    assert_nobody_sees([ACCESS_KEY, SECRET_KEY], done.output, tmp_path)

@@ -1,0 +1,155 @@
+"""Known secrets in, and searched for in all that comes out."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+
+from stream_app.app.config import load_config
+from stream_app.app.ingest_command import ingest_command
+from stream_app.app.prometheus_metrics import JobMetrics, table_label
+from stream_app.app.secrets import HIDDEN, Secrets, hidden, hiding, is_secret
+from stream_app.errors import UsageError
+from stream_app.spark.kafka_source import KafkaSource
+
+ODD = 'p"a\\ss é+/=\tword'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.jaas.config",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "s3.access-key",
+        "fs.s3a.access.key",
+        "s3.secret-key",
+        "s3.session.token",
+        "KAFKA_PASSWORD",
+        "TRUST_PASSPHRASE",
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["sasl.mechanism", "client.id", "s3.endpoint", "primary-keys"])
+def test_other_names(name: str) -> None:
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ODD,
+        repr({"x": ODD}),
+        json.dumps({"x": ODD}),
+        json.dumps({"x": ODD}, ensure_ascii=False),
+        f'LoginModule required username="u" password="{ODD}";',
+        "http://host/?key=p%22a%5Css%20%C3%A9%2B%2F%3D%09word",
+    ],
+)
+def test_a_secret_is_found_however_it_is_written(told: str) -> None:
+    shown = Secrets([ODD]).hide(told)
+    assert HIDDEN in shown
+    assert "word" not in shown.replace("password", "")
+
+
+def test_a_password_within_a_login_and_lines_of_a_key_are_found() -> None:
+    login = 'x.PlainLoginModule required username="alice" password="sw\\"ordfish";'
+    key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\nByqGSM49AgEG\n-----END PRIVATE KEY-----"
+    secrets = Secrets([login, key])
+    assert secrets.hide('user alice, password sw"ordfish') == f"user alice, password {HIDDEN}"
+    assert secrets.hide("at ByqGSM49AgEG") == f"at {HIDDEN}"
+    assert secrets.hide("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:
+    assert Secrets(["abcd", "abcdefg"]).hide("abcdefg abcd") == f"{HIDDEN} {HIDDEN}"
+    assert Secrets(["a"]).hide("a table") == "a table"
+
+
+def test_nothing_that_a_process_tells_holds_a_secret(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("stream_app.test")
+    with hiding(Secrets(["swordfish"])):
+        print("out swordfish")
+        print("err swordfish", file=sys.stderr)
+        log.error("logged %s", "swordfish")
+        try:
+            raise ValueError("raised swordfish")
+        except ValueError:
+            log.exception("caught")
+    log.error("afterwards %s", "swordfish")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("out ****\n", "err ****\n")
+    logged = caplog.text
+    assert "logged ****" in logged
+    assert "ValueError: raised ****" in logged
+    assert logged.count("swordfish") == 1, "only what came afterwards"
+
+
+def test_a_hiding_stream_is_a_stream() -> None:
+    stream = io.StringIO()
+    sink = hidden(stream, Secrets(["swordfish"]))
+    sink.write('{"error": "swordfish"}\n')
+    sink.flush()
+    assert stream.getvalue() == '{"error": "****"}\n'
+
+
+SECRET = "known-secret-of-the-job"
+CONFIGURATION = f"""
+[source]
+bootstrap-servers = "h:9092"
+topics = ["t"]
+kafka."sasl.jaas.config" = 'x required username="u" password="{SECRET}-1";'
+[table]
+warehouse = "s3://bucket/warehouse"
+name = "t"
+columns = "id BIGINT"
+primary-keys = ["id"]
+options.bucket = 1
+[stream]
+checkpoint = "checkpoint"
+[file-system]
+s3.access-key = "{SECRET}-2"
+s3.secret-key = "{SECRET}-3"
+[spark]
+"spark.hadoop.fs.s3a.secret.key" = "{SECRET}-4"
+"""
+
+
+def test_a_configuration_and_what_is_made_of_it_tell_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(CONFIGURATION)
+    config = load_config(path, [], {})
+    source = KafkaSource(bootstrap_servers="h", kafka_options=config.source.kafka_options)
+    assert SECRET in config.source.kafka_options["sasl.jaas.config"]
+    metrics = generate_latest(JobMetrics(table_label(config.table.path)).registry)
+    for told in (config, config.source, config.masked(), source, metrics):
+        assert SECRET not in repr(told)
+        assert SECRET not in str(told)
+    assert config.secrets.are_in(f"{SECRET}-3")
+
+
+@pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.kubernetes.x"])
+def test_a_secret_does_not_come_on_a_command_line(tmp_path: Path, setting: str) -> None:
+    path = tmp_path / "job.toml"
+    jars = '"spark.jars" = "x.jar"\n'
+    path.write_text(CONFIGURATION + jars)
+    args = argparse.Namespace(conf=path, set=[], events=None)
+    assert SECRET not in " ".join(ingest_command(load_config(path, [], {}), args))
+    path.write_text(CONFIGURATION + jars + f'"{setting}" = "-Dx=${{env:TRUST_PASSWORD}}"\n')
+    config = load_config(path, [], {"TRUST_PASSWORD": SECRET})
+    with pytest.raises(UsageError, match="command line") as caught:
+        ingest_command(config, args)
+    assert SECRET not in str(caught.value)
