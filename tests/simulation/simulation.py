@@ -35,6 +35,7 @@ class Outcome:
         failure: None when all promises were kept.
         trace: digest of everything that happened.
         operations: names of all file operations.
+        end_of_rounds: how many of them were done before everything began anew.
         struck: faults that came true.
         lines: what happened, when that was asked for.
     """
@@ -42,6 +43,7 @@ class Outcome:
     failure: BaseException | None
     trace: str
     operations: tuple[str, ...]
+    end_of_rounds: int
     snapshots: int
     struck: int
     lost_power: int
@@ -169,6 +171,8 @@ class Simulation:
     def _finish(self) -> None:
         """Everything begins anew, and must end well."""
         world = self.world
+        world.strikes = None
+        world.end_of_rounds = len(world.done)
         world.begin_round((), self.scenario.seed)
         verbs = {action.verb for each in self.scenario.rounds for action in each.actions}
         # Of two processes that do the same, one has worked for nothing.
@@ -246,6 +250,7 @@ def run(
         failure=failure,
         trace=world.trace,
         operations=tuple(world.done),
+        end_of_rounds=world.end_of_rounds,
         snapshots=len(simulation.oracle.checked),
         struck=len(world.struck),
         lost_power=world.lost_power,

@@ -46,7 +46,7 @@ def changes_files(what: str) -> bool:
 def test_the_history_does_all_that_can_fail(kind: str) -> None:
     outcome = run(history(kind))
     assert outcome.failure is None
-    assert outcome.snapshots >= 5
+    assert outcome.snapshots >= 4
     for what in ("open_output", "sync", "write_bytes", "create_if_absent", "overwrite"):
         assert what in outcome.operations
 
@@ -56,8 +56,8 @@ def test_the_history_does_all_that_can_fail(kind: str) -> None:
 @pytest.mark.parametrize("kind", list(TABLES))
 def test_whatever_operation_is_struck_the_table_is_whole(kind: str, fault: FaultKind) -> None:
     tried = history(kind)
-    operations = run(tried).operations
-    for at, what in enumerate(operations):
+    untouched = run(tried)
+    for at, what in enumerate(untouched.operations[: untouched.end_of_rounds]):
         # After reading, the machine's death is the process's, and a failure is told above.
         if fault is FaultKind.DIES_AFTER or changes_files(what):
             outcome = run(tried, strikes=(at, fault))

@@ -38,6 +38,7 @@ class World:
         lost_power: how often all processes died at once.
         strikes: one more fault, at an operation's number among all.
         done: names of all operations so far.
+        end_of_rounds: how many of them were done before everything began anew.
     """
 
     seed: int
@@ -51,6 +52,7 @@ class World:
     processes: list[Process] = field(default_factory=list)
     lost_power: int = 0
     done: list[str] = field(default_factory=list)
+    end_of_rounds: int = 0
     lines: list[str] = field(default_factory=list)
     _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
     _outages: Counter[str] = field(default_factory=Counter)
