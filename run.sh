@@ -80,6 +80,8 @@ case $verb in
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE
+  expire-snapshots) app "$@" ;;  # delete old snapshots of a table: expire-snapshots TABLE
+  expire-partitions) app "$@" ;; # drop old partitions of a table: expire-partitions TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|manifests|options]
   broker) shift; prepare run; exec python -P -m stream_app.app.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]

@@ -45,6 +45,16 @@ VERBS = (
     Verb("read", "stream_app.app.read_command", "print a table's rows"),
     Verb("changelog", "stream_app.app.changelog_command", "print a table's changes"),
     Verb(
+        "expire-snapshots",
+        "stream_app.app.expire_snapshots_command",
+        "delete old snapshots, and the files that only they need",
+    ),
+    Verb(
+        "expire-partitions",
+        "stream_app.app.expire_partitions_command",
+        "drop partitions that are too old",
+    ),
+    Verb(
         "inspect",
         "stream_app.app.inspect_command",
         "look at snapshots, files and levels of a table",

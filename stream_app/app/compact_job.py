@@ -24,7 +24,12 @@ from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_
 from stream_app.app.event_log import report_line
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.planned_compactions import planned_compactions
-from stream_app.app.prometheus_metrics import CompactionCollector, serving, table_label
+from stream_app.app.prometheus_metrics import (
+    CompactionCollector,
+    MaintenanceCollector,
+    serving,
+    table_label,
+)
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -35,6 +40,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
 
 
 @dataclass(slots=True)
@@ -124,7 +130,7 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
     """
     table = job.table
     spark = start_session(f"stream_app compact {table.location}", job.spark)
-    executor = SparkCompactExecutor(spark, table)
+    executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     stop_requested = threading.Event()
     stop_on_signals(spark, stop_requested)
     try:
@@ -133,8 +139,10 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
         )
         label = table_label(table.location)
         registry.register(CompactionCollector(label, stream.compaction_metrics))
-        _Compaction(job, stream, stop_requested, table.clock).run()
+        registry.register(MaintenanceCollector(label, maintenance.metrics))
+        _Compaction(job, stream, maintenance, stop_requested, table.clock).run()
     finally:
+        maintenance.close()
         executor.close()
         spark.stop()
 
@@ -143,6 +151,7 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
 class _Compaction:
     job: CompactJob
     stream: StreamTableCommit
+    maintenance: TableMaintenance
     stop_requested: threading.Event
     clock: Clock
     summary: CompactionSummary = field(default_factory=CompactionSummary)
@@ -205,6 +214,7 @@ class _Compaction:
             for report in self.stream.take_reports():
                 self.summary.add(report)
                 yield report
+            self.maintenance.after_commit()
             if self.stop_requested.is_set():
                 return
 

@@ -16,12 +16,11 @@ from rich.text import Text
 
 from stream_app.app.demo_job import JobProgress
 from stream_app.app.demo_proof import Side
-from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.table_schema import VALUE_KIND
-from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.paimon_table import PaimonTable
+from stream_app.table.row_kind_column import ROW_KIND
 
 _LOG_HEAD, _LOG_TAIL = 6, 8
 _CHANGES = 8
@@ -150,17 +149,22 @@ def _changelog(table: FileStoreTable, snapshots: list[Snapshot]) -> Table:
     view = Table(title="from the changelog", title_justify="left")
     for name in ("kind", "snapshot", *_CHANGE_COLUMNS):
         view.add_column(name, no_wrap=True)
-    found = ((s, b) for s in reversed(snapshots) for b in ChangelogRead(table).changes(s))
-    snapshot, batch = next(found, (None, None))
-    if snapshot is None or batch is None:
+    changed = PaimonTable(table)
+    found = (
+        batch
+        for one in reversed(snapshots)
+        for batch in changed.changelog(snapshot=one.snapshot_id, end=one.snapshot_id)
+    )
+    changes = next(found, None)
+    if changes is None:
         return view
-    kinds = batch.column(VALUE_KIND).to_pylist()
+    kinds = changes.rows.column(ROW_KIND).to_pylist()
     # From the first update on, so that before and after stand together.
-    start = next((at for at, kind in enumerate(kinds) if kind == RowKind.UPDATE_BEFORE), 0)
-    for row in batch.slice(start, _CHANGES).to_pylist():
-        kind = RowKind(row[VALUE_KIND]).short
+    start = kinds.index("-U") if "-U" in kinds else 0
+    for row in changes.rows.slice(start, _CHANGES).to_pylist():
+        kind = row[ROW_KIND]
         values = (str(row[name]) for name in _CHANGE_COLUMNS)
-        view.add_row(kind, str(snapshot.snapshot_id), *values, style=_KIND_STYLES[kind])
+        view.add_row(kind, str(changes.snapshot_id), *values, style=_KIND_STYLES[kind])
     return view
 
 

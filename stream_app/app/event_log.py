@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO
 
 from stream_app.app.inspect_listing import size_text
-from stream_app.app.prometheus_metrics import CompactionCollector, CompactionSource, JobMetrics
+from stream_app.app.prometheus_metrics import (
+    CompactionCollector,
+    CompactionSource,
+    JobMetrics,
+    MaintenanceCollector,
+)
 from stream_app.clock import Clock
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport, IdleReport
 from stream_app.spark.streaming_query import SourceProgress
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_report import CompactionReport
+from stream_app.table.table_maintenance import MaintenanceMetrics
 
 _LOG = logging.getLogger("stream_app")
 _WAIT_WORTH_TELLING_S = 0.1
@@ -44,6 +50,11 @@ class EventLog:
         """From here on there is somebody to be asked for numbers about compactions."""
         if self.metrics is not None:
             self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
+
+    def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
+        """From here on there is somebody to be asked for numbers about expiry."""
+        if self.metrics is not None:
+            self.metrics.registry.register(MaintenanceCollector(self.metrics.table, source))
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is in the table."""

@@ -45,6 +45,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.spark.warm_up import warming_up
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger("stream_app")
 
@@ -159,7 +160,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
     stream, schema = config.stream, table.schema
     name = f"{config.table.database}.{config.table.name}"
     spark = start_session(f"stream_app {name}", config.spark)
-    compactions = SparkCompactExecutor(spark, table)
+    compactions, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     try:
         plan = RoutePlan(
             message_format=_message_format(config, table),
@@ -181,7 +182,9 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
             clock=table.clock,
             listener=log.epoch,
+            after_commit=maintenance.after_commit,
         )
+        log.watch_maintenance(maintenance.metrics)
         log.watch_compactions(batch.compaction_metrics)
         running = RunningStream(
             batch=batch,
@@ -196,6 +199,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             running.run(_source(config).read_stream(spark), name)
         log.ended()
     finally:
+        maintenance.close()
         compactions.close()
         spark.stop()
 

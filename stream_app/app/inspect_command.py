@@ -10,6 +10,7 @@ from rich.console import Console
 
 from stream_app.app.inspect_choice import BucketChoice
 from stream_app.app.inspect_compactions import CompactionRow, compaction_rows
+from stream_app.app.inspect_consumers import ConsumerRow, consumer_rows
 from stream_app.app.inspect_files import FileRow, file_rows
 from stream_app.app.inspect_levels import (
     LevelRow,
@@ -49,6 +50,7 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
     "partitions": lambda table, snapshot, _: Listing(PartitionRow, partition_rows(table, snapshot)),
     "buckets": lambda table, snapshot, _: Listing(BucketRow, bucket_rows(table, snapshot)),
     "tags": lambda table, *_: Listing(TagRow, tag_rows(table)),
+    "consumers": lambda table, *_: Listing(ConsumerRow, consumer_rows(table)),
     "manifests": lambda table, snapshot, _: Listing(ManifestRow, manifest_rows(table, snapshot)),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
@@ -66,6 +68,7 @@ what there is to see:
   partitions   rows and files of each partition
   buckets      rows and files of each bucket
   tags         snapshots that have a name, and until when they are kept
+  consumers    who follows the table, how far he has come, and what he keeps from expiry
   manifests    the files that list the files
   options      every option, set or by default, and what it means
 

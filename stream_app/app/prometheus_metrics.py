@@ -8,7 +8,7 @@ Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/Compact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -21,6 +21,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport
 from stream_app.spark.streaming_query import SourceProgress
 from stream_app.table.compaction_metrics import CompactionMetrics
+from stream_app.table.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
 _EPOCH_SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
@@ -124,6 +125,27 @@ class CompactionCollector(Collector):
             yield from compaction_families(self.table, metrics)
 
 
+@dataclass(frozen=True, slots=True)
+class MaintenanceCollector(Collector):
+    """Numbers about expiry, to be registered; asked for in the thread that answers a scrape."""
+
+    table: str
+    source: Callable[[], MaintenanceMetrics]
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with one sample each."""
+        done = self.source()
+        counters = {
+            "snapshots_expired": (done.snapshots_expired, "Snapshots that have expired."),
+            "partitions_expired": (done.partitions_expired, "Partitions dropped for their age."),
+            "expired_files": (done.files, "Files that expiry has deleted."),
+            "expired_bytes": (done.bytes, "Bytes that expiry has deleted."),
+            "expire_failed": (done.failures, "Expiries that ended with an error."),
+            "expire_seconds": (done.seconds, "Time that expiry has taken."),
+        }
+        yield from _counters(self.table, counters)
+
+
 def compaction_families(table: str, metrics: CompactionMetrics) -> Iterator[Metric]:
     """The numbers about compactions as Prometheus names them."""
     gauges = {
@@ -155,6 +177,10 @@ def compaction_families(table: str, metrics: CompactionMetrics) -> Iterator[Metr
         gauge = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])
         gauge.add_metric([table], value)
         yield gauge
+    yield from _counters(table, counters)
+
+
+def _counters(table: str, counters: Mapping[str, tuple[float, str]]) -> Iterator[Metric]:
     for name, (value, meaning) in counters.items():
         counter = CounterMetricFamily(PREFIX + name, meaning, labels=["table"])
         counter.add_metric([table], value)

@@ -19,7 +19,7 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     ways.add_argument("--tag", metavar="NAME", help="as of a tag")
     ways.add_argument(
         "--timestamp",
-        type=_timestamp,
+        type=timestamp_argument,
         metavar="TIME",
         help="as of a time: ISO 8601, local without a zone; or milliseconds since 1970",
     )
@@ -35,5 +35,6 @@ def version_of(args: argparse.Namespace) -> Version:
     )
 
 
-def _timestamp(text: str) -> Timestamp:
+def timestamp_argument(text: str) -> Timestamp:
+    """A time as it stands on the command line: a text, or milliseconds."""
     return int(text) if text.lstrip("-").isdigit() else text

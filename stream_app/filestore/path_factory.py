@@ -50,6 +50,10 @@ class FileStorePathFactory:
         """A manifest, a manifest list or an index manifest."""
         return f"{self.root}/manifest/{name}"
 
+    def statistics(self, name: str) -> str:
+        """A file of statistics, which other engines write."""
+        return f"{self.root}/statistics/{name}"
+
     def partition(self, partition: bytes) -> str:
         """A partition's folder name, ``dt=2024-01-01/hour=3``; empty when unpartitioned."""
         values = deserialize_row(partition, self.partition_type.types)

@@ -110,6 +110,15 @@ class SnapshotManager:
                 self._write_hint(_EARLIEST, self.ids()[0])
         return created
 
+    def delete(self, snapshot_id: int) -> None:
+        """Delete a snapshot's file, when nothing that only it names is left."""
+        self.file_io.delete(self._path(snapshot_id))
+
+    def write_earliest_hint(self, snapshot_id: int) -> None:
+        """Say which snapshot is the oldest, unless that is said already; readers save a listing."""
+        if self._hint(_EARLIEST) != snapshot_id:
+            self._write_hint(_EARLIEST, snapshot_id)
+
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         try:
             self.file_io.overwrite(f"{self.root}/snapshot/{name}", str(snapshot_id).encode())

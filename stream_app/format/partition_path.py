@@ -59,6 +59,18 @@ def partition_path(
     return "/".join(parts)
 
 
+def value_texts(values: Sequence[object], partition_type: RowType) -> list[str | None]:
+    """Each value as people write it: a DATE as a date; null stays None.
+
+    Raises:
+        UnsupportedTableError: as `partition_path`.
+    """
+    return [
+        None if value is None else _value_text(value, field, legacy_name=False)
+        for value, field in zip(values, partition_type, strict=True)
+    ]
+
+
 def partition_component(name: str, text: str) -> str:
     """One step of the path: a column and its value's text."""
     return f"{_escape(name)}={_escape(text)}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.commit_options import COMMIT_OPTIONS
 from stream_app.model.compaction_options import COMPACTION_OPTIONS
+from stream_app.model.expire_options import EXPIRE_OPTIONS
 from stream_app.model.option import (
     Option,
     boolean_option,
@@ -28,6 +29,7 @@ from stream_app.model.option import (
 )
 from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from stream_app.model.read_options import READ_OPTIONS
+from stream_app.model.stream_options import STREAM_OPTIONS
 
 OPTIONS: dict[str, Option] = {
     option.key: option
@@ -136,7 +138,9 @@ OPTIONS: dict[str, Option] = {
         ),
         *COMPACTION_OPTIONS,
         *READ_OPTIONS,
+        *STREAM_OPTIONS,
         *COMMIT_OPTIONS,
+        *EXPIRE_OPTIONS,
         text_option(
             "partition.default-name",
             "__DEFAULT_PARTITION__",

@@ -8,6 +8,7 @@ Source: Paimon `table/source/DataSplit.java`.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from stream_app.model.data_file_meta import DataFileMeta
@@ -59,3 +60,28 @@ class DataSplit:
     def file_size(self) -> int:
         """Bytes of all files."""
         return sum(file.file_size for file in self.files)
+
+
+class StreamContent(enum.Enum):
+    """How the files of a split of a stream are read.
+
+    ROWS: merged, as rows of a version; all are +I.
+    CHANGES: as they stand, each row with its kind.
+    """
+
+    ROWS = "rows"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSplit:
+    """A split of a streaming read, made by `table.stream_scan`, read by `table.stream_read`.
+
+    Attributes:
+        split: files of CHANGES are read in this order, which is that in which they were written.
+        commit_time_millis: of the split's snapshot, since 1970 in UTC.
+    """
+
+    split: DataSplit
+    content: StreamContent
+    commit_time_millis: int

@@ -22,7 +22,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StoppedError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.spark.bad_record_keys import with_keys
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.decode_counts import DecodeCounts, counts_of
@@ -39,8 +39,6 @@ from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.stream_commit import StreamTableCommit
 
 _LOG = logging.getLogger(__name__)
-SOURCE_END_PROPERTY = "stream_app.source-end"
-"""Key of a snapshot's property: where the epoch ends, in the source's own words."""
 OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 INGEST_POOL = "ingest"
@@ -96,6 +94,7 @@ class MicroBatch:
         open_commit: makes the committer; called in the first epoch, when Spark has given the
             query its id.
         source_end: where Spark has noted that an epoch ends.
+        after_commit: called when snapshots were made, before anything else may commit.
         failure: the error that stopped the query, with its own text.
     """
 
@@ -106,6 +105,7 @@ class MicroBatch:
     dead_letters: DeadLetters
     clock: Clock
     listener: Listener
+    after_commit: Callable[[], None] = lambda: None
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
@@ -117,7 +117,10 @@ class MicroBatch:
             if self.stopping:
                 raise RuntimeError("the job is stopping")
             try:
-                self.listener(self._run(messages, epoch))
+                report = self._run(messages, epoch)
+                self.listener(report)
+                if not report.skipped:
+                    self.after_commit()
             except StoppedError as error:
                 raise RuntimeError(error.what) from None
             except BaseException as error:
@@ -132,7 +135,10 @@ class MicroBatch:
             return None
         try:
             snapshot = self._commit.commit_idle()
-            return None if snapshot is None else _idle_report(self._commit, snapshot)
+            if snapshot is None:
+                return None
+            self.after_commit()
+            return _idle_report(self._commit, snapshot)
         finally:
             self.lock.release()
 
@@ -141,7 +147,9 @@ class MicroBatch:
         with self.lock:
             if self._commit is None:
                 return []
-            return [_idle_report(self._commit, each) for each in self._commit.draining()]
+            reports = [_idle_report(self._commit, each) for each in self._commit.draining()]
+            self.after_commit()
+            return reports
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""

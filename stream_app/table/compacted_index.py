@@ -10,59 +10,62 @@ Source: Paimon `append/AppendCompactTask.java`, `operation/commit/ConflictDetect
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.deletion_vectors import index_changes, write_index_manifest
+from stream_app.table.deletion_vectors import index_changes
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 
 
-@dataclass(slots=True)
-class CompactedIndex:
-    """The index manifest of one attempt to commit; what was written for it can be deleted again."""
+def compacted_index(
+    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[ManifestEntry]
+) -> tuple[IndexManifestEntry, ...]:
+    """Write the index files that are left without the vectors of the files that `changes` delete.
 
-    table: FileStoreTable
-    name: str | None
-    _is_new: bool = False
-    _changes: list[IndexManifestEntry] = field(default_factory=list)
-
-    def take_away(self, latest: Snapshot, changes: Sequence[ManifestEntry]) -> None:
-        """Write the index without the vectors of the files that `changes` delete.
-
-        Raises:
-            CommitConflictError: rows of these files were deleted since they were read.
-        """
-        live = self.table.manifests.read_index_manifest(latest.index_manifest)
+    Raises:
+        CommitConflictError: rows of these files were deleted since they were read; then nothing is
+            written.
+    """
+    if latest is None or latest.index_manifest is None or table.schema.has_primary_key:
+        return ()
+    live = table.manifests.read_index_manifest(latest.index_manifest)
+    found: list[IndexManifestEntry] = []
+    try:
         for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
             of_bucket = [each for each in changes if (each.partition, each.bucket) == bucket]
             gone = {each.file.file_name for each in of_bucket if each.kind is FileKind.DELETE}
-            missing = sum(
-                each.file.row_count * (1 if each.kind is FileKind.DELETE else -1)
-                for each in of_bucket
-            )
-            deleted = deleted_rows(self.table, live, bucket, gone)
-            if deleted != missing:
-                raise CommitConflictError(
-                    f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
-                    f"the compaction left {missing} out",
-                    where=self.table.paths.bucket(*bucket),
-                    fix="nothing: the files are compacted again",
-                )
-            self._changes += index_changes(self.table, live, bucket, gone=gone)
-        self.name = write_index_manifest(self.table, latest, self._changes)
-        self._is_new = bool(self._changes)
-
-    def delete(self) -> None:
-        """No snapshot names what was written."""
-        for entry in self._changes:
+            _check_deleted(table, latest, live, of_bucket)
+            found += index_changes(table, live, bucket, gone=gone)
+    except BaseException:
+        for entry in found:
             if entry.kind is FileKind.ADD:
-                self.table.deletion_vector_files.delete(entry)
-        if self._is_new and self.name is not None:
-            self.table.manifests.delete(self.name)
+                table.deletion_vector_files.delete(entry)
+        raise
+    return tuple(found)
+
+
+def _check_deleted(
+    table: FileStoreTable,
+    latest: Snapshot,
+    live: Sequence[IndexManifestEntry],
+    changes: Sequence[ManifestEntry],
+) -> None:
+    bucket = (changes[0].partition, changes[0].bucket)
+    gone = {each.file.file_name for each in changes if each.kind is FileKind.DELETE}
+    missing = sum(
+        each.file.row_count * (1 if each.kind is FileKind.DELETE else -1) for each in changes
+    )
+    deleted = deleted_rows(table, live, bucket, gone)
+    if deleted != missing:
+        raise CommitConflictError(
+            f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
+            f"the compaction left {missing} out",
+            where=table.paths.bucket(*bucket),
+            fix="nothing: the files are compacted again",
+        )
 
 
 def deleted_rows(

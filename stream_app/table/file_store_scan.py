@@ -47,6 +47,21 @@ class FileStoreScan:
         wanted = None if buckets is None else set(buckets)
         return live_entries(self._entries(self.manifests(snapshot), wanted, pruning))
 
+    def live_in(
+        self, snapshot: Snapshot | None, partitions: Collection[bytes]
+    ) -> list[ManifestEntry]:
+        """The live files of some partitions, whatever buckets they have; none without a snapshot.
+
+        Args:
+            partitions: serialized.
+        """
+        if snapshot is None or not partitions:
+            return []
+        wanted = set(partitions)
+        metas = [meta for meta in self.manifests(snapshot) if self.may_speak_of(meta, wanted)]
+        entries = (entry for entry in self._entries(metas, None) if entry.partition in wanted)
+        return live_entries(entries)
+
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The live files of a snapshot, a manifest at a time: for tables with very many."""
         metas = self.manifests(snapshot)
@@ -97,18 +112,22 @@ class FileStoreScan:
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
+        return self.may_speak_of(meta, {partition for partition, _ in wanted})
+
+    def may_speak_of(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
+        """Whether a manifest may have entries of some of these partitions."""
         types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
         # A null bound says that the bound is unknown, or that the column is null everywhere.
         bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
         if not bounded:
-            return bool(wanted)
+            return bool(partitions)
         low = comparable_key(meta.partition_stats.min_values, types)
         high = comparable_key(meta.partition_stats.max_values, types)
-        for partition in {item[0] for item in wanted}:
+        for partition in partitions:
             values = comparable_key(partition, types)
             if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
                 return True
         # Nulls stand outside of the bounds.
-        return any(None in deserialize_row(item[0], types) for item in wanted)
+        return any(None in deserialize_row(partition, types) for partition in partitions)

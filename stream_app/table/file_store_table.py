@@ -20,6 +20,8 @@ from stream_app.errors import SchemaMismatchError, TableNotFoundError, Unsupport
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.changelog_manager import ChangelogManager
+from stream_app.filestore.consumer_manager import ConsumerManager
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifest_files import ManifestFiles
@@ -77,9 +79,19 @@ class FileStoreTable:
         return SnapshotManager(self.file_io, self.location)
 
     @property
+    def changelogs(self) -> ChangelogManager:
+        """The long-lived changelogs."""
+        return ChangelogManager(self.file_io, self.location)
+
+    @property
     def tags(self) -> TagManager:
         """The tag files."""
         return TagManager(self.file_io, self.location)
+
+    @property
+    def consumers(self) -> ConsumerManager:
+        """The consumer files."""
+        return ConsumerManager(self.file_io, self.location)
 
     @cached_property
     def manifests(self) -> ManifestFiles:

@@ -35,7 +35,7 @@ from stream_app.table.interleaved import Stream
 from stream_app.table.readable import check_readable
 from stream_app.table.row_filter import RowFilter
 from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
-from stream_app.table.scan_pruning import scan_pruning
+from stream_app.table.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.split_read import check_columns
 from stream_app.table.split_scan import by_bucket
 
@@ -82,9 +82,9 @@ class IncrementalRead:
                 changelog = self._reads_changelog(mode)
                 snapshots = map(self.table.snapshots.snapshot, range(start + 1, end + 1))
                 return [
-                    partial(self._file, entry)
+                    partial(self.file, entry.partition, entry.bucket, entry.file)
                     for snapshot in snapshots
-                    for entry in self._passing(self._entries(snapshot, changelog=changelog))
+                    for entry in self._entries(snapshot, changelog=changelog)
                 ]
 
     def _reads_changelog(self, mode: ScanMode) -> bool:
@@ -98,15 +98,25 @@ class IncrementalRead:
         return producer != "none" and mode is not ScanMode.DELTA
 
     def _entries(self, snapshot: Snapshot, *, changelog: bool) -> list[ManifestEntry]:
-        scan = FileStoreScan(self.table)
-        pruning = scan_pruning(self.row_filter, self.table.schema)
         if changelog:
             overwrites = snapshot.commit_kind is CommitKind.OVERWRITE
-            return [] if overwrites else scan.changelog(snapshot, pruning)
-        if snapshot.commit_kind is not CommitKind.APPEND:
-            return []
-        added = scan.delta(snapshot, pruning)
-        return [entry for entry in added if entry.kind is FileKind.ADD]
+            return [] if overwrites else self.changelog_entries(snapshot)
+        return self.added_entries(snapshot) if snapshot.commit_kind is CommitKind.APPEND else []
+
+    def added_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The files that a snapshot added, in the order in which they were written.
+
+        Those are left out in which no row passes.
+        """
+        delta = FileStoreScan(self.table).delta(snapshot, self._pruning())
+        return self._passing([entry for entry in delta if entry.kind is FileKind.ADD])
+
+    def changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of a snapshot; as `added_entries`."""
+        return self._passing(FileStoreScan(self.table).changelog(snapshot, self._pruning()))
+
+    def _pruning(self) -> ScanPruning | None:
+        return scan_pruning(self.row_filter, self.table.schema)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
         """Nothing is merged, so a file is judged by all of its statistics."""
@@ -123,15 +133,20 @@ class IncrementalRead:
         columns = self.table.schema.fields.project(self.row_filter.columns)
         return StatsFilter(self.row_filter.expression, columns)
 
-    def _file(self, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
+    def file(self, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a data or changelog file as they stand there; of batches without rows none.
+
+        Raises:
+            CorruptFileError: it cannot be read.
+        """
         condition = self._condition()
         names = frozenset(() if condition is None else condition.columns.names)
         access = self.table.bucket_files(
-            entry.partition,
-            entry.bucket,
+            partition,
+            bucket,
             row_groups=None if condition is None else RowGroupFilter(condition, names),
         )
-        for batch in access.read(entry.file):
+        for batch in access.read(file):
             yield from self._choose(batch)
 
     def _differing(self, start: Snapshot | None, end: Snapshot) -> list[Stream]:
@@ -142,7 +157,7 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta",
             )
-        scan, pruning = FileStoreScan(self.table), scan_pruning(self.row_filter, self.table.schema)
+        scan, pruning = FileStoreScan(self.table), self._pruning()
         before, after = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
         _check_bucket_numbers(self.table, before, after)
         files_before, files_after = by_bucket(before), by_bucket(after)

@@ -7,7 +7,7 @@ whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -20,6 +20,14 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.stream_start import stream_start
+from stream_app.table.changelog_follow import (
+    POLL_SECONDS,
+    ChangelogBatch,
+    ChangelogFollow,
+    Following,
+    changelog_batches,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.file_store_table import open_table as open_store_table
 from stream_app.table.incremental_range import Bound
@@ -31,8 +39,10 @@ from stream_app.table.interleaved import interleaved
 from stream_app.table.row_filter import RowFilter, row_filter
 from stream_app.table.split_read import SplitRead
 from stream_app.table.split_scan import SplitScan
+from stream_app.table.stream_read import StreamRead
+from stream_app.table.stream_scan import start_of_table
 from stream_app.table.system_tables import SYSTEM_TABLES
-from stream_app.table.time_travel import Timestamp, Version, snapshot_of
+from stream_app.table.time_travel import Timestamp, Version, millis_of, snapshot_of
 
 THREADS_MAX = 8
 """Threads that read when nobody says how many; fewer on a machine with fewer cores."""
@@ -138,6 +148,52 @@ class PaimonTable:
         )
         streams = read.streams(wanted, mode)
         return _reader(read.schema, interleaved(streams, _threads(threads, None)))
+
+    def changelog(  # noqa: PLR0913 - as read
+        self,
+        *,
+        start: str | None = None,
+        snapshot: int | None = None,
+        timestamp: Timestamp | None = None,
+        end: int | None = None,
+        follow: bool = False,
+        consumer_id: str | None = None,
+        ignore_progress: bool | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> Generator[ChangelogBatch, None, None]:
+        """What changed, snapshot after snapshot, with row kinds; close it to end it.
+
+        Args:
+            start: a `StartMode` such as ``latest-full``. Without it, from `snapshot` or `timestamp`
+                on when one is given, else what the table's options say (``scan.mode``).
+            end: the last snapshot; None: the latest of now, or none with `follow`.
+            follow: wait for what is still to come.
+            consumer_id: keeps how far rows have been taken, at least once; None: ``consumer-id``.
+            ignore_progress: begin at the start, although the consumer has been here before.
+            columns, where: as `read`; a condition sees every row, also old ones.
+
+        Raises:
+            UsageError: no such start; or while it is read: the next snapshot has expired.
+            UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        store = self.store
+        given = start is not None or snapshot is not None or timestamp is not None
+        millis = None if timestamp is None else millis_of(timestamp)
+        begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
+        how = Following(
+            start=begin if given else start_of_table(store),
+            end=end,
+            follow=follow,
+            consumer_id=consumer_id or store.options.text("consumer-id") or None,
+            ignore_progress=store.options.boolean("consumer.ignore-progress")
+            if ignore_progress is None
+            else ignore_progress,
+            poll_seconds=poll_seconds,
+        )
+        read = StreamRead(store, _names(columns), _filter(where, store))
+        return changelog_batches(ChangelogFollow(read, how))
 
     def system(
         self,

@@ -45,10 +45,12 @@ class SplitScan:
 
     Attributes:
         row_filter: rows that are looked for; None: all.
+        least_level: files of lower levels are left out, as if they had not come yet.
     """
 
     table: FileStoreTable
     row_filter: RowFilter | None = None
+    least_level: int = 0
 
     def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
         """The splits of a snapshot, bucket by bucket; none without a snapshot.
@@ -58,6 +60,8 @@ class SplitScan:
         """
         pruning = scan_pruning(self.row_filter, self.table.schema)
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        if self.least_level:
+            live = [entry for entry in live if entry.file.level >= self.least_level]
         if snapshot is None or not live:
             return []
         vectors = self._index_files(snapshot)

@@ -89,6 +89,7 @@ _TAGS = pa.schema(
         ("time_retained", pa.duration("ms")),
     ]
 )
+_CONSUMERS = pa.schema([("consumer_id", pa.string()), ("next_snapshot_id", pa.int64())])
 
 
 def _snapshots(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
@@ -244,6 +245,11 @@ def _tags(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
     )
 
 
+def _consumers(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
+    found = table.consumers.consumers()
+    return _table(_CONSUMERS, ((one.consumer_id, one.next_snapshot) for one in found))
+
+
 SYSTEM_TABLES: dict[str, Callable[[FileStoreTable, Snapshot | None], pa.Table]] = {
     "snapshots": _snapshots,
     "schemas": _schemas,
@@ -253,6 +259,7 @@ SYSTEM_TABLES: dict[str, Callable[[FileStoreTable, Snapshot | None], pa.Table]] 
     "buckets": _buckets,
     "options": _options,
     "tags": _tags,
+    "consumers": _consumers,
 }
 """By name; those of files, manifests, partitions and buckets look at one snapshot."""
 

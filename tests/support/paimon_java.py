@@ -219,9 +219,17 @@ class PaimonJava:
         time_retained_ms: int = 0,
     ) -> int:
         """Paimon expires snapshots; returns how many."""
-        return self._call(
-            "expire", path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
-        )["expired"]
+        return self._expire(
+            path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
+        )
+
+    def expire_by_options(self, path: Path | str, options: Mapping[str, Any]) -> int:
+        """Paimon expires snapshots and changelogs as the table's options and these say."""
+        return self._expire(path, by_options=True, options=_texts(options))
+
+    def _expire(self, path: Path | str, **given: Any) -> int:
+        usual = {"retain_max": 1, "retain_min": 1, "time_ms": 0, "by_options": False, "options": {}}
+        return self._call("expire", path, **{**usual, **given})["expired"]
 
     def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),

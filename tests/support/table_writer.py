@@ -17,10 +17,10 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
+from stream_app.table.paimon_table import PaimonTable
 from stream_app.table.stream_commit import EpochCommit, StreamTableCommit
 from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.small_table import Change, write_changes
@@ -186,13 +186,12 @@ def by_content(rows: Sequence[Row]) -> list[str]:
 
 def read_changes(table: FileStoreTable) -> dict[int, list[tuple[str, Row]]]:
     """Changes by commit identifier, in reading order."""
-    read = ChangelogRead(table)
     found: dict[int, list[tuple[str, Row]]] = {}
-    for snapshot in read.snapshots(None, None, follow=False):
-        rows = normal_rows(pa.Table.from_batches(read.changes(snapshot), schema=read.schema))
-        changes = [(KIND_TEXTS[row.pop("_VALUE_KIND")], row) for row in rows]
-        if changes:
-            found.setdefault(snapshot.commit_identifier, []).extend(changes)
+    for batch in PaimonTable(table).changelog(snapshot=1):
+        rows = normal_rows(pa.Table.from_batches([batch.rows]))
+        changes = [(row.pop("rowkind"), row) for row in rows]
+        identifier = table.snapshots.snapshot(batch.snapshot_id).commit_identifier
+        found.setdefault(identifier, []).extend(changes)
     return found
 
 

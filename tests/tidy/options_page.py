@@ -117,9 +117,9 @@ _CARRIED = """\
 ### Known and kept
 
 All other options of Paimon 1.4 are accepted, checked for their type, stored in the table's schema
-and not acted on: they are for other engines, or for a later version. Among them are all options of
-snapshot expiry, tags, partition expiry, lookup and reading, and options of columns (`fields.…`),
-indexes (`file-index.…`) and file formats (`parquet.…`):
+and not acted on: they are for other engines, or for a later version. Among them are options of
+tags, lookup and other engines' reading, and options of columns (`fields.…`), indexes
+(`file-index.…`) and file formats (`parquet.…`):
 """
 
 

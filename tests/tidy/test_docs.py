@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config import load_config
-from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics
+from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics, MaintenanceCollector
 from stream_app.model.core_options import OPTIONS
 from stream_app.table.compaction_metrics import CompactionMetrics
+from stream_app.table.table_maintenance import MaintenanceMetrics
 from tests.support.datadriven import rewriting
 from tests.tidy.options_page import (
     DEBEZIUM_MEANINGS,
@@ -68,6 +69,7 @@ def test_the_table_of_metrics_is_complete() -> None:
     registry = JobMetrics("db.t").registry
     metrics = CompactionMetrics(flushed_bytes=1)
     registry.register(CompactionCollector("db.t", lambda: metrics))
+    registry.register(MaintenanceCollector("db.t", MaintenanceMetrics))
     assert told == {
         family.name + ("_total" if family.type == "counter" else "")
         for family in registry.collect()
@@ -168,7 +170,7 @@ def _resolves(dotted: str) -> bool:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_in_the_text_are_verbs_of_run_sh(name: str) -> None:
-    verbs = set(re.findall(r"^  ([a-z]+)\)[^#]*# ", text_of("run.sh"), flags=re.MULTILINE))
+    verbs = set(re.findall(r"^  ([a-z-]+)\)[^#]*# ", text_of("run.sh"), flags=re.MULTILINE))
     for line in re.findall(r"\./run\.sh [^\n`#]*", text_of(name)):
         words = shlex.split(line.replace("…", ""))
         assert len(words) == 1 or words[1] in {*verbs, "VERB", "CMD", "--help"}, line

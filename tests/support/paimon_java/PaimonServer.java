@@ -436,16 +436,19 @@ public final class PaimonServer {
 
     private static ObjectNode expire(JsonNode request) throws Exception {
         FileStoreTable table = storeTable(request);
-        int expired =
-                table.newExpireSnapshots()
-                        .config(
-                                ExpireConfig.builder()
-                                        .snapshotRetainMax(request.get("retain_max").asInt())
-                                        .snapshotRetainMin(request.get("retain_min").asInt())
-                                        .snapshotTimeRetain(
-                                                Duration.ofMillis(request.get("time_ms").asLong()))
-                                        .build())
-                        .expire();
+        ExpireConfig config =
+                ExpireConfig.builder()
+                        .snapshotRetainMax(request.get("retain_max").asInt())
+                        .snapshotRetainMin(request.get("retain_min").asInt())
+                        .snapshotTimeRetain(Duration.ofMillis(request.get("time_ms").asLong()))
+                        .build();
+        if (request.get("by_options").asBoolean()) {
+            config = table.coreOptions().expireConfig();
+        }
+        int expired = table.newExpireSnapshots().config(config).expire();
+        if (config.isChangelogDecoupled()) {
+            table.newExpireChangelog().config(config).expire();
+        }
         return latest(table).put("expired", expired);
     }
 

@@ -14,10 +14,10 @@ import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data_file_reader import DataFileReader
-from stream_app.table.changelog_read import ChangelogRead
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.merge_read import MergeRead
+from stream_app.table.paimon_table import PaimonTable
 from stream_app.table.row_filter import row_filter
 from tests.support.make_java_tables import TABLES
 from tests.support.normal_rows import json_value, normal_rows, sorted_rows
@@ -59,13 +59,12 @@ def test_some_columns_of_a_java_table(name: str) -> None:
 
 
 def test_the_changelog_of_a_java_table() -> None:
-    read = ChangelogRead(open_table(str(TABLES / "java.db" / "changelog_input")))
+    table = PaimonTable(open_table(str(TABLES / "java.db" / "changelog_input")))
     expected = json.loads((TABLES / "changelog_input.json").read_text())["changelog"]
     found = []
-    for snapshot in read.snapshots(None, None, follow=False):
-        for row in normal_rows(pa.Table.from_batches(read.changes(snapshot), read.schema)):
-            kind = ("+I", "-U", "+U", "-D")[row.pop("_VALUE_KIND")]
-            found.append([snapshot.snapshot_id, kind, _json(row)])
+    for batch in table.changelog(snapshot=1):
+        for row in normal_rows(pa.Table.from_batches([batch.rows])):
+            found.append([batch.snapshot_id, row.pop("rowkind"), _json(row)])
     assert found == expected
 
 

@@ -1,0 +1,123 @@
+"""The consumer files of a table: ``consumer/consumer-<id>``, JSON such as ``{"nextSnapshot": 7}``.
+
+A file says how far a consumer has come, and keeps expiry from the snapshots that it has not taken
+yet. When it was written last is the file's own time, as the file system has it.
+
+Source: Paimon `consumer/ConsumerManager.java`, `consumer/Consumer.java`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.json_object import JsonObject, encode_object
+from stream_app.model.consumer import Consumer
+
+_PREFIX = "consumer-"
+_NEXT_SNAPSHOT = "nextSnapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerManager:
+    """Reads and writes the consumers of the table at `root`."""
+
+    file_io: FileIO
+    root: str
+
+    def next_snapshot(self, consumer_id: str) -> int | None:
+        """The first snapshot that a consumer has not taken yet; None: there is no such consumer.
+
+        Raises:
+            UsageError: the name cannot be that of a file.
+            CorruptFileError: its file says no snapshot.
+        """
+        path = self._path(consumer_id)
+        try:
+            data = self.file_io.read_bytes(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return JsonObject.decode(data, what="consumer").integer(_NEXT_SNAPSHOT)
+        except CorruptFileError as error:
+            raise CorruptFileError(
+                error.what, where=path, fix="delete the file, and let the consumer begin anew"
+            ) from error
+
+    def consumers(self) -> list[Consumer]:
+        """All consumers, in the order of their names.
+
+        Raises:
+            CorruptFileError: a file says no snapshot.
+        """
+        found = []
+        for status in self.file_io.list_status(f"{self.root}/consumer"):
+            if status.is_folder or not status.name.startswith(_PREFIX):
+                continue
+            consumer_id = status.name.removeprefix(_PREFIX)
+            following = self.next_snapshot(consumer_id)
+            if following is not None:  # else it was deleted meanwhile
+                found.append(
+                    Consumer(
+                        consumer_id=consumer_id,
+                        next_snapshot=following,
+                        modified_millis=status.modified_millis,
+                    )
+                )
+        return sorted(found, key=lambda consumer: consumer.consumer_id)
+
+    def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
+        """The first snapshot that a consumer still wants, which expiry must leave; None: nobody.
+
+        Args:
+            expiration_millis: consumers that have written nothing for longer do not count
+                (``consumer.expiration-time``); None: all count.
+
+        Raises:
+            CorruptFileError: a file says no snapshot, so that nobody knows what may go.
+        """
+        wanted = (
+            consumer.next_snapshot
+            for consumer in self.consumers()
+            if not consumer.has_expired(now_millis, expiration_millis)
+        )
+        return min(wanted, default=None)
+
+    def reset(self, consumer_id: str, next_snapshot: int) -> None:
+        """Let a consumer go on at a snapshot, at once; makes it when there is none.
+
+        Raises:
+            UsageError: the name cannot be that of a file.
+        """
+        data = encode_object({_NEXT_SNAPSHOT: next_snapshot})
+        self.file_io.overwrite(self._path(consumer_id), data)
+
+    def delete(self, consumer_id: str) -> None:
+        """Forget a consumer; nothing happens when there is none.
+
+        Raises:
+            UsageError: the name cannot be that of a file.
+        """
+        self.file_io.delete(self._path(consumer_id))
+
+    def expire(self, now_millis: int, expiration_millis: int) -> list[Consumer]:
+        """Forget the consumers that have written nothing for longer than `expiration_millis`."""
+        expired = [
+            consumer
+            for consumer in self.consumers()
+            if consumer.has_expired(now_millis, expiration_millis)
+        ]
+        for consumer in expired:
+            self.delete(consumer.consumer_id)
+        return expired
+
+    def _path(self, consumer_id: str) -> str:
+        if not consumer_id or re.search(r"[/\\\x00-\x1f]", consumer_id):
+            raise UsageError(
+                f"a consumer cannot be named {consumer_id!r}",
+                where=self.root,
+                fix="give a name that a file can have, such as orders-to-search",
+            )
+        return f"{self.root}/consumer/{_PREFIX}{consumer_id}"

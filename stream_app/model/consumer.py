@@ -1,0 +1,29 @@
+"""Someone who follows a table, and how far he has come.
+
+Source: Paimon `consumer/Consumer.java`. Bytes on disk: `filestore.consumer_manager`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A consumer as its file says.
+
+    Attributes:
+        consumer_id: its name, the end of the file's name.
+        next_snapshot: the first snapshot that it has not taken yet; expiry must leave it.
+        modified_millis: when it wrote that, since 1970 in UTC.
+    """
+
+    consumer_id: str
+    next_snapshot: int
+    modified_millis: int
+
+    def has_expired(self, now_millis: int, expiration_millis: int | None) -> bool:
+        """Whether it has not been heard of for too long (``consumer.expiration-time``)."""
+        return (
+            expiration_millis is not None and self.modified_millis < now_millis - expiration_millis
+        )

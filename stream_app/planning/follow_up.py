@@ -1,0 +1,55 @@
+"""What a snapshot means to those who follow the table.
+
+With a changelog it is the changelog files, whatever the kind of the snapshot: ``input`` has them in
+APPEND snapshots, the producers of other engines in COMPACT ones. Without one it is the new files of
+APPEND snapshots: a compaction changes no row. What an OVERWRITE snapshot changed is told only when
+the table asks for it.
+
+Source: Paimon `table/source/DataTableStreamScan.java#nextPlan`,
+`table/source/snapshot/DeltaFollowUpScanner.java`, `ChangelogFollowUpScanner.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from stream_app.model.snapshot import CommitKind, Snapshot
+
+
+class FollowUp(enum.Enum):
+    """Which files of a snapshot are its changes."""
+
+    NOTHING = "nothing"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+
+
+def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool) -> FollowUp:
+    """Where the changes of a snapshot are.
+
+    Args:
+        has_changelog: whether the table has a ``changelog-producer``.
+        reads_overwrites: ``streaming-read-append-overwrite`` of a table without a primary key.
+    """
+    if reads_overwrites and snapshot.commit_kind is CommitKind.OVERWRITE:
+        return FollowUp.DELTA
+    if has_changelog:
+        has_files = snapshot.changelog_manifest_list is not None
+        return FollowUp.CHANGELOG if has_files else FollowUp.NOTHING
+    return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
+
+
+def least_full_level(changelog_producer: str, num_levels: int) -> int:
+    """The lowest level that belongs to the rows that are read first.
+
+    What lies below has no changelog yet and is told as changes once it is compacted.
+
+    Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
+    """
+    match changelog_producer:
+        case "lookup":
+            return 1
+        case "full-compaction":
+            return num_levels - 1
+        case _:
+            return 0

@@ -1,0 +1,127 @@
+"""How far one step of a streaming read goes.
+
+A position is a place between two splits of the stream, so that a step can end within a snapshot
+that is larger than the limits. Splits come in the same order whenever they are planned anew.
+
+Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,
+`spark/sources/PaimonReadLimits.scala`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.data_split import StreamSplit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPosition:
+    """What is read next.
+
+    Attributes:
+        snapshot_id: of the snapshot that is next.
+        index: how many of its splits have been read.
+        is_full: its rows are read, else what it changed.
+    """
+
+    snapshot_id: int
+    index: int = 0
+    is_full: bool = False
+
+    def next_snapshot(self) -> StreamPosition:
+        """Behind all splits of this one."""
+        return StreamPosition(snapshot_id=self.snapshot_id + 1)
+
+    def after(self, splits: int) -> StreamPosition:
+        """Further by so many splits of the same snapshot."""
+        return StreamPosition(
+            snapshot_id=self.snapshot_id, index=self.index + splits, is_full=self.is_full
+        )
+
+    def is_before(self, other: StreamPosition) -> bool:
+        """Whether there is something between this and a position of the same stream."""
+        return (self.snapshot_id, self.index) < (other.snapshot_id, other.index)
+
+    def is_in(self, other: StreamPosition) -> bool:
+        """Whether both are within the same snapshot."""
+        return (self.snapshot_id, self.is_full) == (other.snapshot_id, other.is_full)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLimits:
+    """At most how much a step reads; None: as much as there is.
+
+    A split that is larger than a limit is read nevertheless, alone.
+
+    Attributes:
+        max_snapshots: with changes or without.
+        max_files, max_rows: as they lie in the files, before anything is merged or left out.
+        max_bytes: size of files.
+    """
+
+    max_snapshots: int | None = None
+    max_files: int | None = None
+    max_bytes: int | None = None
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_snapshots", "max_files", "max_bytes", "max_rows"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} = {value} is below 1", fix="give 1 or more, or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What a step has taken so far."""
+
+    limits: StepLimits
+    snapshots: int = 0
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether not even a split of one row fits any more."""
+        limits = self.limits
+        pairs = (
+            (self.snapshots, limits.max_snapshots),
+            (self.files, limits.max_files),
+            (self.bytes, limits.max_bytes),
+            (self.rows, limits.max_rows),
+        )
+        return any(limit is not None and taken >= limit for taken, limit in pairs)
+
+    def take(self, splits: Sequence[StreamSplit]) -> tuple[Admitted, int]:
+        """Take splits of the next snapshot, in order, while they fit.
+
+        Returns:
+            What is taken then, and how many of these splits.
+        """
+        limits, count = self.limits, 0
+        files, size, rows = self.files, self.bytes, self.rows
+        for one in splits:
+            split = one.split
+            more = (files + len(split.files), size + split.file_size, rows + split.row_count)
+            bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
+            exceeds = any(
+                bound is not None and total > bound
+                for total, bound in zip(more, bounds, strict=True)
+            )
+            if exceeds and files:
+                break
+            files, size, rows = more
+            count += 1
+        return Admitted(limits, self.snapshots + 1, files, size, rows), count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStep:
+    """The splits between two positions; without any when nothing has come."""
+
+    begin: StreamPosition
+    end: StreamPosition
+    splits: tuple[StreamSplit, ...]

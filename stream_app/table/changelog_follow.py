@@ -1,0 +1,174 @@
+"""Follows a table: batches of changes as snapshots come, and a consumer that remembers the place.
+
+At least once: a consumer's progress is written when the rows of a snapshot have been taken and
+more is asked for, never before. Rows that are read first have no progress of their own: who is
+interrupted there begins anew.
+
+Source: Paimon `table/source/DataTableStreamScan.java#notifyCheckpointComplete`,
+`table/source/AbstractDataTableScan.java#createStartingScanner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.model.data_split import StreamContent
+from stream_app.planning.stream_start import StreamStart
+from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.next_snapshot import earliest_changes
+from stream_app.table.stream_read import StreamRead
+from stream_app.table.stream_scan import StreamScan
+
+POLL_SECONDS = 0.5
+_A_SNAPSHOT = StepLimits(max_snapshots=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogBatch:
+    """Some rows of one snapshot.
+
+    Attributes:
+        rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then those that were wanted.
+        snapshot_id: the snapshot that brought the changes, or whose rows are read first.
+        commit_time_millis: of that snapshot, since 1970 in UTC.
+        is_full: these are rows of the version that is read first; else changes.
+    """
+
+    rows: pa.RecordBatch
+    snapshot_id: int
+    commit_time_millis: int
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """How a table is followed.
+
+    Attributes:
+        end: the last snapshot that is read; None: none is the last one.
+        follow: wait for snapshots that are still to come; else end at the latest of the beginning.
+        consumer_id: under which progress is kept; None: nowhere.
+        ignore_progress: begin where the start says, although the consumer has been here before.
+        poll_seconds: between two looks for the next snapshot.
+    """
+
+    start: StreamStart
+    end: int | None = None
+    follow: bool = False
+    consumer_id: str | None = None
+    ignore_progress: bool = False
+    poll_seconds: float = POLL_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.poll_seconds <= 0:
+            raise UsageError(f"poll interval {self.poll_seconds} is not above 0", fix="give 0.5")
+
+
+class ChangelogFollow:
+    """One run over a table's changes; begins at once, so that nothing after this moment is missed.
+
+    Args:
+        stopped: asked while waiting; true ends the run.
+
+    Raises:
+        UsageError: the start does not exist, or the consumer's next snapshot has expired.
+    """
+
+    def __init__(
+        self, read: StreamRead, how: Following, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._read = read
+        self._scan = StreamScan(read.table, read.row_filter)
+        self._how = how
+        self._stopped = stopped
+        self._end = how.end
+        self._told: int | None = None
+        self._told_at = 0
+        if not how.follow:
+            latest = self._table.snapshots.latest_id() or 0
+            self._end = latest if how.end is None else min(how.end, latest)
+        self._position = self._beginning()
+
+    def steps(self) -> Iterator[StreamStep]:
+        """Steps with splits, a snapshot each; progress is written when the next one is asked for.
+
+        Raises:
+            UsageError: the next snapshot has expired, or the table went back.
+            CorruptFileError: a file of metadata is missing or damaged.
+        """
+        while self._end is None or self._position.snapshot_id <= self._end:
+            step = self._scan.step(self._position, _A_SNAPSHOT)
+            if step.splits:
+                yield step
+            self._position = step.end
+            self._tell(step.end)
+            if step.end == step.begin:
+                if not self._how.follow or self._stopped():
+                    return
+                self._table.clock.sleep(self._how.poll_seconds)
+
+    def batches(self, step: StreamStep) -> Iterator[ChangelogBatch]:
+        """The rows of a step, batch by batch.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        for split in step.splits:
+            for rows in self._read.read(split):
+                yield ChangelogBatch(
+                    rows=rows,
+                    snapshot_id=split.split.snapshot_id,
+                    commit_time_millis=split.commit_time_millis,
+                    is_full=split.content is StreamContent.ROWS,
+                )
+
+    @property
+    def _table(self) -> FileStoreTable:
+        return self._read.table
+
+    def _beginning(self) -> StreamPosition:
+        consumer_id, following = self._how.consumer_id, None
+        if consumer_id is not None:
+            following = self._table.consumers.next_snapshot(consumer_id)
+        if following is None or self._how.ignore_progress:
+            position = self._scan.begin(self._how.start)
+        else:
+            position = StreamPosition(snapshot_id=following)
+            self._check_left(following)
+        self._tell(position)  # from here on expiry leaves what is read
+        return position
+
+    def _check_left(self, following: int) -> None:
+        earliest = earliest_changes(self._table)
+        if earliest is not None and following < earliest:
+            raise UsageError(
+                f"consumer {self._how.consumer_id!r} wants snapshot {following}, which has "
+                f"expired; the first that it can still have is {earliest}",
+                where=self._table.location,
+                fix="begin anew with ignore_progress (--ignore-progress) and a start: latest-full "
+                f"reads all rows first, from-snapshot {earliest} leaves out what is lost. A longer "
+                "snapshot.time-retained or consumer.expiration-time gives it more time",
+            )
+
+    def _tell(self, position: StreamPosition) -> None:
+        """Write how far the consumer has come, if that is new; or to say that he is still there."""
+        consumer_id = self._how.consumer_id
+        if consumer_id is None or position.is_full:
+            return
+        now = self._table.clock.now_ms()
+        expires_after = self._table.options.optional_integer("consumer.expiration-time")
+        is_silent = expires_after is not None and now - self._told_at > expires_after // 3
+        if position.snapshot_id != self._told or is_silent:
+            self._table.consumers.reset(consumer_id, position.snapshot_id)
+            self._told, self._told_at = position.snapshot_id, now
+
+
+def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
+    """All batches; a step's progress is written when the batch after its last one is asked for."""
+    for step in follow.steps():
+        yield from follow.batches(step)

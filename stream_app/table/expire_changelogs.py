@@ -1,0 +1,117 @@
+"""Takes old long-lived changelogs away, with the files that only they need.
+
+As `expire_snapshots`, and after it. Where the table writes changelog files, those go. Where flushed
+files are the changelog, those go that a version took out of the table: they belong to changelogs
+before it.
+
+Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.expire_config import ExpireConfig
+from stream_app.planning.expire_range import changelog_range
+from stream_app.planning.unused_files import dropped_files, unprotected
+from stream_app.table.expire_snapshots import add_changelog, add_manifest_lists, first_wanted
+from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.manifest_reads import ManifestReads
+from stream_app.table.protected_versions import (
+    LiveFilesCache,
+    ProtectedVersions,
+    protected_versions,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogExpiry:
+    """What goes."""
+
+    changelogs: tuple[Snapshot, ...]
+    files: FilesToDelete
+    cleans_folders: bool
+
+
+@dataclass(slots=True)
+class ExpireChangelogs:
+    """Expires long-lived changelogs of one table."""
+
+    table: FileStoreTable
+    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+
+    def plan(self, config: ExpireConfig) -> ChangelogExpiry:
+        """What goes now. Where changelogs are kept no longer than snapshots, all of them.
+
+        Raises:
+            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        """
+        ids = self.table.changelogs.ids()
+        earliest = self.table.snapshots.earliest_id()
+        files, changelogs = FilesToDelete(), []
+        if ids and earliest is not None:
+            end = self._end(ids, config)
+            changelogs = [self.table.changelogs.changelog(n) for n in ids if n < end]
+        if changelogs and earliest is not None:
+            later = [self.table.changelogs.changelog(n) for n in ids if n >= end][:1]
+            files = self._files(changelogs, later, self.table.snapshots.snapshot(earliest))
+        return ChangelogExpiry(
+            changelogs=tuple(changelogs), files=files, cleans_folders=config.cleans_folders
+        )
+
+    def execute(self, expiry: ChangelogExpiry) -> None:
+        """Delete it.
+
+        Raises:
+            OSError: the file system refused; the next expiry finishes what is left.
+        """
+        if not expiry.changelogs:
+            return
+        delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
+        for changelog in expiry.changelogs:
+            self.table.changelogs.delete(changelog.snapshot_id)
+        self.table.changelogs.write_hints()
+
+    def _end(self, ids: list[int], config: ExpireConfig) -> int:
+        now = self.table.clock.now_ms()
+        wanted = first_wanted(self.table, now)
+        if not config.is_changelog_longer:
+            return min(ids[-1] + 1, ids[-1] + 1 if wanted is None else wanted)
+        times = self.table.changelogs
+        return changelog_range(
+            ids,
+            config.changelogs,
+            latest_snapshot=self.table.snapshots.latest_id() or ids[-1],
+            older_than_ms=now - config.changelogs.time_ms,
+            limit=config.limit,
+            protected_from=wanted,
+            time_of=lambda number: times.changelog(number).time_millis if number in ids else None,
+        ).end
+
+    def _files(
+        self, changelogs: list[Snapshot], later: list[Snapshot], earliest: Snapshot
+    ) -> FilesToDelete:
+        protected = protected_versions(self.table)
+        collector = FileCollector(ManifestReads(self.table))
+        begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
+        collector.keep_metadata_of([earliest, *protected.of_range(begin, end)])
+        collector.keep_metadata_of(later, may_be_gone=True)
+        for changelog in changelogs:
+            if changelog.changelog_manifest_list is not None:
+                add_changelog(collector, changelog, protected)
+            else:
+                self._add_dropped(collector, changelog, protected)
+                add_manifest_lists(collector, changelog)
+        self._cache.forget_unasked()
+        return collector.files
+
+    def _add_dropped(
+        self, collector: FileCollector, changelog: Snapshot, protected: ProtectedVersions
+    ) -> None:
+        reads = collector.reads
+        dropped = dropped_files(reads.entries(changelog.delta_manifest_list) or ())
+        if dropped:
+            needed = protected.files_needed(changelog.snapshot_id, reads, self._cache)
+            collector.add_data_files(unprotected(dropped, needed))

@@ -1,0 +1,154 @@
+"""Drops partitions that are too old.
+
+A drop is an OVERWRITE commit of a user of its own: a job that writes the table finds it as another
+writer's, and forgets what it knew of these buckets. The files go when the snapshots before it do.
+
+Source: Paimon `operation/PartitionExpire.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import UsageError
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.partition_path import value_texts
+from stream_app.model.core_options import CoreOptions, unknown_key
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.planning.partition_expiry import DatedPartition, batches, expired_partitions
+from stream_app.planning.partition_time import PartitionTime, partition_time
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+
+class AgeOf(enum.Enum):
+    """What a partition's age is that of (``partition.expiration-strategy``)."""
+
+    VALUES = "values-time"
+    UPDATE = "update-time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRetention:
+    """What the options say.
+
+    Attributes:
+        time_ms: milliseconds for which a partition is kept.
+        at_most: partitions that go each time.
+        batch_size: partitions that one commit drops; None: all.
+    """
+
+    time_ms: int
+    age_of: AgeOf
+    time: PartitionTime
+    at_most: int
+    batch_size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionExpiry:
+    """What goes.
+
+    Attributes:
+        partitions: in the order in which they go.
+        undated: how many partitions have no time, and stay for that.
+    """
+
+    partitions: tuple[DatedPartition, ...]
+    undated: int
+    batch_size: int | None
+
+
+def partition_retention(options: CoreOptions) -> PartitionRetention | None:
+    """What the options say; None: partitions do not expire.
+
+    Raises:
+        UsageError: an option has a value that we do not know.
+    """
+    time_ms = options.optional_integer("partition.expiration-time")
+    if time_ms is None:
+        return None
+    strategy = options.text("partition.expiration-strategy").lower()
+    known = [each.value for each in AgeOf]
+    if strategy not in known:
+        raise UsageError(
+            unknown_key("value of option 'partition.expiration-strategy':", strategy, known),
+            fix=f"use one of {', '.join(known)}",
+        )
+    return PartitionRetention(
+        time_ms=time_ms,
+        age_of=AgeOf(strategy),
+        time=partition_time(
+            options.text("partition.timestamp-pattern") or None,
+            options.text("partition.timestamp-formatter") or None,
+        ),
+        at_most=options.integer("partition.expiration-max-num"),
+        batch_size=options.optional_integer("partition.expiration-batch-size"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePartitions:
+    """Expires partitions of one table."""
+
+    table: FileStoreTable
+    retention: PartitionRetention
+
+    def plan(self) -> PartitionExpiry:
+        """What goes now."""
+        dated = self._dated(self.table.snapshots.latest())
+        before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
+        going = expired_partitions(dated, before_ms=before_ms, at_most=self.retention.at_most)
+        return PartitionExpiry(
+            partitions=tuple(going),
+            undated=sum(each.time_ms is None for each in dated),
+            batch_size=self.retention.batch_size,
+        )
+
+    def execute(self, expiry: PartitionExpiry) -> Iterator[Snapshot]:
+        """Drop them, in one snapshot or more; each as it is made.
+
+        Raises:
+            CommitError: others won every race; what was not dropped is found again next time.
+        """
+        history = CommitHistory(
+            self.table, f"expire-partitions-{uuid.uuid4()}", self.table.snapshots.latest()
+        )
+        commit = FileStoreCommit(self.table, history)
+        for batch in batches(list(expiry.partitions), expiry.batch_size):
+            yield commit.drop_partitions(
+                [each.partition for each in batch], BATCH_COMMIT_IDENTIFIER
+            )
+
+    def _dated(self, latest: Snapshot | None) -> list[DatedPartition]:
+        entries: dict[bytes, list[ManifestEntry]] = {}
+        for entry in FileStoreScan(self.table).live(latest):
+            entries.setdefault(entry.partition, []).append(entry)
+        return [self._partition(partition, found) for partition, found in entries.items()]
+
+    def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:
+        schema = self.table.schema
+        row_type = schema.partition_type
+        texts = value_texts(deserialize_row(partition, row_type.types), row_type)
+        if self.retention.age_of is AgeOf.VALUES:
+            time_ms = self.retention.time.millis(row_type.names, texts)
+        else:
+            made = [entry.file.creation_time_ms for entry in entries]
+            known = [time for time in made if time is not None]
+            time_ms = max(known) if len(known) == len(made) else None
+        default = self.table.paths.default_name
+        return DatedPartition(
+            partition=partition,
+            values=tuple(default if text is None else text for text in texts),
+            time_ms=time_ms,
+            files=len(entries),
+            rows=sum(entry.file.row_count for entry in entries),
+            bytes=sum(entry.file.file_size for entry in entries),
+        )

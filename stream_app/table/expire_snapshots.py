@@ -1,0 +1,207 @@
+"""Takes old snapshots away, with the files that only they need.
+
+`plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
+left half done is found and finished by the next one. The order of deletion:
+
+1. data files that a snapshot took out of the table, unless a tag or a branch has them,
+2. changelog files, unless changelogs are kept longer than snapshots,
+3. manifests, index files and statistics; then the lists that name them,
+4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each),
+5. the hint EARLIEST.
+
+Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.planning.expire_config import ExpireConfig
+from stream_app.planning.expire_range import ExpireRange, snapshot_range
+from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
+from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.file_operations import each, thread_count
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.manifest_reads import ManifestReads
+from stream_app.table.protected_versions import (
+    LiveFilesCache,
+    ProtectedVersions,
+    protected_versions,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotExpiry:
+    """What goes.
+
+    Attributes:
+        kept: the first snapshot that stays.
+        keeps_changelogs: whether the snapshots become long-lived changelogs.
+        kept_by: why no more go, for people.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    kept: int | None
+    kept_by: str
+    files: FilesToDelete
+    keeps_changelogs: bool
+    cleans_folders: bool
+
+
+@dataclass(slots=True)
+class ExpireSnapshots:
+    """Expires snapshots of one table; remembers what tags hold from one time to the next."""
+
+    table: FileStoreTable
+    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+
+    def plan(self, config: ExpireConfig, *, forget_jobs: bool = False) -> SnapshotExpiry:
+        """What goes now.
+
+        The newest snapshot of an epoch stays: by it a job that starts again knows what it has
+        committed, and does not write the epoch twice.
+
+        Args:
+            forget_jobs: let that one go as well.
+
+        Raises:
+            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        """
+        ids = self.table.snapshots.ids()
+        nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        going = self._range(ids, config) if ids else nothing
+        if not going.is_empty and not forget_jobs:
+            going = self._without_newest_epoch(going)
+        snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
+        kept = next((number for number in ids if number >= going.end), None)
+        files = FilesToDelete()
+        if snapshots and kept is not None:
+            end = self.table.snapshots.snapshot(kept)
+            files = self._files(config, snapshots, end)
+        return SnapshotExpiry(
+            snapshots=tuple(snapshots),
+            kept=kept,
+            kept_by=going.kept_by,
+            files=files,
+            keeps_changelogs=config.is_changelog_longer,
+            cleans_folders=config.cleans_folders,
+        )
+
+    def execute(self, expiry: SnapshotExpiry) -> None:
+        """Delete it.
+
+        Raises:
+            OSError: the file system refused; the next expiry finishes what is left.
+        """
+        table = self.table
+        if not expiry.snapshots or expiry.kept is None:
+            return
+        delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
+        if expiry.keeps_changelogs:
+            for snapshot in expiry.snapshots:
+                table.changelogs.commit(snapshot)
+            table.changelogs.write_hints()
+        for snapshot in expiry.snapshots:
+            table.snapshots.delete(snapshot.snapshot_id)
+        table.snapshots.write_earliest_hint(expiry.kept)
+
+    def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
+        now = self.table.clock.now_ms()
+        protected_from = None
+        if config.consumers_keep_snapshots:
+            protected_from = first_wanted(self.table, now)
+        return snapshot_range(
+            ids,
+            config.snapshots,
+            older_than_ms=now - config.snapshots.time_ms,
+            limit=config.limit,
+            protected_from=protected_from,
+            time_of=self._time_of,
+        )
+
+    def _without_newest_epoch(self, going: ExpireRange) -> ExpireRange:
+        for snapshot in self.table.snapshots.backwards(down_to=going.begin):
+            if SOURCE_END_PROPERTY in (snapshot.properties or {}):
+                if snapshot.snapshot_id >= going.end:
+                    return going
+                return replace(going, end=snapshot.snapshot_id, kept_by="a job's newest epoch")
+        return going
+
+    def _time_of(self, number: int) -> int | None:
+        found = self._snapshots([number])
+        return found[0].time_millis if found else None
+
+    def _snapshots(self, numbers: list[int]) -> list[Snapshot]:
+        """Those that are still there: somebody else may expire as well."""
+        found = each(thread_count(self.table), self._snapshot, numbers)
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def _snapshot(self, number: int) -> Snapshot | None:
+        try:
+            return self.table.snapshots.snapshot(number)
+        except FileNotFoundError:
+            return None
+
+    def _files(
+        self, config: ExpireConfig, snapshots: list[Snapshot], end: Snapshot
+    ) -> FilesToDelete:
+        protected = protected_versions(self.table)
+        collector = FileCollector(ManifestReads(self.table))
+        # A snapshot's changes say what those before it had and it has not.
+        for snapshot in (*snapshots[1:], end):
+            self._add_dropped(collector, snapshot, protected, config)
+        self._cache.forget_unasked()
+        begin = snapshots[0].snapshot_id
+        collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
+        # Without changelog files, the lists of old changes are what the changelog is read by.
+        keeps_lists = config.is_changelog_longer and not config.writes_changelog
+        lists = [each.base_manifest_list for each in snapshots]
+        collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
+        for snapshot in snapshots:
+            if not config.is_changelog_longer:
+                add_changelog(collector, snapshot, protected)
+            if not keeps_lists:
+                add_manifest_lists(collector, snapshot)
+            collector.add_indexes(snapshot)
+        return collector.files
+
+    def _add_dropped(
+        self,
+        collector: FileCollector,
+        snapshot: Snapshot,
+        protected: ProtectedVersions,
+        config: ExpireConfig,
+    ) -> None:
+        reads = collector.reads
+        reads.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+        dropped = dropped_files(reads.entries(snapshot.delta_manifest_list) or ())
+        if config.is_changelog_longer and not config.writes_changelog:
+            dropped = without_flushed(dropped)
+        if dropped:
+            needed = protected.files_needed(snapshot.snapshot_id, reads, self._cache)
+            collector.add_data_files(unprotected(dropped, needed))
+
+
+def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
+    """The first snapshot that a consumer has not read yet; None: nobody waits."""
+    expiration_ms = table.options.optional_integer("consumer.expiration-time")
+    return table.consumers.min_next_snapshot(now_ms, expiration_ms)
+
+
+def add_changelog(
+    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
+) -> None:
+    """The changelog files of a version, and what names them."""
+    name = snapshot.changelog_manifest_list
+    if name is None or name in protected.branch_changelogs:
+        return
+    collector.reads.prefetch([name], with_manifests=True)
+    collector.add_changelog_files(collector.reads.added_entries(name))
+    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)
+
+
+def add_manifest_lists(collector: FileCollector, snapshot: Snapshot) -> None:
+    """The lists of a version's data files, and their manifests."""
+    collector.add_manifest_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    collector.add_manifest_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)

@@ -1,0 +1,33 @@
+"""Many small operations on files at a time, in a bounded number of threads.
+
+Source: Paimon `utils/FileOperationThreadPool.java`, `utils/ManifestReadThreadPool.java`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from stream_app.table.file_store_table import FileStoreTable
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+
+def thread_count(table: FileStoreTable) -> int:
+    """``file-operation.thread-num``; by default the number of cores."""
+    return table.options.optional_integer("file-operation.thread-num") or os.cpu_count() or 1
+
+
+def each(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
+    """Do the same with each item; the results in the order of the items.
+
+    All that were begun have ended when it returns or raises; one thread is the caller's own.
+    """
+    items = list(items)
+    if threads <= 1 or len(items) <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="files") as pool:
+        return list(pool.map(work, items))

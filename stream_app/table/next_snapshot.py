@@ -1,0 +1,70 @@
+"""The next snapshot of those who follow a table: it is there, is still to come, or is gone.
+
+Source: Paimon `utils/NextSnapshotFetcher.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import UsageError
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def earliest_changes(table: FileStoreTable) -> int | None:
+    """Number of the oldest version whose changes can still be read; None when there is none.
+
+    Where changelogs are kept longer than snapshots, that is a long-lived changelog.
+    """
+    earliest = table.snapshots.earliest_id()
+    kept = table.changelogs.ids()
+    return min(kept[0], earliest or kept[0]) if kept else earliest
+
+
+def changes_of(table: FileStoreTable, number: int) -> Snapshot:
+    """A snapshot, or its long-lived changelog, which tells its changes alone.
+
+    Raises:
+        FileNotFoundError: there is neither, yet or any more.
+        CorruptFileError: it is no snapshot.
+    """
+    try:
+        return table.snapshots.snapshot(number)
+    except FileNotFoundError:
+        return table.changelogs.changelog(number)
+
+
+def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) -> Snapshot | None:
+    """A snapshot by number; None while it is still to come.
+
+    Args:
+        whole: all rows of it are wanted, not its changes alone.
+
+    Raises:
+        UsageError: it has expired, or is further ahead than the next one to come; names the first
+            one that can still be had.
+    """
+    try:
+        return table.snapshots.snapshot(number) if whole else changes_of(table, number)
+    except FileNotFoundError:
+        pass
+    latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()
+    if earliest is not None and not whole:
+        earliest = earliest_changes(table)
+    if latest is None or earliest is None:
+        return None
+    if number < earliest and not table.snapshots.exists(number):
+        raise UsageError(
+            f"snapshot {number} has expired: the table has {earliest} to {latest}",
+            where=table.location,
+            fix=f"begin with {earliest}, the earliest that is left; what came before is lost to "
+            "those who follow changes, so rather begin with all rows (latest-full). A consumer "
+            "keeps expiry from what it has not taken yet",
+        )
+    if latest + 1 < number:
+        raise UsageError(
+            f"snapshot {number} is ahead of the table, whose latest snapshot is {latest}",
+            where=table.location,
+            fix=f"begin with {latest + 1} or earlier; a table that was rolled back or made "
+            "anew takes its numbers again",
+        )
+    return None

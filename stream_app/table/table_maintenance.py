@@ -1,0 +1,157 @@
+"""What a job does for its table after each commit: old partitions and old snapshots go.
+
+Nothing here may stop the job: an error is logged and counted, and the step is done again after a
+later commit. Steps that commit are done at once, in the caller, who commits nothing meanwhile; the
+expiry of snapshots is done at once too, or beside the job in one thread
+(``snapshot.expire.execution-mode``). Each time no more goes than the options allow.
+
+Source: Paimon `table/sink/TableCommitImpl.java#maintain`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from stream_app.errors import StreamAppError
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_changelogs import ExpireChangelogs
+from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceMetrics:
+    """What was done since the job began.
+
+    Attributes:
+        files, bytes: that were deleted; bytes as far as sizes are known.
+        failures: steps that ended with an error.
+        seconds: that all steps took, also those beside the job.
+    """
+
+    snapshots_expired: int = 0
+    partitions_expired: int = 0
+    files: int = 0
+    bytes: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class TableMaintenance:
+    """Does it, for one table; a write-only job does nothing of it.
+
+    `after_commit` is called by one thread; `metrics` by any.
+    """
+
+    table: FileStoreTable
+    _metrics: MaintenanceMetrics = field(default_factory=MaintenanceMetrics)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _snapshots: ExpireSnapshots = field(init=False)
+    _changelogs: ExpireChangelogs = field(init=False)
+    _thread: ThreadPoolExecutor | None = None
+    _running: Future[None] | None = None
+    _partitions_checked: float | None = None
+
+    def __post_init__(self) -> None:
+        self._snapshots = ExpireSnapshots(self.table)
+        self._changelogs = ExpireChangelogs(self.table)
+        if self.table.options.text("snapshot.expire.execution-mode") == "async":
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire")
+
+    def after_commit(self) -> None:
+        """A snapshot was made: do what is due. Never raises."""
+        if self.table.options.boolean("write-only"):
+            return
+        self._step("dropping old partitions", self._expire_partitions)
+        if self._thread is None:
+            self._expire()
+        elif self._running is None or self._running.done():
+            self._running = self._thread.submit(self._expire)
+
+    def metrics(self) -> MaintenanceMetrics:
+        """What was done since the job began."""
+        return self._metrics
+
+    def close(self) -> None:
+        """Wait for what is being done beside the job."""
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    def _expire(self) -> None:
+        # Consumers that are gone must not keep what nobody will read.
+        self._step("forgetting old consumers", self._expire_consumers)
+        self._step("expiring snapshots", self._expire_snapshots)
+        self._step("expiring changelogs", self._expire_changelogs)
+
+    def _step(self, what: str, do: Callable[[], None]) -> None:
+        began = self.table.clock.steady_seconds()
+        try:
+            do()
+        except Exception as error:
+            known = isinstance(error, (StreamAppError, OSError))
+            _LOG.warning("%s failed: %s", what, error, exc_info=not known)
+            self._count(failures=1)
+        self._count(seconds=self.table.clock.steady_seconds() - began)
+
+    def _expire_partitions(self) -> None:
+        retention = partition_retention(self.table.options)
+        now = self.table.clock.steady_seconds()
+        interval = self.table.options.integer("partition.expiration-check-interval") / 1000
+        last = self._partitions_checked
+        due = last is None or now - last >= interval
+        if retention is None or not due or not self.table.schema.partition_keys:
+            return
+        self._partitions_checked = now
+        expire = ExpirePartitions(self.table, retention)
+        expiry = expire.plan()
+        for snapshot in expire.execute(expiry):
+            _LOG.info("snapshot %d drops old partitions", snapshot.snapshot_id)
+        if expiry.partitions:
+            names = ", ".join(self.table.paths.partition(p.partition) for p in expiry.partitions)
+            _LOG.info("dropped %d partitions: %s", len(expiry.partitions), names)
+            self._count(partitions_expired=len(expiry.partitions))
+
+    def _expire_consumers(self) -> None:
+        expiration_ms = self.table.options.optional_integer("consumer.expiration-time")
+        if expiration_ms is None:
+            return
+        for consumer in self.table.consumers.expire(self.table.clock.now_ms(), expiration_ms):
+            _LOG.warning(
+                "the consumer %s is forgotten: it has read nothing for too long",
+                consumer.consumer_id,
+            )
+
+    def _expire_snapshots(self) -> None:
+        expiry = self._snapshots.plan(expire_config(self.table.options))
+        if not expiry.snapshots:
+            return
+        self._snapshots.execute(expiry)
+        files = expiry.files
+        _LOG.info(
+            "expired snapshots %d to %d: %d files, %.1f MB",
+            expiry.snapshots[0].snapshot_id,
+            expiry.snapshots[-1].snapshot_id,
+            files.count,
+            files.byte_count / 1e6,
+        )
+        self._count(
+            snapshots_expired=len(expiry.snapshots), files=files.count, bytes=files.byte_count
+        )
+
+    def _expire_changelogs(self) -> None:
+        expiry = self._changelogs.plan(expire_config(self.table.options))
+        self._changelogs.execute(expiry)
+        self._count(files=expiry.files.count, bytes=expiry.files.byte_count)
+
+    def _count(self, **more: float) -> None:
+        with self._lock:
+            known = {name: getattr(self._metrics, name) + count for name, count in more.items()}
+            self._metrics = replace(self._metrics, **known)

@@ -1,0 +1,102 @@
+"""How a streaming read is planned: where it begins, what a snapshot means, how far a step goes.
+
+`take` gets splits of one snapshot, a line a split: sizes of files in bytes, each with ten rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.errors import UsageError
+from stream_app.model.core_options import CoreOptions
+from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.follow_up import follow_up, least_full_level
+from stream_app.planning.stream_start import start_of_options
+from stream_app.planning.stream_step import Admitted, StepLimits
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file
+
+HERE = Path(__file__).parent
+
+
+def a_snapshot(kind: str, changelog: bool) -> Snapshot:
+    return Snapshot(
+        snapshot_id=1,
+        schema_id=0,
+        base_manifest_list="base",
+        base_manifest_list_size=1,
+        delta_manifest_list="delta",
+        delta_manifest_list_size=1,
+        changelog_manifest_list="changelog" if changelog else None,
+        changelog_manifest_list_size=1 if changelog else None,
+        index_manifest=None,
+        commit_user="tester",
+        commit_identifier=1,
+        commit_kind=CommitKind(kind),
+        time_millis=0,
+        total_record_count=0,
+        delta_record_count=0,
+        changelog_record_count=0,
+        watermark=None,
+        statistics=None,
+        properties=None,
+        next_row_id=None,
+    )
+
+
+def a_split(line: str) -> StreamSplit:
+    files = tuple(a_file(size, file_size=int(size), row_count=10) for size in line.split())
+    split = DataSplit(snapshot_id=1, schema_id=0, partition=b"", bucket=0, files=files, is_raw=True)
+    return StreamSplit(split=split, content=StreamContent.CHANGES, commit_time_millis=0)
+
+
+def start(case: Case) -> str:
+    options = CoreOptions(dict(line.split("=") for line in case.input_lines))
+    try:
+        found = start_of_options(options, options.optional_integer("scan.timestamp-millis"))
+    except UsageError as error:
+        return str(error)
+    given = {"snapshot": found.snapshot_id, "millis": found.timestamp_millis}
+    words = [f"{name}={value}" for name, value in given.items() if value is not None]
+    return " ".join([found.mode.value, *words])
+
+
+def means(case: Case) -> str:
+    lines = []
+    for line in case.input_lines:
+        kind, *words = line.split()
+        found = follow_up(
+            a_snapshot(kind, "changelog" in words),
+            has_changelog=case.args["producer"] != "none",
+            reads_overwrites="overwrites" in case.args,
+        )
+        lines.append(f"{line}: {found.value}")
+    return "\n".join(lines)
+
+
+def level(case: Case) -> str:
+    return str(least_full_level(case.args["producer"], int(case.args["levels"])))
+
+
+def take(case: Case) -> str:
+    names = {"snapshots": "max_snapshots", "files": "max_files", "bytes": "max_bytes"}
+    names["rows"] = "max_rows"
+    given = {names[name]: int(value) for name, value in case.args.items()}
+    admitted, lines, ends = Admitted(StepLimits(**given)), [], False
+    for line in case.input_lines:
+        if ends or admitted.is_full:
+            lines.append(f"{line}: not looked at")
+            continue
+        splits = [a_split(part) for part in line.split("|")]
+        admitted, count = admitted.take(splits)
+        ends = count < len(splits)
+        lines.append(f"{line}: {count} of {len(splits)}")
+    return "\n".join(lines)
+
+
+COMMANDS = {command.__name__: command for command in (start, means, level, take)}
+
+
+def test_streaming_reads() -> None:
+    run_file(HERE / "stream.txt", lambda case: COMMANDS[case.command](case))

@@ -1,0 +1,87 @@
+"""Consumers as files: Paimon's bytes, and what expiry learns of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.filestore.consumer_manager import ConsumerManager
+
+NOW = 1_767_225_600_000
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> ConsumerManager:
+    return ConsumerManager(LocalFileIO(), str(tmp_path))
+
+
+def written_at(root: str, consumer_id: str, millis: int) -> None:
+    os.utime(f"{root}/consumer/consumer-{consumer_id}", (millis / 1000, millis / 1000))
+
+
+def test_a_consumer_is_what_it_was_reset_to(manager: ConsumerManager) -> None:
+    assert manager.next_snapshot("search") is None
+    manager.reset("search", 3)
+    manager.reset("search", 7)
+    assert manager.next_snapshot("search") == 7
+    path = Path(manager.root, "consumer", "consumer-search")
+    assert json.loads(path.read_text()) == {"nextSnapshot": 7}
+    assert list(path.parent.iterdir()) == [path], "nothing temporary is left"
+
+
+def test_consumers_are_listed_by_name_and_deleted(manager: ConsumerManager) -> None:
+    assert manager.consumers() == []
+    manager.reset("b", 5)
+    manager.reset("a", 2**40)
+    assert [(one.consumer_id, one.next_snapshot) for one in manager.consumers()] == [
+        ("a", 2**40),
+        ("b", 5),
+    ]
+    manager.delete("a")
+    manager.delete("never there")
+    assert [one.consumer_id for one in manager.consumers()] == ["b"]
+
+
+def test_expiry_must_leave_what_the_slowest_living_consumer_wants(manager: ConsumerManager) -> None:
+    assert manager.min_next_snapshot(NOW, None) is None
+    manager.reset("idle", 3)
+    manager.reset("alive", 9)
+    written_at(manager.root, "idle", NOW - 60_001)
+    written_at(manager.root, "alive", NOW - 60_000)
+    assert manager.min_next_snapshot(NOW, None) == 3
+    assert manager.min_next_snapshot(NOW, 60_001) == 3
+    assert manager.min_next_snapshot(NOW, 60_000) == 9
+    assert manager.min_next_snapshot(NOW, 1) is None
+    assert [one.consumer_id for one in manager.expire(NOW, 60_000)] == ["idle"]
+    assert [one.consumer_id for one in manager.consumers()] == ["alive"]
+
+
+def test_what_is_no_consumer_is_passed_over(manager: ConsumerManager) -> None:
+    manager.reset("a", 1)
+    folder = Path(manager.root, "consumer")
+    folder.joinpath(".consumer-a.tmp").write_text("half")
+    folder.joinpath("README").write_text("notes")
+    folder.joinpath("consumer-folder").mkdir()
+    assert [one.consumer_id for one in manager.consumers()] == ["a"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", "{}", '{"nextSnapshot": "7"}'])
+def test_a_damaged_consumer_stops_expiry_and_names_its_file(
+    manager: ConsumerManager, text: str
+) -> None:
+    manager.reset("a", 1)
+    Path(manager.root, "consumer", "consumer-a").write_text(text)
+    with pytest.raises(CorruptFileError) as caught:
+        manager.min_next_snapshot(NOW, None)
+    assert caught.value.where.endswith("/consumer/consumer-a")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..\\b", "a\nb"])
+def test_a_name_that_leaves_the_folder_is_refused(manager: ConsumerManager, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be named"):
+        manager.reset(name, 1)

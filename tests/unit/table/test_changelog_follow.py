@@ -1,0 +1,211 @@
+"""Following a table: what a reader gets, when it ends, and what its consumer remembers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.planning.stream_start import stream_start
+from stream_app.table.changelog_follow import (
+    ChangelogBatch,
+    ChangelogFollow,
+    Following,
+    changelog_batches,
+)
+from stream_app.table.paimon_table import PaimonTable
+from stream_app.table.stream_read import StreamRead
+from tests.support.small_table import TIME_MS, SmallTable, small_table
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    return small_table(tmp_path / "t", "k INT, v STRING", ("k",), changelog_producer="input")
+
+
+def commit(small: SmallTable, *values: str) -> None:
+    for value in values:
+        small.commit(("+I", {"k": 1, "v": value}))
+
+
+def told(batches: Iterator[ChangelogBatch]) -> list[tuple[int, str]]:
+    return [(one.snapshot_id, row) for one in batches for row in one.rows.column("v").to_pylist()]
+
+
+def expire(small: SmallTable, *numbers: int) -> None:
+    folder = Path(small.path) / "snapshot"
+    for number in numbers:
+        (folder / f"snapshot-{number}").unlink()
+    (folder / "EARLIEST").unlink()
+
+
+def waiting(small: SmallTable, each_wait: Callable[[int], bool]) -> Iterator[ChangelogBatch]:
+    """Follows from snapshot 1; `each_wait` gets the number of the wait, and ends it by true."""
+    waits: list[None] = []
+
+    def stopped() -> bool:
+        waits.append(None)
+        return each_wait(len(waits))
+
+    how = Following(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
+    return changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))
+
+
+def test_bounds(small: SmallTable) -> None:
+    table = PaimonTable(small.table)
+    assert told(table.changelog()) == []
+    commit(small, "a", "b", "c")
+    assert told(table.changelog(snapshot=1)) == [(1, "a"), (2, "b"), (3, "c")]
+    assert told(table.changelog(snapshot=2)) == [(2, "b"), (3, "c")]
+    assert told(table.changelog(snapshot=1, end=2)) == [(1, "a"), (2, "b")]
+    assert told(table.changelog(snapshot=2, end=3, follow=True)) == [(2, "b"), (3, "c")]
+    assert told(table.changelog(snapshot=4)) == []
+    assert told(table.changelog()) == [(3, "c")], "all rows first, by default"
+
+
+def test_a_batch_tells_where_it_comes_from(small: SmallTable) -> None:
+    commit(small, "a")
+    small.commit(("-U", {"k": 1, "v": "a"}), ("+U", {"k": 1, "v": "b"}))
+    full, changes = PaimonTable(small.table).changelog(
+        start="from-snapshot-full", snapshot=1, columns=["v"]
+    )
+    assert (full.is_full, full.snapshot_id) == (True, 1)
+    assert full.rows.to_pylist() == [{"rowkind": "+I", "v": "a"}]
+    assert (changes.is_full, changes.snapshot_id) == (False, 2)
+    assert changes.rows.to_pylist() == [
+        {"rowkind": "-U", "v": "a"},
+        {"rowkind": "+U", "v": "b"},
+    ]
+    assert TIME_MS < full.commit_time_millis < changes.commit_time_millis
+
+
+def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:
+    """Also when nobody has asked for the first batch yet."""
+    commit(small, "a")
+    found = PaimonTable(small.table).changelog(start="latest", follow=True)
+    commit(small, "b", "c")
+    assert told(islice(found, 2)) == [(2, "b"), (3, "c")]
+
+
+def test_a_follower_gets_what_comes_and_stops_when_told(small: SmallTable) -> None:
+    def each_wait(number: int) -> bool:
+        if number == 1:
+            commit(small, "b")
+        return number > 2
+
+    commit(small, "a")
+    assert told(waiting(small, each_wait)) == [(1, "a"), (2, "b")]
+
+
+def test_a_follower_that_fell_behind_is_told(small: SmallTable) -> None:
+    """Else it would wait for a snapshot that never comes."""
+    commit(small, "a", "b", "c")
+    found = PaimonTable(small.table).changelog(snapshot=1, follow=True)
+    assert told(islice(found, 1)) == [(1, "a")]
+    expire(small, 1, 2)
+    with pytest.raises(UsageError, match="snapshot 2 has expired"):
+        next(found)
+
+
+def test_a_follower_of_a_table_that_went_back_is_told(small: SmallTable) -> None:
+    commit(small, "a", "b", "c")
+    found = PaimonTable(small.table).changelog(snapshot=3, follow=True)
+    next(found)
+    for number in (2, 3):
+        (Path(small.path) / "snapshot" / f"snapshot-{number}").unlink()
+    (Path(small.path) / "snapshot" / "LATEST").unlink()
+    with pytest.raises(UsageError, match="snapshot 4 is ahead of the table"):
+        next(found)
+
+
+def test_a_consumer_goes_on_behind_what_was_taken(small: SmallTable) -> None:
+    table, consumers = PaimonTable(small.table), small.table.consumers
+    commit(small, "a", "b", "c")
+    found = table.changelog(snapshot=1, consumer_id="search")
+    assert consumers.next_snapshot("search") == 1, "expiry leaves what is about to be read"
+    next(found)
+    assert consumers.next_snapshot("search") == 1, "the first batch is still being worked on"
+    next(found)
+    assert consumers.next_snapshot("search") == 2
+    found.close()
+    assert consumers.next_snapshot("search") == 2, "the second one may have been lost"
+    assert told(table.changelog(start="latest", consumer_id="search")) == [(2, "b"), (3, "c")]
+    assert consumers.next_snapshot("search") == 4
+    assert told(table.changelog(consumer_id="search")) == []
+    again = table.changelog(snapshot=3, consumer_id="search", ignore_progress=True)
+    assert told(again) == [(3, "c")]
+
+
+def test_rows_that_are_read_first_count_when_all_are_taken(tmp_path: Path) -> None:
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
+    small.commit(*(("+I", {"k": k, "v": str(k)}) for k in range(9)))
+    table, consumers = PaimonTable(small.table), small.table.consumers
+    found = table.changelog(consumer_id="c")
+    assert next(found).is_full
+    found.close()
+    assert consumers.next_snapshot("c") is None, "else the other rows would never come"
+    assert len(told(table.changelog(consumer_id="c"))) == 9
+    assert consumers.next_snapshot("c") == 2
+
+
+def test_snapshots_without_changes_are_progress_as_well(tmp_path: Path) -> None:
+    small = small_table(
+        tmp_path / "t", "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=2
+    )
+    commit(small, "a", "b")
+    small.compact()
+    assert small.table.snapshots.latest_id() == 3
+    assert len(told(PaimonTable(small.table).changelog(snapshot=1, consumer_id="c"))) == 2
+    assert small.table.consumers.next_snapshot("c") == 4
+
+
+def test_a_consumer_behind_expiry_is_told_what_it_can_have(small: SmallTable) -> None:
+    commit(small, "a", "b", "c")
+    small.table.consumers.reset("search", 1)
+    expire(small, 1, 2)
+    table = PaimonTable(small.table)
+    with pytest.raises(UsageError, match="the first that it can still have is 3") as caught:
+        table.changelog(consumer_id="search")
+    assert "'search' wants snapshot 1" in caught.value.what
+    assert "--ignore-progress" in caught.value.fix
+    assert told(table.changelog(consumer_id="search", ignore_progress=True)) == [(3, "c")]
+
+
+def test_the_tables_options_name_the_consumer(tmp_path: Path) -> None:
+    small = small_table(
+        tmp_path / "t", "k INT, v STRING", ("k",), consumer_id="mine", scan__snapshot_id=2
+    )
+    commit(small, "a", "b")
+    assert told(PaimonTable(small.table).changelog()) == [(2, "b")]
+    assert small.table.consumers.next_snapshot("mine") == 3
+
+
+def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:
+    small = small_table(
+        tmp_path / "t", "k INT, v STRING", ("k",), consumer__expiration_time="1 min"
+    )
+    commit(small, "a")
+    file = Path(small.path) / "consumer" / "consumer-c"
+    how = Following(start=stream_start("latest"), follow=True, consumer_id="c", poll_seconds=25)
+    times: list[float] = []
+
+    def stopped() -> bool:
+        times.append(file.stat().st_mtime)
+        os.utime(file, (0, 0))
+        return len(times) == 3
+
+    assert told(changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))) == []
+    assert all(times), "written anew in each round of 25 s, of the minute that it has"
+
+
+def test_the_consumers_of_a_table_are_a_system_table(small: SmallTable) -> None:
+    small.table.consumers.reset("b", 7)
+    small.table.consumers.reset("a", 2)
+    assert PaimonTable(small.table).system("consumers").to_pylist() == [
+        {"consumer_id": "a", "next_snapshot_id": 2},
+        {"consumer_id": "b", "next_snapshot_id": 7},
+    ]

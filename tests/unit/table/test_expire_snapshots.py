@@ -1,0 +1,263 @@
+"""Random histories of which old versions expire: what stays reads as ever, nothing is left over.
+
+What must lie on disk is told by tests.support.expiring_table, from the files that are named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_changelogs import ExpireChangelogs
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.deleted_rows import delete_some
+from tests.support.expiring_table import (
+    changes_of_all,
+    files_on_disk,
+    files_that_are_named,
+    files_that_later_changelogs_drop,
+    give_tag,
+    make_branch,
+    rows_of,
+    versions,
+)
+from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError, Mode
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import small_table
+from tests.support.table_writer import TableWriter, by_content
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+KEYED = {"primary_keys": ("k",), "num_sorted_run__compaction_trigger": 3}
+TABLES: dict[str, dict[str, Any]] = {
+    "keyed": {**KEYED, "bucket": 2, "manifest__merge_min_count": 3},
+    "changelog files": {**KEYED, "changelog_producer": "input"},
+    "partitions": {
+        **KEYED, "primary_keys": ("k", "p"), "partition_keys": ("p",),
+        "snapshot__clean_empty_directories": "true",
+    },
+    "changelog files kept": {
+        **KEYED, "changelog_producer": "input", "changelog__num_retained__min": 9,
+        "changelog__num_retained__max": 9,
+    },
+    "changes kept": {
+        **KEYED, "changelog__num_retained__min": 9, "changelog__num_retained__max": 9,
+    },
+    "deleted rows": {"deletion_vectors__enabled": "true", "compaction__min__file_num": 3},
+}  # fmt: skip
+
+
+@dataclass
+class History:
+    """A table, and what each version of it held when it was made."""
+
+    writer: TableWriter
+    changes: RandomChanges
+    rng: random.Random
+    rows: dict[str, list[str]] = field(default_factory=dict)
+    changes_seen: dict[int, list[str]] = field(default_factory=dict)
+    branches: list[Snapshot] = field(default_factory=list)
+
+    @property
+    def table(self) -> FileStoreTable:
+        return self.writer.table
+
+    def step(self) -> None:
+        keyed = self.table.schema.has_primary_key
+        changes = self.changes.epoch(6)
+        if not keyed:
+            changes = [("+I", {"k": self.rng.randrange(9), "v": "x", "p": 0}) for _ in range(5)]
+        self.writer.write(changes)
+        if not keyed and self.rng.random() < 0.5:
+            delete_some(self.table, self.rng)
+        if self.rng.random() < 0.4:
+            self.writer.commit.drain()
+        self.remember()
+
+    def remember(self) -> None:
+        for name, snapshot in versions(self.table).items():
+            if name not in self.rows:
+                self.rows[name] = rows_of(self.table, snapshot)
+        self.changes_seen |= changes_of_all(self.table)
+
+    def protect(self) -> None:
+        """Tags, consumers and a branch come and, consumers, go."""
+        number = self.rng.choice(self.table.snapshots.ids())
+        match self.rng.randrange(6):
+            case 0:
+                give_tag(self.table, f"t{number}", number)
+                self.rows[f"t{number}"] = self.rows[str(number)]
+            case 1:
+                self.table.consumers.reset("c", number)
+            case 2:
+                self.table.consumers.delete("c")
+            case 3 if not self.branches:
+                make_branch(self.table, "b", number)
+                self.branches.append(self.table.snapshots.snapshot(number))
+                self.rows["branch"] = self.rows[str(number)]
+
+    def config(self) -> dict[str, int]:
+        least = self.rng.randrange(1, 4)
+        return {"num_min": least, "num_max": least + self.rng.randrange(3), "limit": 4}
+
+    def settle(self) -> None:
+        """No compaction is left that has files and no snapshot yet."""
+        self.writer.commit.drain()
+        self.remember()
+
+    def check(self) -> None:
+        for name, snapshot in versions(self.table).items():
+            assert rows_of(self.table, snapshot) == self.rows[name], name
+        for snapshot in self.branches:
+            assert rows_of(self.table, snapshot) == self.rows["branch"]
+        left = set(self.table.changelogs.ids()) | set(self.table.snapshots.ids())
+        seen = {number: texts for number, texts in self.changes_seen.items() if number in left}
+        assert changes_of_all(self.table) == seen
+        named, there = files_that_are_named(self.table), files_on_disk(self.table)
+        assert named <= there
+        assert there - named <= files_that_later_changelogs_drop(self.table)
+
+
+def a_history(folder: Path, kind: str, seed: int) -> History:
+    options = dict(TABLES[kind])
+    keys, partitions = options.pop("primary_keys", ()), options.pop("partition_keys", ())
+    columns = "k INT, v STRING, p INT"
+    table = small_table(
+        folder / "db.db" / "t", columns, keys, partitions, file_operation__thread_num=1, **options
+    ).table
+    rng = random.Random(seed)
+    writer = TableWriter(table)
+    return History(writer, RandomChanges(writer.table.schema, rng, key_count=12), rng)
+
+
+def expire(table: FileStoreTable, **config: int) -> int:
+    chosen = expire_config(table.options, **config)
+    snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
+    plan = snapshots.plan(chosen)
+    snapshots.execute(plan)
+    changelogs.execute(changelogs.plan(chosen))
+    return len(plan.snapshots)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_what_stays_reads_as_ever_and_nothing_is_left_over(
+    tmp_path: Path, seed: int, kind: str
+) -> None:
+    history = a_history(tmp_path, kind, seed)
+    gone = 0
+    for _ in range(11):
+        history.step()
+        history.protect()
+        if history.rng.random() < 0.6:
+            history.settle()
+            gone += expire(history.table, **history.config())
+            history.check()
+    assert gone
+    history.table.consumers.delete("c")
+    history.settle()
+    expire(history.table, num_max=1, num_min=1)
+    history.check()
+    assert len(history.table.snapshots.ids()) == 1
+    assert len(history.table.changelogs.ids()) == (8 if "kept" in kind else 0)
+
+
+def with_tag_and_files(folder: Path) -> History:
+    """Eight versions with a tag on one of them, all settled."""
+    history = a_history(folder, "changelog files kept", 5)
+    for _ in range(6):
+        history.step()
+    history.settle()
+    give_tag(history.table, "t", 3)
+    history.remember()
+    return history
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
+    tmp_path: Path, mode: Mode
+) -> None:
+    history = with_tag_and_files(tmp_path / "whole")
+    table, kept = history.table, {"num_max": 2, "num_min": 2}
+    count = Fault()
+    copied = copytree(tmp_path / "whole", tmp_path / "counted")
+    expire(at(table, copied, count), **kept)
+    assert len(count.done) > 20
+    for place in range(len(count.done)):
+        fault = Fault(at=place, mode=mode, stays_dead=True)
+        folder = copytree(tmp_path / "whole", tmp_path / str(place))
+        with contextlib.suppress(InjectedError):  # a hint that cannot be written is no failure
+            expire(at(table, folder, fault), **kept)
+        assert fault.has_struck
+        left = at(table, folder)
+        latest = table.snapshots.latest_id()
+        assert latest is not None
+        for name, snapshot in versions(left).items():
+            if name == "t" or int(name) > latest - 2:
+                assert rows_of(left, snapshot) == history.rows[name]
+        expire(left, **kept)
+        assert set(versions(left)) == {"t", str(latest - 1), str(latest)}
+        assert files_on_disk(left) == files_that_are_named(left)
+        shutil.rmtree(folder)
+
+
+def copytree(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    return target
+
+
+def at(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileStoreTable:
+    """The table in a copied folder."""
+    file_io = FaultyFileIO(fault=fault or Fault())
+    return replace(table, location=str(folder / "db.db" / "t"), file_io=file_io)
+
+
+def test_a_commit_goes_on_after_an_expiry(tmp_path: Path) -> None:
+    """Also where what the job knew of the table's past is gone."""
+    history = with_tag_and_files(tmp_path)
+    for _ in range(3):
+        expire(history.table, num_max=1, num_min=1)
+        history.step()
+    history.settle()
+    history.check()
+    assert rows_of(history.table, history.table.snapshots.snapshot(
+        history.table.snapshots.latest_id() or 0
+    )) == by_content(history.writer.model.rows())  # fmt: skip
+
+
+def test_each_manifest_is_read_once(tmp_path: Path) -> None:
+    history = with_tag_and_files(tmp_path)
+    sizes = {path.name: path.stat().st_size for path in Path(tmp_path).rglob("*manifest-*")}
+    file_io = CountingFileIO()
+    expire(replace(history.table, file_io=file_io), num_max=1, num_min=1)
+    read = {name: count for name, count in file_io.read.items() if name in sizes}
+    assert len(read) > 10
+    assert read == {name: sizes[name] for name in read}
+
+
+def test_a_damaged_tag_keeps_all_files(tmp_path: Path) -> None:
+    """Nobody can say what it needs."""
+    history = with_tag_and_files(tmp_path)
+    table = history.table
+    manifest = next(tag.snapshot.base_manifest_list for tag in table.tags.tags())
+    Path(table.paths.manifest(manifest)).unlink()
+    before = files_on_disk(table)
+    with pytest.raises(CorruptFileError, match="manifest that a snapshot names is missing"):
+        expire(table, num_max=1, num_min=1)
+    assert files_on_disk(table) == before
+
+
+def test_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    table = small_table(tmp_path / "t", "k INT", ("k",)).table
+    with pytest.raises(UsageError, match="at most 2 snapshots are to be kept, and at least 3"):
+        expire(table, num_max=2, num_min=3)

@@ -1,0 +1,199 @@
+"""Where a streaming read begins, what it reads of each snapshot, and how it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.data_split import StreamSplit
+from stream_app.planning.stream_start import StartMode, StreamStart, stream_start
+from stream_app.planning.stream_step import StepLimits, StreamPosition
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.row_filter import row_filter
+from stream_app.table.stream_read import StreamRead
+from stream_app.table.stream_scan import StreamScan, start_of_table
+from tests.support.small_table import SmallTable, small_table
+
+ONE = StepLimits(max_snapshots=1)
+Told = tuple[int, str, int, str]
+
+
+def told(table: FileStoreTable, splits: list[StreamSplit] | tuple[StreamSplit, ...]) -> list[Told]:
+    """Snapshot, kind, key and value of each row."""
+    found = []
+    for one in splits:
+        for batch in StreamRead(table).read(one):
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            found += [(one.split.snapshot_id, *row) for row in rows]
+    return found
+
+
+def all_of(small: SmallTable, start: StreamStart) -> list[Told]:
+    scan = StreamScan(small.table)
+    return told(small.table, scan.step(scan.begin(start)).splits)
+
+
+def history(path: Path, **options: object) -> SmallTable:
+    """1 APPEND a b; 2 APPEND b c; 3 COMPACT; 4 APPEND a gone, d."""
+    small = small_table(
+        path / "t",
+        "k INT, v STRING",
+        ("k",),
+        num_sorted_run__compaction_trigger=2,
+        **options,
+    )
+    small.commit(("+I", {"k": 1, "v": "a"}), ("+I", {"k": 2, "v": "b"}))
+    small.commit(("-U", {"k": 2, "v": "b"}), ("+U", {"k": 2, "v": "B"}), ("+I", {"k": 3, "v": "c"}))
+    small.compact()
+    small.commit(("-D", {"k": 1, "v": "a"}), ("+I", {"k": 4, "v": "d"}))
+    kinds = [one.commit_kind.value for one in small.table.snapshots.backwards()][::-1]
+    assert kinds == ["APPEND", "APPEND", "COMPACT", "APPEND"]
+    return small
+
+
+FULL_4 = [(4, "+I", 2, "B"), (4, "+I", 3, "c"), (4, "+I", 4, "d")]
+FULL_3 = [(3, "+I", 1, "a"), (3, "+I", 2, "B"), (3, "+I", 3, "c")]
+CHANGES_1 = [(1, "+I", 1, "a"), (1, "+I", 2, "b")]
+CHANGES_2 = [(2, "+U", 2, "B"), (2, "+I", 3, "c")]
+CHANGELOG_2 = [(2, "-U", 2, "b"), *CHANGES_2]
+CHANGES_4 = [(4, "-D", 1, "a"), (4, "+I", 4, "d")]
+
+
+def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: Path) -> None:
+    small = history(tmp_path)
+    times = {one.snapshot_id: one.time_millis for one in small.table.snapshots.backwards()}
+    assert all_of(small, stream_start("default")) == FULL_4
+    assert all_of(small, stream_start("latest")) == []
+    assert all_of(small, stream_start("compacted-full")) == FULL_3 + CHANGES_4
+    assert all_of(small, stream_start("from-snapshot", snapshot_id=2)) == CHANGES_2 + CHANGES_4
+    assert all_of(small, stream_start("from-snapshot", snapshot_id=3)) == CHANGES_4
+    from_2 = stream_start("from-snapshot-full", snapshot_id=3)
+    assert all_of(small, from_2) == FULL_3 + CHANGES_4
+    at_2 = stream_start("from-timestamp", timestamp_millis=times[2])
+    assert all_of(small, at_2) == CHANGES_2 + CHANGES_4
+    behind_2 = stream_start("from-timestamp", timestamp_millis=times[2] + 1)
+    assert all_of(small, behind_2) == CHANGES_4
+    assert all_of(small, stream_start("from-timestamp", timestamp_millis=times[4] + 1)) == []
+    before_all = stream_start("from-timestamp", timestamp_millis=0)
+    assert all_of(small, before_all) == CHANGES_1 + CHANGES_2 + CHANGES_4
+
+
+def test_a_changelog_tells_old_rows_as_well(tmp_path: Path) -> None:
+    small = history(tmp_path, changelog_producer="input")
+    found = all_of(small, stream_start("from-snapshot", snapshot_id=1))
+    assert found == CHANGES_1 + CHANGELOG_2 + CHANGES_4
+
+
+def test_what_comes_later_is_read_by_later_steps(tmp_path: Path) -> None:
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
+    scan = StreamScan(small.table)
+    position = scan.begin(stream_start("latest-full"))
+    step = scan.step(position)
+    assert step.splits == ()
+    assert step.end == position
+    small.commit(("+I", {"k": 1, "v": "a"}))
+    small.commit(("+I", {"k": 2, "v": "b"}))
+    first = scan.step(step.end, ONE)
+    assert told(small.table, first.splits) == [(1, "+I", 1, "a")]
+    second = scan.step(first.end, ONE)
+    assert told(small.table, second.splits) == [(2, "+I", 2, "b")]
+    assert scan.step(second.end).end == second.end
+
+
+@pytest.mark.parametrize("limits", [StepLimits(max_files=1), StepLimits(max_rows=3), ONE])
+def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
+    tmp_path: Path, limits: StepLimits
+) -> None:
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=3)
+    for epoch in range(4):
+        small.commit(*(("+I", {"k": key, "v": str(epoch)}) for key in range(epoch, epoch + 8)))
+    scan = StreamScan(small.table)
+    begin = scan.begin(stream_start("from-snapshot-full", snapshot_id=2))
+    whole = scan.step(begin)
+    position, found = begin, []
+    while (step := scan.step(position, limits)).splits:
+        assert scan.splits(step.begin, step.end) == list(step.splits)
+        found += step.splits
+        position = step.end
+    assert found == list(whole.splits)
+    assert position == whole.end == StreamPosition(snapshot_id=5)
+    assert scan.splits(begin, whole.end) == found
+    assert len({(one.split.snapshot_id, one.split.bucket) for one in found}) == 9
+
+
+def test_a_condition_is_asked_of_every_row(tmp_path: Path) -> None:
+    small = history(tmp_path, changelog_producer="input")
+    wanted = row_filter("v IN ('B', 'c')", small.table.schema)
+    scan = StreamScan(small.table, wanted)
+    read = StreamRead(small.table, ("v",), wanted)
+    step = scan.step(scan.begin(stream_start("from-snapshot", snapshot_id=1)))
+    rows = [row for one in step.splits for batch in read.read(one) for row in batch.to_pylist()]
+    assert rows == [{"rowkind": "+U", "v": "B"}, {"rowkind": "+I", "v": "c"}]
+    assert [one.split.snapshot_id for one in step.splits] == [2, 4], "not the file of snapshot 1"
+
+
+def test_rows_without_a_key_come_as_they_were_written(tmp_path: Path) -> None:
+    small = small_table(tmp_path / "t", "k INT, v STRING")
+    small.commit(("+I", {"k": 2, "v": "a"}), ("+I", {"k": 1, "v": "b"}))
+    small.commit(("+I", {"k": 0, "v": "c"}))
+    found = all_of(small, stream_start("from-snapshot", snapshot_id=0))
+    assert found == [(1, "+I", 2, "a"), (1, "+I", 1, "b"), (2, "+I", 0, "c")]
+    full = all_of(small, stream_start("latest-full"))
+    assert full == [(2, "+I", 2, "a"), (2, "+I", 1, "b"), (2, "+I", 0, "c")]
+
+
+def test_an_expired_snapshot_is_told_with_the_first_that_is_left(tmp_path: Path) -> None:
+    small = history(tmp_path)
+    position = StreamPosition(snapshot_id=2)
+    for number in (1, 2):
+        (Path(small.path) / f"snapshot/snapshot-{number}").unlink()
+    (Path(small.path) / "snapshot/EARLIEST").write_text("3")
+    scan = StreamScan(small.table)
+    with pytest.raises(UsageError, match="snapshot 2 has expired: the table has 3 to 4") as caught:
+        scan.step(position)
+    assert "begin with 3" in caught.value.fix
+    with pytest.raises(UsageError, match="snapshot 2 has expired"):
+        scan.splits(position, StreamPosition(snapshot_id=4))
+    # A start that was asked for is not a place that was reached: it begins with what is left.
+    assert all_of(small, stream_start("from-snapshot", snapshot_id=1)) == CHANGES_4
+    with pytest.raises(UsageError, match="ahead of the table, whose latest snapshot is 4"):
+        scan.step(StreamPosition(snapshot_id=6))
+
+
+def test_the_full_version_must_exist(tmp_path: Path) -> None:
+    small = history(tmp_path)
+    with pytest.raises(UsageError, match="snapshot 5 does not exist yet, the latest is 4"):
+        StreamScan(small.table).begin(stream_start("from-snapshot-full", snapshot_id=5))
+
+
+def test_a_start_stands_in_the_tables_options(tmp_path: Path) -> None:
+    small = small_table(
+        tmp_path / "t", "k INT", ("k",), scan__timestamp="2026-01-01T00:00:00.5+00:00"
+    )
+    start = start_of_table(small.table)
+    assert start.mode is StartMode.FROM_TIMESTAMP
+    assert start.timestamp_millis == 1_767_225_600_500
+
+
+def test_a_table_that_tells_of_overwrites_is_not_followed(tmp_path: Path) -> None:
+    small = small_table(tmp_path / "t", "k INT", ("k",), streaming_read_overwrite=True)
+    with pytest.raises(UnsupportedTableError, match="streaming-read-overwrite"):
+        StreamScan(small.table)
+
+
+@pytest.mark.parametrize(
+    ("mode", "given", "problem"),
+    [
+        ("from-snapshot", {}, "needs a snapshot"),
+        ("latest", {"snapshot_id": 1}, "takes no snapshot"),
+        ("from-timestamp", {"timestamp_millis": 1, "snapshot_id": 1}, "takes no snapshot"),
+        ("lastest", {}, "did you mean 'latest'"),
+    ],
+)
+def test_a_start_that_makes_no_sense_is_refused(
+    mode: str, given: dict[str, int], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        stream_start(mode, **given)

@@ -1,0 +1,149 @@
+"""What a job does for its table after commits: it is bounded, counted, and never stops the job."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.model.snapshot import SOURCE_END_PROPERTY
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.table_maintenance import TableMaintenance
+from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.support.table_writer import CompactInCaller, StreamTableCommit, write_changes
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+KEEP_ONE = {"snapshot__num_retained__min": 1, "snapshot__num_retained__max": 1}
+
+
+def a_table(folder: Path, **options: Any) -> SmallTable:
+    return small_table(folder / "t", "k INT, v STRING", ("k",), **options)
+
+
+def write(table: SmallTable, epochs: int) -> None:
+    for epoch in range(epochs):
+        table.commit(("+I", {"k": epoch, "v": "x"}))
+
+
+def test_no_more_goes_after_one_commit_than_the_limit_says(tmp_path: Path) -> None:
+    table = a_table(tmp_path, **KEEP_ONE, snapshot__expire__limit=3)
+    write(table, 8)
+    maintenance = TableMaintenance(table.table)
+    left = []
+    for _ in range(3):
+        maintenance.after_commit()
+        left.append(len(table.table.snapshots.ids()))
+    assert left[:2] == [left[0], left[0] - 3]
+    assert left[-1] == max(1, left[0] - 6)
+    assert maintenance.metrics().snapshots_expired > 5
+
+
+def test_a_write_only_job_expires_nothing(tmp_path: Path) -> None:
+    table = a_table(tmp_path, **KEEP_ONE, write_only="true")
+    write(table, 3)
+    maintenance = TableMaintenance(table.table)
+    maintenance.after_commit()
+    assert len(table.table.snapshots.ids()) == 3
+    assert maintenance.metrics().snapshots_expired == 0
+
+
+@dataclass(frozen=True)
+class RefusingFileIO(LocalFileIO):
+    """Deletes nothing as long as it is told so."""
+
+    refuses: list[bool] = field(default_factory=lambda: [True])
+
+    def delete(self, path: str) -> None:
+        if self.refuses[0]:
+            raise PermissionError(f"no right to delete {path}")
+        LocalFileIO.delete(self, path)
+
+
+def test_an_error_is_told_and_counted_and_the_next_time_it_is_done(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = a_table(tmp_path, **KEEP_ONE)
+    write(table, 3)
+    file_io = RefusingFileIO()
+    maintenance = TableMaintenance(replace(table.table, file_io=file_io))
+    maintenance.after_commit()
+    assert maintenance.metrics().failures == 1
+    assert maintenance.metrics().snapshots_expired == 0
+    assert "expiring snapshots failed: no right to delete" in caplog.text
+    file_io.refuses[0] = False
+    maintenance.after_commit()
+    assert table.table.snapshots.ids() == [table.table.snapshots.latest_id()]
+
+
+@dataclass(frozen=True)
+class SlowFileIO(LocalFileIO):
+    """Deletes when it may."""
+
+    may: threading.Event = field(default_factory=threading.Event)
+
+    def delete(self, path: str) -> None:
+        assert self.may.wait(30)
+        LocalFileIO.delete(self, path)
+
+
+def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_path: Path) -> None:
+    table = a_table(tmp_path, **KEEP_ONE, snapshot__expire__execution_mode="async")
+    write(table, 3)
+    file_io = SlowFileIO()
+    maintenance = TableMaintenance(replace(table.table, file_io=file_io))
+    maintenance.after_commit()
+    maintenance.after_commit()
+    before = len(table.table.snapshots.ids())
+    write_more(table.table)
+    assert len(table.table.snapshots.ids()) > before
+    file_io.may.set()
+    maintenance.close()
+    expired = maintenance.metrics().snapshots_expired
+    assert expired == before - 1
+    assert maintenance.metrics().failures == 0
+
+
+def write_more(table: FileStoreTable, **properties: str) -> None:
+    commit = StreamTableCommit(table, "another", CompactInCaller(table))
+    first = commit.begin_epoch()
+    messages = write_changes(table, [("+I", {"k": 1, "v": "y"})], first)
+    commit.commit_epoch((commit.last_identifier or 0) + 1, messages, properties=properties)
+
+
+def test_the_newest_epoch_of_a_job_stays_for_its_next_start(tmp_path: Path) -> None:
+    """Others have committed since; without it the job would write its last epoch again."""
+    table = a_table(tmp_path, **KEEP_ONE, num_sorted_run__compaction_trigger=100)
+    write(table, 2)
+    write_more(table.table, **{SOURCE_END_PROPERTY: "17"})
+    newest_epoch = table.table.snapshots.latest_id()
+    write_more(table.table)
+    write_more(table.table)
+    expire = ExpireSnapshots(table.table)
+    config = expire_config(table.table.options)
+    assert expire.plan(config).kept == newest_epoch
+    assert expire.plan(config).kept_by == "a job's newest epoch"
+    expire.execute(expire.plan(config))
+    assert table.table.snapshots.earliest_id() == newest_epoch
+    assert expire.plan(config, forget_jobs=True).kept == table.table.snapshots.latest_id()
+
+
+def test_a_consumer_that_is_forgotten_keeps_nothing_any_more(tmp_path: Path) -> None:
+    table = a_table(tmp_path, **KEEP_ONE, consumer__expiration_time="1 h")
+    write(table, 4)
+    table.table.consumers.reset("gone", 2)
+    now = TIME_MS // 1000
+    os.utime(f"{table.path}/consumer/consumer-gone", (now, now))
+    TableMaintenance(table.table).after_commit()
+    assert table.table.consumers.consumers()
+    assert table.table.snapshots.earliest_id() == 2
+    table.table.clock.sleep(3600)
+    TableMaintenance(table.table).after_commit()
+    assert table.table.consumers.consumers() == []
+    assert len(table.table.snapshots.ids()) == 1
