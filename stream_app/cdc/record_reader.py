@@ -149,7 +149,8 @@ def _envelope(
         return NoRow()
     if op == "t":
         return Truncate()
-    if op not in ROW_OPS:
+    # A list or an object has no place in a set.
+    if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
     before = _image(document.get("before"), "before", columns, strict=strict)
     after = _image(document.get("after"), "after", columns, strict=strict)
@@ -177,12 +178,14 @@ def _flat(
 ) -> RowRecord | Truncate:
     """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
-    op = document.get(OP_FIELD) or "c"
+    op = document.get(OP_FIELD)
+    if op is None:
+        op = "c"
     if document.get(DELETED_FIELD) in ("true", True):
         op = "d"
     if op == "t":
         return Truncate()
-    if op not in ROW_OPS:
+    if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
     row = {
         name: value

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     failed = []
     for seed, outcome in _outcomes(range(given.start, given.start + given.seeds), given.processes):
         count += 1
-        operations += outcome.operations
+        operations += len(outcome.operations)
         snapshots += outcome.snapshots
         struck += outcome.struck
         lost_power += outcome.lost_power

@@ -45,7 +45,6 @@ class Oracle:
     seen: dict[tuple[str, int], int] = field(default_factory=dict)
     rows_at: list[Rows] = field(default_factory=lambda: [[]])
     checked: list[int] = field(default_factory=list)
-    _read: set[int] = field(default_factory=set)
     _state: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict)
     _added: Rows = field(default_factory=list)
     _replayed: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict)
@@ -77,12 +76,8 @@ class Oracle:
         """As `look`, and everything that older snapshots name, once more."""
         self.look(table)
         remembering = with_memory(table)
-        snapshots = check_chain(remembering)
-        for snapshot in snapshots:
-            if snapshot.snapshot_id not in self._read:
-                self.check_rows(snapshot, MergeRead(remembering))
-        if snapshots:
-            self.check_rows(snapshots[-1], MergeRead(table))
+        for snapshot in check_chain(remembering)[-1:]:
+            self.check_rows(snapshot, MergeRead(table))
         sizes, named = files_of(table), named_files(remembering)
         gone = {name for name, size in named.items() if sizes.get(name) != size}
         demand(not gone, f"files that snapshots name are gone or cut: {sorted(gone)}")
@@ -104,7 +99,6 @@ class Oracle:
             f"snapshot {snapshot.snapshot_id} has rows too many {_minus(found, wanted)}, "
             f"and too few {_minus(wanted, found)}",
         )
-        self._read.add(snapshot.snapshot_id)
 
     def _follow(self, snapshot: Snapshot) -> None:
         changes: list[Change] = []

@@ -17,6 +17,7 @@ from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
 from tests.simulation.actors import Job, is_of_a_fault, seen_by
+from tests.simulation.faults import FaultKind
 from tests.simulation.oracle import Oracle, demand, files_of, named_files
 from tests.simulation.scenario import Action, Round, Scenario, Verb, scenario
 from tests.simulation.scheduler import CrashError, Task
@@ -33,12 +34,16 @@ class Outcome:
     Attributes:
         failure: None when all promises were kept.
         trace: digest of everything that happened.
+        operations: names of all file operations.
+        end_of_rounds: how many of them were done before everything began anew.
+        struck: faults that came true.
         lines: what happened, when that was asked for.
     """
 
     failure: BaseException | None
     trace: str
-    operations: int
+    operations: tuple[str, ...]
+    end_of_rounds: int
     snapshots: int
     struck: int
     lost_power: int
@@ -166,6 +171,8 @@ class Simulation:
     def _finish(self) -> None:
         """Everything begins anew, and must end well."""
         world = self.world
+        world.strikes = None
+        world.end_of_rounds = len(world.done)
         world.begin_round((), self.scenario.seed)
         verbs = {action.verb for each in self.scenario.rounds for action in each.actions}
         # Of two processes that do the same, one has worked for nothing.
@@ -217,9 +224,15 @@ def new_table(tried: Scenario, world: World) -> FileStoreTable:
     return FileStoreTable("/t", schema, world.files, world.clock)
 
 
-def run(tried: Scenario, *, keeps_lines: bool = False) -> Outcome:
-    """Run a scenario; never raises what the code under test raises."""
-    world = World(tried.seed, keeps_lines)
+def run(
+    tried: Scenario, *, strikes: tuple[int, FaultKind] | None = None, keeps_lines: bool = False
+) -> Outcome:
+    """Run a scenario; never raises what the code under test raises.
+
+    Args:
+        strikes: one more fault, at an operation's number among all.
+    """
+    world = World(tried.seed, keeps_lines, strikes)
     failure: BaseException | None = None
     simulation = Simulation(tried, world)
     with world.determined():
@@ -236,7 +249,8 @@ def run(tried: Scenario, *, keeps_lines: bool = False) -> Outcome:
     return Outcome(
         failure=failure,
         trace=world.trace,
-        operations=world.operations,
+        operations=tuple(world.done),
+        end_of_rounds=world.end_of_rounds,
         snapshots=len(simulation.oracle.checked),
         struck=len(world.struck),
         lost_power=world.lost_power,
@@ -247,8 +261,8 @@ def run(tried: Scenario, *, keeps_lines: bool = False) -> Outcome:
 def outcome_of(seed: int) -> tuple[int, Outcome]:
     """A seed and its outcome, which can be pickled."""
     outcome = run(scenario(seed))
-    failure = outcome.failure
-    return seed, replace(outcome, failure=AssertionError(repr(failure)) if failure else None)
+    failure = AssertionError(repr(outcome.failure)) if outcome.failure else None
+    return seed, replace(outcome, failure=failure)
 
 
 def minimised(tried: Scenario, failure: BaseException) -> list[str]:

@@ -36,11 +36,14 @@ class World:
         faults: of this round.
         struck: faults that came true, in all rounds.
         lost_power: how often all processes died at once.
-        operations: done so far; what `trace` hashes.
+        strikes: one more fault, at an operation's number among all.
+        done: names of all operations so far.
+        end_of_rounds: how many of them were done before everything began anew.
     """
 
     seed: int
     keeps_lines: bool = False
+    strikes: tuple[int, FaultKind] | None = None
     scheduler: Scheduler = field(init=False)
     clock: SimulatedClock = field(init=False)
     files: MemoryFileIO = field(init=False)
@@ -48,7 +51,8 @@ class World:
     struck: list[Fault] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lost_power: int = 0
-    operations: int = 0
+    done: list[str] = field(default_factory=list)
+    end_of_rounds: int = 0
     lines: list[str] = field(default_factory=list)
     _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
     _outages: Counter[str] = field(default_factory=Counter)
@@ -92,8 +96,11 @@ class World:
         self.scheduler.switch()
         if process.is_dead:
             raise CrashError
-        self.operations += 1
         fault = self._fault(process, what)
+        if self.strikes is not None and self.strikes[0] == len(self.done):
+            self.struck.append(Fault(process.name, GROUPS[what], len(self.done), self.strikes[1]))
+            fault = self.strikes[1]
+        self.done.append(what)
         self.note(f"{process.name} {what} {path}{f' {fault.value}' if fault else ''}\n")
         if fault is FaultKind.SLOW:
             self.scheduler.delay()

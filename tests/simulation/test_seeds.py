@@ -1,0 +1,55 @@
+"""Thousands of random histories with faults, and the same seed gives the same history."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.scenario import scenario
+from tests.simulation.simulation import run
+from tests.simulation.world import World
+
+FIXED_SEEDS, FRESH_SEEDS = 1000, 1000
+FRESH_FROM = 1_000_000
+
+
+def simulate(*arguments: object) -> str:
+    """Output of the command; a failing one is the test's failure, with how to repeat it."""
+    command = [sys.executable, "-m", "tests.simulation", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_all_promises_are_kept_through_known_seeds() -> None:
+    assert "0 seeds failed" in simulate("--seeds", FIXED_SEEDS, "--processes", 2)
+
+
+@pytest.mark.slow
+def test_all_promises_are_kept_through_seeds_that_nobody_has_tried(seed: int) -> None:
+    begin = FRESH_FROM + seed
+    assert "0 seeds failed" in simulate("--seeds", FRESH_SEEDS, "--from", begin, "--processes", 2)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 8, 13])
+def test_the_same_seed_makes_the_same_run(seed: int) -> None:
+    first, second = run(scenario(seed)), run(scenario(seed))
+    assert first.failure is second.failure is None
+    assert first.trace == second.trace != World(seed).trace
+    assert first.operations == second.operations
+
+
+def test_the_same_seed_makes_the_same_run_in_another_process() -> None:
+    assert simulate("--seed", 8) == simulate("--seed", 8)
+
+
+def test_parts_can_be_left_out() -> None:
+    whole = scenario(3)
+    assert whole.without(["r0"]).rounds == whole.rounds[1:]
+    assert whole.without(whole.parts).rounds == ()
+    [action, *_] = whole.rounds[0].actions
+    assert action not in whole.without([action.name]).rounds[0].actions

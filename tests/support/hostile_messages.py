@@ -1,0 +1,241 @@
+"""CDC messages as nobody should send them, and beside each what may become of it.
+
+Every value of a good message tells its column, so that one in a wrong column is seen. A hostile
+message is a good one with something done to it: a value replaced, its envelope bent, its bytes
+broken.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+COLUMNS = "id BIGINT, a INT, s STRING, d DECIMAL(10, 2), f DOUBLE, y BOOLEAN, w STRING"
+OPTIONS = {"decimal.handling.mode": "string", "truncate": "ignore"}
+HUGE_BYTES = 10_000_000
+DEPTH = 100_000
+
+
+class Fate(Enum):
+    """What may become of a message."""
+
+    ROW = "its row, exactly"
+    BAD = "set aside"
+    ROW_OR_BAD = "its row but for the columns that were touched, or set aside"
+    NO_ROW = "skipped or set aside"
+    ANY = "anything but lost"
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A message.
+
+    Attributes:
+        what: was done to it.
+        row: the values of the good message, by column.
+        touched: columns whose values were replaced.
+    """
+
+    what: str
+    value: bytes | None
+    fate: Fate
+    row: dict[str, Any]
+    touched: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """How a source wraps rows."""
+
+    name: str
+    wrap: Callable[[str, str], str]
+
+
+def _plain(row: str, op: str) -> str:
+    return f'{{"before":null,"after":{row},"source":{{"lsn":1}},"op":{op},"ts_ms":1}}'
+
+
+_SCHEMA = (
+    '{"type":"struct","optional":false,"name":"t.Envelope","fields":['
+    '{"type":"struct","optional":true,"field":"before","fields":[]},'
+    '{"type":"struct","optional":true,"field":"after","fields":[]},'
+    '{"type":"string","optional":false,"field":"op"}]}'
+)
+WRAPPINGS = (
+    Wrapping("plain", _plain),
+    Wrapping("schema", lambda row, op: f'{{"schema":{_SCHEMA},"payload":{_plain(row, op)}}}'),
+    Wrapping("flat", lambda row, op: f'{row[:-1]},"__op":{op},"__deleted":"false"}}'),
+)
+
+VALUES = (
+    "NaN", "Infinity", "-Infinity", "null", "true", "false", "0", "-0", "-0.0", "1e400", "-1e400", "1e-400", "1E+5", "9" * 400,
+    "0." + "1" * 400, "9223372036854775808", "-9223372036854775809", "2147483648", "1.5",
+    '""', '"x"', '"1"', '" 1 "', '"1e5"', '"NaN"', '"Infinity"', '"-Infinity"', '"0x10"',
+    '"12345678901.00"', '"1.234"', '"true"', '"\\u0000"', '"\\ud800\\udc00"', '"a\\nb"',
+    "[]", "[1]", "{}", '{"x":1}', '[[[["x"]]]]', '{"scale":0,"value":"AQ=="}',
+    '"__debezium_unavailable_value"', "[" * 200 + "]" * 200, '"' + "long " * 2000 + '"',
+)  # fmt: skip
+"""Correct JSON that a column may not want, and the three words that many take for it."""
+NO_VALUES = (
+    "nan", "01", "+1", ".5", "1.", "0x10", "1_000", "'x'", "x",
+    "tru", "undefined", '"\t"', '"a\nb"', '"\\x"', '"\\u12"', '"open', "[1,]", '{"x":}', "", "1 2",
+)  # fmt: skip
+"""No JSON at all."""
+OPS = ('"x"', '"C"', '"cc"', '""', "null", "1", "[]", "{}", '"\\u0063 "', "true")
+BROKEN_BYTES = (b"\xff", b"\xc3\x28", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80")
+WHOLE_VALUES = (
+    b"", b" ", b"\n", b"null", b"true", b"1", b'"x"', b"[]", b"[{}]", b"{", b"}", b"\x00", b"{}{}",
+    b"{}", b'{"payload":1}', b'{"payload":[]}', b'{"schema":null,"payload":null}', b'{"op":"c"}',
+    b'{"op":"c","after":1}', b'{"op":"c","after":[]}', b'{"op":"u","before":null,"after":null}',
+    b'{"op":"d","before":null,"after":null}', b'{"op":"d"}', b'{"op":"t"}', b'{"op":"m"}',
+    b'{"schema":1,"payload":{"op":"c","after":{}}}', b'\xef\xbb\xbf{}', b'{"a":1}\n{"a":2}',
+    b'{"before":null,"after":{},"op":"c"}', b'{"after":{"id":null},"op":"c","before":null}',
+)  # fmt: skip
+
+
+def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list[Hostile]:
+    """So many messages, about a third of them good; a few are huge or deep."""
+    found = [_good(wrapping, number, rng) for number in range(count)]
+    makers = [_good, _good, _value, _value, _no_value, _operation, _bytes, _text, _whole, _fields]
+    for number in range(count):
+        found[number] = rng.choice(makers)(wrapping, number, rng)
+    for number, maker in enumerate((_huge, _deep, _huge, _deep)):
+        found[(number + 1) * count // 5] = maker(wrapping, number, rng)
+    return found
+
+
+def _row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "a": 1_000_000 + number,
+        "s": f"s{number}",
+        "d": Decimal(30_000_000 + number) / 100,
+        "f": number + 0.5,
+        "y": number % 2 == 0,
+        "w": f"w{number}",
+    }
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: json.dumps(str(value) if isinstance(value, Decimal) else value)
+        for name, value in row.items()
+    }
+
+
+def _object(texts: dict[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in texts.items()) + "}"
+
+
+def _good(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    row = _row(number)
+    return Hostile("good", wrapping.wrap(_object(_texts(row)), '"c"').encode(), Fate.ROW, row)
+
+
+def _replaced(
+    wrapping: Wrapping, number: int, rng: random.Random, text: str, fate: Fate
+) -> Hostile:
+    row, name = _row(number), rng.choice(["id", "a", "s", "d", "f", "y", "w"])
+    value = wrapping.wrap(_object({**_texts(row), name: text}), '"c"').encode()
+    return Hostile(f"{name} is {text[:60]}", value, fate, row, frozenset([name]))
+
+
+def _value(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    return _replaced(wrapping, number, rng, rng.choice(VALUES), Fate.ROW_OR_BAD)
+
+
+def _no_value(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    return _replaced(wrapping, number, rng, rng.choice(NO_VALUES), Fate.BAD)
+
+
+def _operation(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    row, op = _row(number), rng.choice(OPS)
+    value = wrapping.wrap(_object(_texts(row)), op).encode()
+    # A flattened message need not say what it is.
+    fate = Fate.ROW_OR_BAD if op == "null" else Fate.NO_ROW
+    return Hostile(f"op {op}", value, fate, row)
+
+
+def _bytes(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    """Bytes that are no UTF-8, within a text."""
+    good = _good(wrapping, number, rng)
+    broken, text = rng.choice(BROKEN_BYTES), f'"s{number}'.encode()
+    assert good.value is not None
+    value = good.value.replace(text, text + broken)
+    return Hostile(f"bytes {broken!r}", value, Fate.BAD, good.row)
+
+
+def _text(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    """The text is cut, doubled, or has something around it."""
+    good = _good(wrapping, number, rng)
+    value = good.value
+    assert value is not None
+    cut = rng.randrange(1, len(value))
+    what, value, fate = rng.choice([
+        ("cut", value[:cut], Fate.BAD),
+        ("without its head", value[cut:], Fate.BAD),
+        ("twice", value + value, Fate.BAD),
+        ("twice, on two lines", value + b"\n" + value, Fate.BAD),
+        ("rubbish behind", value + b"x", Fate.BAD),
+        ("in a list", b"[" + value + b"]", Fate.BAD),
+        ("a byte order mark", b"\xef\xbb\xbf" + value, Fate.ROW_OR_BAD),
+        ("spaces around", b" \t\r\n" + value + b"\n \n", Fate.ROW_OR_BAD),
+        ("lines within", value.replace(b",", b",\n"), Fate.ROW_OR_BAD),
+        ("a carriage return within", value.replace(b":", b":\r\n"), Fate.ROW_OR_BAD),
+        ("NUL behind", value + b"\0", Fate.BAD),
+        ("UTF-16", value.decode().encode("utf-16"), Fate.BAD),
+        ("a flipped bit", _flipped(value, rng), Fate.ANY),
+        ("a tombstone", None, Fate.NO_ROW),
+    ])  # fmt: skip
+    return Hostile(what, value, fate, good.row)
+
+
+def _flipped(value: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(value))
+    return value[:at] + bytes([value[at] ^ (1 << rng.randrange(8))]) + value[at + 1 :]
+
+
+def _whole(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    value = rng.choice(WHOLE_VALUES)
+    return Hostile(f"nothing but {value!r}", value, Fate.ANY, _row(number))
+
+
+def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    """Fields are missing, doubled, unknown, in another order or in another case."""
+    row = _row(number)
+    texts = _texts(row)
+    name = rng.choice(list(row))
+    shuffled = dict(rng.sample(list(texts.items()), len(texts)))
+    doubled = _object(texts)[:-1] + f',"{name}":"s{number + 1}"}}'
+    renamed = {(key.upper() if key == name else key): text for key, text in texts.items()}
+    missing = {key: text for key, text in texts.items() if key != name}
+    touched = frozenset([name])
+    what, text, fate, touched = rng.choice([
+        (f"{name} twice", doubled, Fate.ROW_OR_BAD, touched),
+        (f"{name} missing", _object(missing), Fate.ROW_OR_BAD, touched),
+        (f"{name} in capitals", _object(renamed), Fate.ROW_OR_BAD, touched),
+        ("another order", _object(shuffled), Fate.ROW, frozenset()),
+        ("an unknown column", _object({"zz": '{"id":1}', **texts}), Fate.ROW, frozenset()),
+        ("an escaped name", _object(texts).replace('"s":', '"\\u0073":'), Fate.ROW_OR_BAD,
+         frozenset("s")),
+        ("an empty name", _object({"": "1", **texts}), Fate.ROW_OR_BAD, frozenset()),
+    ])  # fmt: skip
+    return Hostile(what, wrapping.wrap(text, '"c"').encode(), fate, row, touched)
+
+
+def _huge(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    row = {**_row(number), "w": "h" * HUGE_BYTES}
+    value = wrapping.wrap(_object(_texts(row)), '"c"').encode()
+    return Hostile("a huge text", value, Fate.ROW, row)
+
+
+def _deep(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    deep = rng.choice(["[" * DEPTH + "]" * DEPTH, '{"a":' * DEPTH + "1" + "}" * DEPTH])
+    text = _object({**_texts(_row(number)), "w": deep})
+    value = wrapping.wrap(text, '"c"').encode()
+    return Hostile("a deep value", value, Fate.ROW_OR_BAD, _row(number), frozenset("w"))

@@ -1,0 +1,94 @@
+"""Ten thousand messages that nobody should send: none is lost, none harms its neighbours."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
+from stream_app.model.data_type import parse_columns
+from tests.support.hostile_messages import (
+    COLUMNS,
+    OPTIONS,
+    WRAPPINGS,
+    Fate,
+    Hostile,
+    Wrapping,
+    hostile_messages,
+)
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+
+MESSAGES, BATCH, ALONE = 10_000, 500, 800
+NAMES = parse_columns(COLUMNS).names
+WRAPPING = pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda one: one.name)
+
+
+def decode(given: list[Hostile], **options: str) -> DecodedBatch:
+    decoder = a_format(COLUMNS, ("id",), options={**OPTIONS, **options})
+    return decoder.decode(messages(*(one.value for one in given)))
+
+
+def check(given: list[Hostile], decoded: DecodedBatch) -> None:
+    """Each message has become rows, or is set aside, or is counted as skipped."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for index, kind, *values in rows_of(decoded):
+        row = dict(zip(NAMES, values, strict=True))
+        rows.setdefault(index, []).append({"": kind, **row})
+    bad = reasons_of(decoded)
+    assert not rows.keys() & bad.keys()
+    assert decoded.bad.num_rows == len(bad), "set aside twice"
+    assert len(rows) + len(bad) + decoded.skipped == len(given), "some are lost"
+    for index, one in enumerate(given):
+        check_fate(one, rows.get(index), bad.get(index))
+    originals = [given[index].value for index in sorted(bad)]
+    assert decoded.bad.column("value").to_pylist() == originals
+
+
+def check_fate(one: Hostile, rows: list[dict[str, Any]] | None, reason: str | None) -> None:
+    where = f"{one.what}: {one.value[:300] if one.value else one.value!r}"
+    match one.fate:
+        case Fate.ROW:
+            assert rows == [{"": "+I", **one.row}], f"{where} {reason}"
+        case Fate.BAD:
+            assert reason is not None, f"{where} {rows}"
+        case Fate.NO_ROW:
+            assert rows is None, f"{where} {rows}"
+        case Fate.ROW_OR_BAD if rows is not None:
+            [row] = rows
+            for name, value in one.row.items():
+                if name not in one.touched:
+                    assert row[name] == value, where
+                else:
+                    others = [one.row[other] for other in one.row if other not in (name, "y")]
+                    assert row[name] is None or row[name] not in others, where
+
+
+@WRAPPING
+def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> None:
+    rng = random.Random(seed)
+    given = hostile_messages(wrapping, MESSAGES, rng)
+    for start in range(0, MESSAGES, BATCH):
+        part = given[start : start + BATCH]
+        check(part, decode(part))
+
+
+@WRAPPING
+def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
+    rng = random.Random(seed + 1)
+    given = hostile_messages(wrapping, ALONE, rng)
+    decoder = a_format(COLUMNS, ("id",), options=OPTIONS)
+    together = decode(given)
+    rows: list[tuple[Any, ...]] = []
+    reasons: dict[int, str] = {}
+    for at, one in enumerate(given):
+        batch = pa.RecordBatch.from_pylist(
+            [{"topic": "t", "partition": 0, "offset": at, "value": one.value}], MESSAGE_SCHEMA
+        )
+        decoded = decoder.decode(batch)
+        rows += [(at, *row[1:]) for row in rows_of(decoded)]
+        reasons |= reasons_of(decoded)
+    assert repr(rows_of(together)) == repr(rows)
+    assert reasons_of(together) == reasons
