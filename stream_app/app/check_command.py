@@ -146,6 +146,8 @@ def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     looked = f"{report.versions} versions"
     looked += "" if quick else f", {report.files} files with {report.rows} rows"
     lines = [f"not checked: {text}" for text in report.left_out]
+    if report.unread:
+        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
     lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines

@@ -19,16 +19,12 @@ _COMPACT = "merge the bucket whole, which writes its files anew: stream-app comp
 _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"
 
 
-def level_findings(
-    files: Sequence[DataFileMeta], key_of: KeyOrder, level_count: int, where: str
-) -> list[Finding]:
+def level_findings(files: Sequence[DataFileMeta], key_of: KeyOrder, where: str) -> list[Finding]:
     """What is wrong with the levels of one bucket of a table with a primary key.
 
     A level above 0 is one sorted run: no two of its files may share a key, because readers take
-    the first version that they find in a run.
-
-    Args:
-        level_count: levels that the table's options allow; a file may lie in none above.
+    the first version that they find in a run. A file may lie higher than 'num-levels' says: writers
+    take in as many levels as they find.
     """
     findings = []
     levels: dict[int, list[DataFileMeta]] = {}
@@ -40,16 +36,6 @@ def level_findings(
                     what=f"the least key of {file.file_name} is above its greatest one",
                     where=where,
                     fix=_ROLL_BACK,
-                )
-            )
-        if file.level >= level_count:
-            findings.append(
-                Finding(
-                    kind=FindingKind.LEVELS,
-                    what=f"{file.file_name} is of level {file.level}, but 'num-levels' allows 0 to "
-                    f"{level_count - 1}",
-                    where=where,
-                    fix=f"set num-levels to {file.level + 1} or more",
                 )
             )
         if file.level > 0:

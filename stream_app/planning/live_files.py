@@ -57,8 +57,12 @@ class LiveFiles:
         return self._buckets[place].values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
-        """For how many buckets the partition's files were written, ascending; rightly one."""
-        return sorted(total for total, files in self._totals[partition].items() if files)
+        """For how many buckets the partition's files were written, ascending; at most one is right.
+
+        Files that belong to no bucket, or not yet, are passed over.
+        """
+        totals = self._totals[partition]
+        return sorted(total for total, files in totals.items() if files and total > 0)
 
     def _count(self, entry: ManifestEntry, sign: int) -> None:
         self.rows += sign * entry.file.row_count

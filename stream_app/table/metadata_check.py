@@ -203,8 +203,7 @@ class MetadataCheck:
             findings += placement_findings(entries, where)
             if self.table.schema.has_primary_key:
                 files = [entry.file for entry in entries]
-                levels = self.table.options.num_levels
-                findings += level_findings(files, self.table.key_of, levels, where)
+                findings += level_findings(files, self.table.key_of, where)
         return findings
 
     def _counts(

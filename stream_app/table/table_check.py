@@ -34,12 +34,14 @@ class CheckReport:
         versions: snapshots, tags and changelogs.
         files, rows: of the data and changelog files that were read.
         left_out: what could not be looked at, and why.
+        unread: files of a kind that stream_app does not read, and why.
     """
 
     versions: int = 0
     files: int = 0
     rows: int = 0
     left_out: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,6 +65,11 @@ class TableCheck:
         yield from found
         self.report.versions = metadata.versions
         if self.quick:
+            return
+        try:
+            check_readable(self.table, merges=False)
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"rows: {error.what}")
             return
         damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
         rows = _FileChecks(self.table, self.report)
@@ -140,7 +147,7 @@ class _FileChecks:
         try:
             found = look()
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{path}: {error.what}")
+            self.report.unread.append(f"{path}: {error.what}")
             return []
         except CorruptFileError as error:
             found = [

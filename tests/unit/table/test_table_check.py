@@ -210,8 +210,8 @@ def overlapping(damage: Damage) -> None:
     damage.delta(lambda entries: [with_file(e, level=level) for e in entries])
 
 
-def level_too_high(damage: Damage) -> None:
-    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, level=77)))
+def live_twice(damage: Damage) -> None:
+    damage.delta(lambda entries: [*entries, with_file(entries[0], level=3)])
 
 
 def wrong_bucket(damage: Damage) -> None:
@@ -279,7 +279,7 @@ QUICK: dict[Callable[[Damage], None], set[FindingKind]] = {
     file_cut: {FindingKind.FILE_SIZE},
     key_range_wrong: set(),
     overlapping: {FindingKind.LEVELS},
-    level_too_high: {FindingKind.LEVELS},
+    live_twice: {FindingKind.LEVELS},
     other_number_of_buckets: {FindingKind.BUCKET},
     vector_of_nothing: {FindingKind.DELETION_VECTOR},
 }
@@ -343,3 +343,25 @@ def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
 @pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
 def test_javas_tables_are_sound(path: Path) -> None:
     assert found_in(open_table(str(path))) == []
+
+
+def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
+    """Its rows may lie in another order than ours."""
+    schema = replace(shop.table.schema, options={"pk-clustering-override": "true", "bucket": "2"})
+    check = TableCheck(replace(shop.table, schema=schema), False, lambda *_: None)
+    assert list(check.findings()) == []
+    assert ["pk-clustering-override" in text for text in check.report.left_out] == [True]
+
+
+def test_a_file_of_another_format_is_told(shop: Damage) -> None:
+    def as_orc(entry: ManifestEntry) -> ManifestEntry:
+        name = entry.file.file_name.replace(".parquet", ".orc")
+        path = shop.file_of(entry)
+        path.rename(path.with_name(name))
+        return with_file(entry, file_name=name)
+
+    shop.delta(lambda entries: first_add(entries, as_orc))
+    check = TableCheck(shop.table, False, lambda *_: None)
+    assert list(check.findings()) == []
+    assert len(check.report.unread) == 1
+    assert "is no Parquet file" in check.report.unread[0]

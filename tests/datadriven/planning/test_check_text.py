@@ -1,0 +1,118 @@
+"""Numbers and files of a table in, what `check` finds wrong with them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from stream_app.model.finding import Finding
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind
+from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
+from stream_app.planning.check_versions import (
+    RecordCounts,
+    chain_findings,
+    count_findings,
+    identity_findings,
+)
+from stream_app.planning.live_files import LiveFiles
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_file, int_key_of
+from tests.support.snapshots import a_snapshot
+
+HERE = Path(__file__).parent
+
+
+def _show(findings: Iterable[Finding]) -> str:
+    return "\n".join(f"{each.kind.value}: {each.what}" for each in findings) or "nothing"
+
+
+def _number(case: Case, name: str) -> int | None:
+    return int(case.args[name]) if name in case.args else None
+
+
+def _chain(case: Case) -> str:
+    numbers = [int(word) for word in case.args["snapshots"].split(",") if word]
+    return _show(chain_findings(numbers, _number(case, "latest"), _number(case, "earliest"), "t"))
+
+
+def _epochs(case: Case) -> str:
+    """Snapshots in order: ``KIND user identifier``."""
+    snapshots = []
+    for number, line in enumerate(case.input_lines, 1):
+        kind, user, identifier = line.split()
+        snapshots.append(
+            replace(
+                a_snapshot(number),
+                commit_kind=CommitKind(kind),
+                commit_user=user,
+                commit_identifier=int(identifier),
+            )
+        )
+    return _show(identity_findings(snapshots, "t"))
+
+
+def _counts(case: Case) -> str:
+    told = replace(
+        a_snapshot(1),
+        total_record_count=_number(case, "total"),
+        delta_record_count=_number(case, "delta"),
+        changelog_record_count=_number(case, "changelog"),
+    )
+    names = ("found-total", "found-delta", "found-changelog")
+    total, delta, changelog = (_number(case, name) for name in names)
+    return _show(
+        count_findings(told, RecordCounts(total=total, delta=delta, changelog=changelog), "t")
+    )
+
+
+def _entry(line: str, kind: FileKind = FileKind.ADD) -> ManifestEntry:
+    """``name level least-greatest [bucket/total]``."""
+    name, level, keys, *place = line.split()
+    least, _, greatest = keys.partition("-")
+    bucket, _, total = (place[0] if place else "0/1").partition("/")
+    file = a_file(name, level=int(level), keys=(int(least), int(greatest)))
+    return ManifestEntry(
+        kind=kind, partition=b"", bucket=int(bucket), total_buckets=int(total), file=file
+    )
+
+
+def _files(case: Case) -> str:
+    live = LiveFiles()
+    entries = [_entry(line) for line in case.input_lines]
+    live.apply(entries)
+    files = [entry.file for entry in entries]
+    return _show(
+        [
+            *total_findings(live.total_buckets(b""), "t"),
+            *placement_findings(entries, "t"),
+            *level_findings(files, int_key_of, "t"),
+        ]
+    )
+
+
+def _followed(case: Case) -> str:
+    """Changes ``+ …`` and ``- …`` of one snapshot after another, parted by lines ``then``."""
+    live, told = LiveFiles(), []
+    delta: list[ManifestEntry] = []
+    for line in (*case.input_lines, "then"):
+        if line == "then":
+            impossible = live.apply(delta)
+            names = " ".join(sorted(e.file.file_name for e in live.bucket((b"", 0))))
+            wrong = "".join(f", impossible: {e.kind.name} {e.file.file_name}" for e in impossible)
+            told.append(f"{names or 'none'} ({live.rows} rows){wrong}")
+            delta = []
+            continue
+        kind = FileKind.ADD if line[0] == "+" else FileKind.DELETE
+        delta.append(_entry(line[2:], kind))
+    return "\n".join(told)
+
+
+COMMANDS = {
+    "chain": _chain, "epochs": _epochs, "counts": _counts, "files": _files, "followed": _followed,
+}  # fmt: skip
+
+
+def test_check_text() -> None:
+    run_file(HERE / "check.txt", lambda case: COMMANDS[case.command](case))
