@@ -20,10 +20,10 @@ from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
-from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.file_store_scan import BucketId
+from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.table_write import TableWrite
@@ -62,12 +62,19 @@ class Cluster:
             except CrashError:
                 future.set_exception(OSError("the executor is lost"))
             except Exception as error:
-                if not is_of_a_fault(error):
+                if not is_of_a_fault(error) and self._is_whole(request):
                     self.findings.append(error)
                 future.set_exception(error)
 
         self.world.scheduler.spawn(process, work)
         return future
+
+    def _is_whole(self, request: CompactRequest) -> bool:
+        """Whether all files to compact are in the table still, or expiry may have taken one."""
+        table = replace(self.table, file_io=self.world.files)
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        names = {entry.file.file_name for entry in live}
+        return names >= {file.file_name for file in request.unit.files}
 
 
 @dataclass
@@ -130,7 +137,7 @@ class Job:
         if not commit.is_committed(epoch):
             first = commit.begin_epoch()
             messages = self._write(process, self.epochs[epoch], first)
-            commit.commit_epoch(epoch, messages)
+            commit.commit_epoch(epoch, messages, properties={SOURCE_END_PROPERTY: str(epoch)})
         self.finished = max(self.finished, epoch)
 
     def survives(self, error: BaseException | None, rng: random.Random) -> None:

@@ -31,6 +31,7 @@ class Verb(Enum):
     WHOLE = "whole"
     RESTART = "restart"
     READ = "read"
+    EXPIRE = "expire"
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,11 @@ class Scenario:
         )
         return replace(self, rounds=rounds)
 
+    @property
+    def expires(self) -> bool:
+        """Whether snapshots may go."""
+        return "snapshot.num-retained.max" in self.options
+
     def __str__(self) -> str:
         options = ", ".join(f"{key}={value}" for key, value in self.options.items())
         partitioned = ", partitioned" if self.partitioned else ""
@@ -120,6 +126,9 @@ def scenario(seed: int) -> Scenario:
     rng = random.Random(seed)
     kind = rng.choice(["key", "key", "key", "append", "bucketed append"])
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
+    if rng.random() < 0.3:
+        # Expiry keeps the newest epoch of one job, so only one may rely on it.
+        rivals = [*(each for each in rivals if each != "rival"), "expirer"]
     is_calm = rng.random() < 0.1
     rounds = []
     for number in range(rng.randint(*ROUNDS)):
@@ -128,7 +137,13 @@ def scenario(seed: int) -> Scenario:
         faults = () if is_calm else _faults(rng, name, actions)
         jump = 0 if is_calm or rng.random() < 0.8 else rng.choice([-3_600_000, -5, 86_400_000])
         rounds.append(Round(name, rng.getrandbits(32), actions, faults, jump))
-    return Scenario(seed, kind, _options(rng, kind), rng.random() < 0.3, tuple(rounds))
+    options = _options(rng, kind)
+    if "expirer" in rivals:
+        options |= {
+            "snapshot.num-retained.min": "1",
+            "snapshot.num-retained.max": rng.choice(["1", "2", "4"]),
+        }
+    return Scenario(seed, kind, options, rng.random() < 0.3, tuple(rounds))
 
 
 def _options(rng: random.Random, kind: str) -> dict[str, str]:
@@ -158,7 +173,8 @@ def _options(rng: random.Random, kind: str) -> dict[str, str]:
     options = {key: value for key, value in picked.items() if value is not None}
     if kind == "bucketed append":
         options["bucket-key"] = "k"
-    return options
+    # In threads of its own, an expiry would not be the same twice.
+    return {**options, "file-operation.thread-num": "1"}
 
 
 def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:
@@ -170,6 +186,8 @@ def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, 
         verbs.append(("rival", rng.choice([Verb.EPOCH, Verb.EPOCH, Verb.EPOCH, Verb.IDLE])))
     if "compactor" in rivals and rng.random() < 0.5:
         verbs.append(("compactor", rng.choice([Verb.DRAIN, Verb.WHOLE])))
+    if "expirer" in rivals and rng.random() < 0.6:
+        verbs.append(("expirer", Verb.EXPIRE))
     if rng.random() < 0.15:
         verbs.append(("reader", Verb.READ))
     return tuple(

@@ -11,9 +11,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from stream_app.errors import CorruptFileError
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
 from tests.simulation.actors import Job, is_of_a_fault, seen_by
@@ -67,7 +70,7 @@ class Simulation:
             "rival": Job(self.world, self.table, "rival", first_key=RIVAL_KEYS),
             "compactor": Job(self.world, self.table, "compactor", commits_epochs=False),
         }
-        self.oracle = Oracle(self.table, self.jobs)
+        self.oracle = Oracle(self.table, self.jobs, self.scenario.expires)
 
     def run(self) -> None:
         """All rounds.
@@ -92,13 +95,10 @@ class Simulation:
         rng = random.Random(each.seed)
         for action, tasks in begun:
             for task in tasks:
-                if action.verb is Verb.READ:
-                    if task.error and not (
-                        is_of_a_fault(task.error) or isinstance(task.error, CrashError)
-                    ):
-                        raise task.error
-                    continue
-                self.jobs[action.actor].survives(task.error, rng)
+                if action.actor in self.jobs:
+                    self.jobs[action.actor].survives(task.error, rng)
+                elif task.error and not has_fault(task.error):
+                    raise task.error
         for job in self.jobs.values():
             for finding in job.findings:
                 raise finding
@@ -106,6 +106,8 @@ class Simulation:
     def _begin(self, action: Action, rng: random.Random) -> list[Task]:
         if action.verb is Verb.READ:
             return [self._spawn("reader", self._read)]
+        if action.verb is Verb.EXPIRE:
+            return [self._spawn("expirer", self._expire)]
         job = self.jobs[action.actor]
         match action.verb:
             case Verb.EPOCH:
@@ -166,7 +168,19 @@ class Simulation:
             return
         # The oracle must know the snapshot, and looks at the files past all faults.
         self.oracle.look(self._seen())
-        self.oracle.check_rows(snapshot, MergeRead(table))
+        try:
+            self.oracle.check_rows(snapshot, MergeRead(table))
+        except (FileNotFoundError, CorruptFileError):
+            if not self.scenario.expires:
+                raise  # else the snapshot was taken away under the reader
+
+    def _expire(self) -> None:
+        process = self.world.process("expirer")
+        expire = ExpireSnapshots(seen_by(self.table, self.world, process))
+        expiry = expire.plan(expire_config(self.table.options))
+        # What goes must have been looked at.
+        self.oracle.look(self._seen())
+        expire.execute(expiry)
 
     def _finish(self) -> None:
         """Everything begins anew, and must end well."""
@@ -183,8 +197,11 @@ class Simulation:
             for job in self.jobs.values():
                 job.kill()
         writers = [job for job in self.jobs.values() if job.commits_epochs]
-        for job in [*writers, *writers]:
-            task = self._spawn(job.user, lambda job=job: self._replay(job))  # type: ignore[misc]
+        last = [self._replay_of(job) for job in (*writers, *writers)]
+        if self.scenario.expires:
+            last.append(self._expire)
+        for work in last:
+            task = self._spawn("last", work)
             world.scheduler.join([task])
             self._raise_deadlock()
             if task.error is not None:
@@ -195,9 +212,12 @@ class Simulation:
             left = files_of(self._seen()).keys() - named_files(self._seen()).keys()
             demand(not left, f"nothing failed, and yet nobody needs {sorted(left)}")
 
-    def _replay(self, job: Job) -> None:
-        job.do_epochs(self.world.rng, ())
-        job.opened().drain()
+    def _replay_of(self, job: Job) -> Callable[[], None]:
+        def replay() -> None:
+            job.do_epochs(self.world.rng, ())
+            job.opened().drain()
+
+        return replay
 
     def _raise_deadlock(self) -> None:
         if self.world.scheduler.main.error is not None:
@@ -208,6 +228,11 @@ class Simulation:
         return FileStoreTable(
             self.table.location, self.table.schema, self.world.files, self.world.clock
         )
+
+
+def has_fault(error: BaseException) -> bool:
+    """Whether a fault explains an error: the process died, or an operation failed."""
+    return isinstance(error, CrashError) or is_of_a_fault(error)
 
 
 def new_table(tried: Scenario, world: World) -> FileStoreTable:
