@@ -34,6 +34,12 @@ def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option:
     )
 
 
+_OF_FILE_SYSTEM = (
+    text_option("s3.endpoint", None, "URL of a store that speaks S3's language."),
+    text_option("s3.region", None, "Its region."),
+    text_option("s3.path.style.access", None, "Whether the bucket stands in a URL's path."),
+)
+"""Not the keys: a plan shows options, so those come from AWS's variables alone."""
 _OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
 SOURCE_OPTIONS: dict[str, Option] = {
     option.key: option
@@ -84,11 +90,13 @@ SOURCE_OPTIONS: dict[str, Option] = {
             "Longest wait for minRowsPerTrigger, since the last micro-batch.",
         ),
         *_OF_TABLE,
+        *_OF_FILE_SYSTEM,
     )
 }
 """By key; some that a table has as well are among them and count over the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
+_SECRET = ("s3.access-key", "s3.secret-key", "s3.session.token")
 _BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
 
 
@@ -123,6 +131,11 @@ class SourceOptions:
         keys = {option.key for option in _OF_TABLE}
         return {key: text for key, text in self.raw.items() if key in keys}
 
+    def of_file_system(self) -> dict[str, str]:
+        """Those that say how a store is reached."""
+        keys = {option.key for option in _OF_FILE_SYSTEM}
+        return {key: text for key, text in self.raw.items() if key in keys}
+
     def _value(self, key: str) -> Value:
         return SOURCE_OPTIONS[key].read(self.raw)
 
@@ -140,7 +153,12 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
             continue
         key = _BY_LOWER_CASE.get(name.lower())
         if key is None:
-            problems.append(unknown_key("option", name, [PATH, *SOURCE_OPTIONS]))
+            problems.append(
+                f"option {name!r} is not taken, for a plan would show it: set AWS_ACCESS_KEY_ID, "
+                "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
+                if name.lower() in _SECRET
+                else unknown_key("option", name, [PATH, *SOURCE_OPTIONS])
+            )
             continue
         known[key] = text
         try:

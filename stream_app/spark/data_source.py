@@ -48,7 +48,7 @@ class PaimonDataSource(DataSource):
         self._options = read_source_options(options)
         location, self._system = _parted(options)
         given_start(self._options)
-        self._table = open_table(location)
+        self._table = open_table(location, file_io_options=self._options.of_file_system())
 
     @classmethod
     def name(cls) -> str:

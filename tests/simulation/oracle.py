@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stream_app.table.changelog_read import ChangelogRead
-
 from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.model.snapshot import CommitKind, Snapshot

@@ -17,6 +17,7 @@ from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.batch_reader import BatchReader
 from stream_app.spark.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open
+from tests.support.s3_server import S3Server
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
 from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values
 
@@ -172,6 +173,7 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("{t}", {"scan__snapshot_id": "9"}, "snapshot 9 does not exist: the table has 1 to 3"),
         ("{t}", {"incremental_between": "a,b"}, "unknown tag 'a'"),
         ("{t}$files", {"incremental_between": "1,2"}, "has no range of versions"),
+        ("{t}", {"s3__secret-key": "hush"}, "set AWS_ACCESS_KEY_ID"),
     ],
 )
 def test_what_is_wrong_is_told(
@@ -181,6 +183,25 @@ def test_what_is_wrong_is_told(
         a_reader(path.replace("{t}", table.path), **options).partitions()
     assert message in str(caught.value)
     assert caught.value.fix
+
+
+def test_a_table_on_s3_whose_keys_come_from_the_environment(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = f"s3://{s3.new_bucket()}/db.db/t"
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1"},
+        time_millis=TIME_MS,
+    )
+    store = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
+    SmallTable(store).commit(("+I", {"k": 1, "v": "x"}))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.options["s3.access-key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.options["s3.secret-key"])
+    source = a_source(location, **{"s3__endpoint": s3.endpoint, "s3__path__style__access": "true"})
+    assert read(source.reader(source.schema())) == [{"k": 1, "v": "x"}]
 
 
 def test_a_missing_table_is_told(tmp_path: Path) -> None:
