@@ -60,11 +60,16 @@ def roll(history: History) -> None:
     """Back to any version that is left; its number and the later ones may come again."""
     name, target = history.rng.choice(sorted(versions(history.table).items()))
     way = {"snapshot": int(name)} if name.isdigit() else {"tag": name}
+    # An expired version's changelog is gone, unless it was kept beyond it.
+    was_there = history.table.snapshots.exists(target.snapshot_id)
     go_back(history.table, **way)
     for known in list(history.rows):
         if known.isdigit() and int(known) > target.snapshot_id:
             del history.rows[known]
     history.rows[str(target.snapshot_id)] = history.rows[name]
+    last = target.snapshot_id if was_there else target.snapshot_id - 1
+    history.changes_seen = {n: texts for n, texts in history.changes_seen.items() if n <= last}
+    history.remember()
     history.writer.restart()
     assert history.table.snapshots.latest_id() == target.snapshot_id
     assert all(tag.snapshot.snapshot_id <= target.snapshot_id for tag in history.table.tags.tags())
