@@ -49,6 +49,9 @@ class TableMaintenance:
     """Does it, for one table; a write-only job does nothing of it.
 
     `after_commit` is called by one thread; `metrics` by any.
+
+    Raises:
+        UsageError: when it is made: the options of expiry do not fit together.
     """
 
     table: FileStoreTable
@@ -61,6 +64,9 @@ class TableMaintenance:
     _partitions_checked: float | None = None
 
     def __post_init__(self) -> None:
+        if not self.table.options.boolean("write-only"):
+            expire_config(self.table.options)
+            partition_retention(self.table.options)
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
         if self.table.options.text("snapshot.expire.execution-mode") == "async":
