@@ -118,11 +118,10 @@ class ExpirePartitions:
         Raises:
             CommitError: others won every race; what was not dropped is found again next time.
         """
-        history = CommitHistory(
-            self.table, f"expire-partitions-{uuid.uuid4()}", self.table.snapshots.latest()
-        )
-        commit = FileStoreCommit(self.table, history)
+        user = f"expire-partitions-{uuid.uuid4()}"
         for batch in batches(list(expiry.partitions), expiry.batch_size):
+            history = CommitHistory(self.table, user, self.table.snapshots.latest())
+            commit = FileStoreCommit(self.table, history)
             yield commit.drop_partitions(
                 [each.partition for each in batch], BATCH_COMMIT_IDENTIFIER
             )

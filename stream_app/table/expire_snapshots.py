@@ -156,7 +156,7 @@ class ExpireSnapshots:
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
         # Without changelog files, the lists of old changes are what the changelog is read by.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
-        lists = [each.base_manifest_list for each in snapshots]
+        lists = [snapshot.base_manifest_list for snapshot in snapshots]
         collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:

@@ -90,9 +90,9 @@ def protected_versions(table: FileStoreTable) -> ProtectedVersions:
         tags = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
         versions += [*snapshots[:1], *tags]
         changelogs |= {
-            each.changelog_manifest_list
-            for each in (*snapshots, *tags)
-            if each.changelog_manifest_list is not None
+            version.changelog_manifest_list
+            for version in (*snapshots, *tags)
+            if version.changelog_manifest_list is not None
         }
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))

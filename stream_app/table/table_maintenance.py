@@ -50,6 +50,9 @@ class TableMaintenance:
     """Does it, for one table; a write-only job does nothing of it.
 
     `after_commit` is called by one thread; `metrics` by any.
+
+    Raises:
+        UsageError: when it is made: the options of expiry do not fit together.
     """
 
     table: FileStoreTable
@@ -63,6 +66,9 @@ class TableMaintenance:
     _partitions_checked: float | None = None
 
     def __post_init__(self) -> None:
+        if not self.table.options.boolean("write-only"):
+            expire_config(self.table.options)
+            partition_retention(self.table.options)
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
         self._tags = TagUpkeep(self.table)

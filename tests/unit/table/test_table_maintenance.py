@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.planning.expire_config import expire_config
@@ -52,6 +53,12 @@ def test_a_write_only_job_expires_nothing(tmp_path: Path) -> None:
     maintenance.after_commit()
     assert len(table.table.snapshots.ids()) == 3
     assert maintenance.metrics().snapshots_expired == 0
+
+
+def test_options_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) -> None:
+    table = a_table(tmp_path, snapshot__num_retained__max=5)
+    with pytest.raises(UsageError, match="at most 5 snapshots are to be kept, and at least 10"):
+        TableMaintenance(table.table)
 
 
 @dataclass(frozen=True)
