@@ -13,6 +13,7 @@ An error says what is wrong, where, and how to mend it. The tree::
     ├── CheckpointError         the checkpoint does not belong to this table, or the table went back
     ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
     ├── RecordTooLargeError     one record is larger than the write buffer
+    ├── WorkerLostError         a worker of Spark died, again and again, in the middle of its task
     ├── CompactionError         a bucket cannot be compacted
     ├── StoppedError            the job was asked to end while it waited
     └── CommitError             a snapshot could not be published
@@ -92,6 +93,10 @@ class BadRecordsError(StreamAppError):
 
 class RecordTooLargeError(StreamAppError):
     """One record is larger than the whole write buffer."""
+
+
+class WorkerLostError(StreamAppError):
+    """A worker of Spark died in the middle of its task, as often as a task is tried."""
 
 
 class CompactionError(StreamAppError):

@@ -38,6 +38,9 @@ THROUGHPUT = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 """Options of the JVMs of driver and executors; docs/performance.md tells what they save."""
+TASK_TRIES = 4
+"""How often Spark tries a task on a cluster."""
+_LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 SESSION_DEFAULTS: Mapping[str, str] = {
@@ -97,6 +100,8 @@ def start_session(
     # Without it the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}
+    if "spark.master" in settings:
+        chosen["spark.master"] = _master(settings)
     if _jvm_runs():
         # The driver's stand on its command line, behind ours; the executors have yet to start.
         chosen.pop(_JAVA_OPTIONS, None)
@@ -128,7 +133,7 @@ def launch_settings(
         log4j: configuration of the log.
         scheduler: allocation file of the FAIR pools.
     """
-    master = settings.get("spark.master", "local[*]")
+    master = _master(settings)
     launch = {"spark.master": master}
     if master.startswith("local"):
         launch |= _LOCAL_DEFAULTS
@@ -136,7 +141,11 @@ def launch_settings(
         launch["spark.jars"] = ",".join(str(jar) for jar in jars)
     if scheduler is not None:
         launch["spark.scheduler.allocation.file"] = scheduler.absolute().as_uri()
-    launch |= {key: value for key, value in settings.items() if key.startswith(_LAUNCH_PREFIXES)}
+    launch |= {
+        key: value
+        for key, value in settings.items()
+        if key.startswith(_LAUNCH_PREFIXES) and key != "spark.master"
+    }
     options = [STACK]
     if log4j is not None:
         options.append(f"-D{_LOG_CONFIGURATION}={log4j.absolute().as_uri()}")
@@ -144,6 +153,20 @@ def launch_settings(
     if not master.startswith("local"):
         launch[_EXECUTOR_OPTIONS] = _throughput(settings.get(_EXECUTOR_OPTIONS, ""))
     return launch
+
+
+def _master(settings: Mapping[str, str]) -> str:
+    """The master; a local one tries its tasks as often as a cluster does.
+
+    By itself it tries each once, whatever ``spark.task.maxFailures`` says, and a worker that the
+    system kills would end the job.
+    """
+    master = settings.get("spark.master", "local[*]")
+    threads = _LOCAL_THREADS.fullmatch(master)
+    if threads is None:
+        return master
+    tries = settings.get("spark.task.maxFailures", str(TASK_TRIES))
+    return f"local[{threads[1] or 1},{tries}]"
 
 
 def _throughput(chosen: str) -> str:

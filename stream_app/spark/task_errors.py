@@ -15,6 +15,7 @@ from stream_app.errors import (
     CheckpointError,
     SourceError,
     StreamAppError,
+    WorkerLostError,
 )
 from stream_app.table.storage_errors import storage_error
 
@@ -22,6 +23,11 @@ _OURS = re.compile(r"^stream_app\.errors\.(\w+): (.*)$")
 _WHERE, _FIX = "  where: ", "  to fix: "
 _CONCURRENT = re.compile("CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (queries|jobs)")
 _DATA_LOSS = re.compile(r"may have been lost|missed due to data loss|KAFKA_DATA_LOSS")
+_WORKER_LOST = re.compile(
+    r"Python worker exited unexpectedly|ExecutorLostFailure \(.*"
+    # It was killed while it was made: there is nothing but the end of its output.
+    r"|java\.io\.EOFException(?=(?:\s+at [^\n]+)?\s+at org\.apache\.spark\.api\.python\.Python)"
+)
 _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
 
 
@@ -40,6 +46,15 @@ def readable(error: BaseException) -> BaseException:
             "another process works with the same checkpoint",
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
+        )
+    if lost := _WORKER_LOST.search(text):
+        return WorkerLostError(
+            "a worker of Spark died in the middle of its task, as often as the task was tried: "
+            + lost[0][:300],
+            where="on the machines of spark.master",
+            fix="the system kills what takes too much memory (dmesg tells, or the cluster's log): "
+            "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; then "
+            "start the job again, it goes on where it was",
         )
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from stream_app.spark.session import STACK, THROUGHPUT, launch_settings
 
 
 def test_a_local_driver_stays_on_loopback() -> None:
     launch = launch_settings({})
-    assert launch["spark.master"] == "local[*]"
+    assert launch["spark.master"] == "local[*,4]"
     assert launch["spark.driver.host"] == launch["spark.driver.bindAddress"] == "127.0.0.1"
     cluster = launch_settings({"spark.master": "spark://h:7077"})
     assert cluster["spark.master"] == "spark://h:7077"
     assert "spark.driver.host" not in cluster
+
+
+@pytest.mark.parametrize(
+    ("given", "master"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+    ],
+)
+def test_a_local_task_is_tried_as_often_as_one_on_a_cluster(given: str, master: str) -> None:
+    assert launch_settings({"spark.master": given})["spark.master"] == master
+    tries = {"spark.master": given, "spark.task.maxFailures": "7"}
+    assert launch_settings(tries)["spark.master"] == master.replace(",4]", ",7]")
 
 
 def test_what_a_running_jvm_cannot_take_is_said_at_its_start_and_the_user_wins() -> None:

@@ -12,6 +12,7 @@ from stream_app.errors import (
     SourceError,
     StorageError,
     StreamAppError,
+    WorkerLostError,
 )
 from stream_app.spark.task_errors import first_line, readable
 
@@ -85,3 +86,22 @@ def test_the_file_system_and_lost_records() -> None:
     assert isinstance(lost, SourceError)
     assert lost.where == "Could not read records in offset [1, 2) for topic partition t-0"
     assert "source.fail-on-data-loss" in lost.fix
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution…'",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: "
+        "Container killed by YARN for exceeding memory limits.",
+        "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)"
+        "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorkerFactory)",
+    ],
+)
+def test_a_worker_that_was_killed_is_told_in_a_sentence(said: str) -> None:
+    text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{said}"
+    found = readable(RuntimeError(text))
+    assert type(found) is WorkerLostError
+    assert said.splitlines()[0].split(" (crashed)")[0] in str(found)
+    assert "start the job again, it goes on where it was" in found.fix
+    assert len(found.what.splitlines()) == 1

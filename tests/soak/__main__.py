@@ -1,0 +1,41 @@
+"""The real job for a long time, killed at random, and judged each time.
+
+    ./run.sh soak --minutes 30 [--seed S] [--rate 300] [--pause 10] [--keep DIR]
+
+Prints a report; the exit code is 1 when anything is wrong. The seed decides what is killed when and
+what the shop sells; how far the job is at that moment is the machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.soak.soak_run import Soak
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./run.sh soak")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    parser.add_argument("--rate", type=int, default=300, help="messages a second")
+    parser.add_argument("--pause", type=float, default=10, help="mean seconds between kills")
+    parser.add_argument("--keep", type=Path, help="work in this folder, and leave all there")
+    args = parser.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="stream_app-soak-") as temporary:
+        folder = args.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        soak = Soak(
+            folder, seed=args.seed, minutes=args.minutes, rate=args.rate, pause=args.pause
+        )
+        report = soak.run()
+    print("\n".join(report.lines()), flush=True)
+    return 1 if report.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Judges a table of the shop, at rest, by the topic that it was made from.
+
+The topic says what must be in the table at each snapshot, because a snapshot says where in the
+topic it ends. So nothing has to be remembered of a run but how far the topic was applied.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from stream_app import open_table
+from stream_app.clock import SystemClock
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import open_table as open_store_table
+from tests.support.expiring_table import files_on_disk, files_that_are_named
+from tests.support.topic_model import Key, Row, TopicModel, changes_by_key
+
+Offsets = Mapping[int, int]
+
+
+class Topic(Protocol):
+    """The messages that the table is made from."""
+
+    def values(self, begin: Offsets, end: Offsets) -> Iterator[bytes | None]:
+        """Values between two places, each partition in its order."""
+        ...
+
+
+@dataclass
+class SoakCheck:
+    """Checks one table, again and again as it grows.
+
+    Attributes:
+        wrong: whatever is not as it must be, in sentences.
+        orphans: files that no version names, as the last check found them.
+    """
+
+    location: Path
+    topic: Topic
+    checks: int = 0
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+    orphans: Mapping[str, float] = field(default_factory=dict)
+    rows: int = 0
+    changes_replayed: int = 0
+    last_epoch: int = -1
+    applied: dict[int, int] = field(default_factory=dict)
+    _model: TopicModel = field(default_factory=TopicModel)
+
+    def check(self, crashes: Sequence[tuple[float, float]]) -> None:
+        """Look at everything; nobody may write to the table meanwhile.
+
+        Args:
+            crashes: spans of time (seconds since 1970) in which a file may have been written that
+                nothing names.
+        """
+        began, table = time.monotonic(), _opened(self.location)
+        snapshots = [] if table is None else _snapshots(table)
+        if table is not None and snapshots:
+            self.checks += 1
+            self._check_epochs(snapshots)
+            self._check_rows(snapshots)
+            self._check_files(table, crashes)
+        self.seconds += time.monotonic() - began
+
+    def complain(self, sentence: str) -> None:
+        """Something is wrong."""
+        self.wrong.append(sentence)
+        print(f"WRONG: {sentence}", flush=True)
+
+    def _check_epochs(self, snapshots: Sequence[Snapshot]) -> None:
+        ids = [each.snapshot_id for each in snapshots]
+        if ids != list(range(ids[0], ids[-1] + 1)):
+            self.complain(f"snapshots are missing between others: {ids}")
+        epochs = [s.commit_identifier for s in snapshots if s.commit_kind is CommitKind.APPEND]
+        if any(later != earlier + 1 for earlier, later in pairwise(epochs)):
+            self.complain(f"an epoch is there twice or not at all: {epochs}")
+        if len({each.commit_user for each in snapshots}) > 1:
+            self.complain("a run of the job has not known its commit user")
+        newest = max(each.commit_identifier for each in snapshots)
+        if newest < self.last_epoch:
+            self.complain(f"epoch {self.last_epoch} was in the table, now {newest} is its newest")
+        self.last_epoch = newest
+
+    def _check_rows(self, snapshots: Sequence[Snapshot]) -> None:
+        appends = [each for each in snapshots if source_end(each) is not None]
+        if not appends:
+            self.complain("no snapshot of an epoch is left, by which a job knows where it was")
+            return
+        first, last = source_end(appends[0]) or {}, source_end(appends[-1]) or {}
+        self._model.apply(self.topic.values(self.applied, last))
+        self._model.changes.clear()
+        self.applied = dict(last)
+        table, number = open_table(str(self.location)), appends[0].snapshot_id
+        latest = _by_key(self, table.read().read_all().to_pylist())
+        self.rows = len(latest)
+        self._compare("the table", latest, self._model.rows)
+
+        # Replayed on the oldest version that is left, the changelog leads to the newest one.
+        replayed = _by_key(self, table.read(snapshot=number).read_all().to_pylist())
+        told = list(_changelog(table, number + 1, snapshots[-1].snapshot_id))
+        self.changes_replayed += len(told)
+        for kind, row in told:
+            if kind in ("+I", "+U"):
+                replayed[row["dt"], row["id"]] = row
+            elif kind == "-D":
+                replayed.pop((row["dt"], row["id"]), None)
+        self._compare("the replayed changelog", replayed, latest)
+        window = TopicModel()
+        window.apply(self.topic.values(first, last))
+        if changes_by_key(told) != window.changes:
+            self.complain(
+                f"the changelog from snapshot {number} on has {len(told)} changes, the topic "
+                f"{window.change_count}, or others"
+            )
+
+    def _compare(self, what: str, found: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
+        if found != wanted:
+            missing = [key for key in wanted if key not in found]
+            extra = [key for key in found if key not in wanted]
+            other = [key for key in found if key in wanted and found[key] != wanted[key]]
+            self.complain(
+                f"{what} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
+                f"{extra[:3]} and {len(other)} others {other[:3]}"
+            )
+
+    def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:
+        named, there = files_that_are_named(table), files_on_disk(table)
+        if missing := sorted(named - there):
+            self.complain(f"{len(missing)} files are named and missing: {missing[:3]}")
+        self.orphans = {
+            path.name: path.stat().st_mtime
+            for path in self.location.rglob("*")
+            if path.name in there - named or path.name.endswith(".tmp")
+        }
+        strange = sorted(
+            name
+            for name, written in self.orphans.items()
+            if not any(begin <= written <= end for begin, end in crashes)
+        )
+        if strange:
+            self.complain(f"{len(strange)} orphans are of no crash: {strange[:3]}")
+
+
+def source_end(snapshot: Snapshot) -> dict[int, int] | None:
+    """Kafka partition → offset at which the snapshot's epoch ends; None: it is not of an epoch."""
+    text = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
+    if text is None:
+        return None
+    (offsets,) = json.loads(text.splitlines()[0]).values()
+    return {int(partition): int(offset) for partition, offset in offsets.items()}
+
+
+def _opened(location: Path) -> FileStoreTable | None:
+    if not list((location / "schema").glob("schema-*")):
+        return None
+    return open_store_table(str(location), SystemClock())
+
+
+def _snapshots(table: FileStoreTable) -> list[Snapshot]:
+    return [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
+
+
+def _by_key(check: SoakCheck, rows: Iterable[Row]) -> dict[Key, Row]:
+    listed = list(rows)
+    found = {(row["dt"], row["id"]): row for row in listed}
+    if len(found) != len(listed):
+        check.complain(f"{len(listed) - len(found)} rows are in the table twice")
+    return found
+
+
+def _changelog(table: Any, begin: int, end: int) -> Iterator[tuple[str, Row]]:
+    for batch in table.changelog(start="from-snapshot", snapshot=begin, end=end):
+        for row in batch.rows.to_pylist():
+            yield row.pop("rowkind"), row
