@@ -55,6 +55,9 @@ def source_findings(
     if table.options.optional_integer("record-level.expire-time") is not None:
         left_out.append("the source: rows of the table expire")
         return
+    if table.merges_by_vectors:
+        left_out.append("the source: rows of level 0 are not read before they are compacted")
+        return
     check_readable(table, merges=True)
     snapshot, ends = _table_end(table, source)
     decode = message_format(

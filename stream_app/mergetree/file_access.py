@@ -29,7 +29,19 @@ class KeyValueFileWriter(Protocol):
         ...
 
 
-class KeyValueFileAccess(Protocol):
+class KeyValueFileReader(Protocol):
+    """Reads the files of one bucket."""
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a data file in key order, in the layout's schema.
+
+        Raises:
+            CorruptFileError: the file is missing, unreadable, or not what its metadata says.
+        """
+        ...
+
+
+class KeyValueFileAccess(KeyValueFileReader, Protocol):
     """The files of one bucket."""
 
     def data_writer(self, *, level: int, source: FileSource) -> KeyValueFileWriter:
@@ -38,14 +50,6 @@ class KeyValueFileAccess(Protocol):
 
     def changelog_writer(self) -> KeyValueFileWriter:
         """A writer of changelog files; keys may repeat, in order of sequence."""
-        ...
-
-    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a data file in key order, in the layout's schema.
-
-        Raises:
-            CorruptFileError: the file is missing, unreadable, or not what its metadata says.
-        """
         ...
 
     def delete(self, file: DataFileMeta) -> None:

@@ -74,6 +74,14 @@ def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
     return len(files) == 1 and not files[0].may_have_deletes
 
 
+def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
+    """Whether no key has two rows that are not marked as deleted, where vectors mark the older.
+
+    Rows of level 0 mark nothing yet.
+    """
+    return all(file.level > 0 and not file.may_have_deletes for file in files)
+
+
 def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Files of a bucket without keys as they were written, as far as their numbers tell."""
     return sorted(files, key=lambda file: file.min_sequence_number)

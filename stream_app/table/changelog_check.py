@@ -37,6 +37,8 @@ def why_not_complete(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> st
     options = table.options
     if not table.schema.has_primary_key:
         return "a table without a primary key is its own changelog"
+    if table.merges_by_vectors:
+        return "rows of level 0 are not read before they are compacted"
     if not options.writes_changelog:
         return "changelog-producer is not input"
     if [snapshot.snapshot_id for snapshot in snapshots] != list(range(1, len(snapshots) + 1)):

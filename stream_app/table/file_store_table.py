@@ -125,6 +125,15 @@ class FileStoreTable:
         return bool(self.schema.primary_keys) or self.options.bucket > 0
 
     @property
+    def merges_by_vectors(self) -> bool:
+        """Whether rows that newer ones of their key replace are marked in deletion vectors.
+
+        Then level 0, whose rows are not marked yet, is not read before it is compacted.
+        """
+        enabled = self.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
+        return enabled and self.schema.has_primary_key
+
+    @property
     def merge_function(self) -> MergeFunction:
         """How rows of one key become one (``merge-engine``)."""
         return Deduplicate(ignore_delete=self.options.boolean("ignore-delete"))

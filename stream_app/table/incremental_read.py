@@ -151,6 +151,12 @@ class IncrementalRead:
 
     def _differing(self, start: Snapshot | None, end: Snapshot) -> list[Stream]:
         check_readable(self.table, merges=True)
+        if self.table.merges_by_vectors:
+            raise UnsupportedTableError(
+                "versions of a table with deletion-vectors.enabled are not compared",
+                where=self.table.location,
+                fix="use scan mode delta or changelog, or Paimon's own readers",
+            )
         if not self.table.schema.has_primary_key:
             raise UnsupportedTableError(
                 "rows without a primary key cannot be compared",

@@ -17,7 +17,6 @@ _UNREADABLE = (
     "pk-clustering-override",
     "type",
 )
-_UNMERGEABLE = ("deletion-vectors.enabled",)
 
 
 def check_readable(table: FileStoreTable, *, merges: bool) -> None:
@@ -30,8 +29,7 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         UnsupportedTableError: names everything that stands in the way.
     """
     options = table.schema.options
-    keys = _UNREADABLE + (_UNMERGEABLE if merges and table.schema.has_primary_key else ())
-    present = [key for key in keys if key in options]
+    present = [key for key in _UNREADABLE if key in options]
     reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
     engine = options.get("merge-engine", "deduplicate").lower()
     if merges and table.schema.has_primary_key and engine != "deduplicate":

@@ -12,22 +12,22 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.deletion_vector_files import BucketVectors
+from stream_app.filestore.live_rows_reader import LiveRowsReader
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.stats_filter import StatsFilter
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.deletion_vector import live_rows
 from stream_app.mergetree.compact.compact_rewriter import (
     lies_by_age,
     merged_section,
     without_deletes,
 )
-from stream_app.mergetree.file_access import KeyValueFileAccess
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.data_type import RowType
 from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from stream_app.planning.split_generator import needs_no_merge, section_files
+from stream_app.planning.split_generator import are_merged_by_vectors, needs_no_merge, section_files
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.readable import check_readable
 from stream_app.table.row_filter import RowFilter
@@ -74,30 +74,41 @@ class SplitRead:
                 yield chosen
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        access = self._access(split, self._group_filter(merges=False))
-        # A deletion vector counts all rows of a file: no row group of it may be left out.
-        whole = self._access(split, None) if split.index_files else access
-        vectors = self._vectors(split)
+        rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))
         for file in split.files:
-            vector = vectors.get(file.file_name)
-            if vector is None:
-                yield from access.read(file)
-            else:
-                yield from live_rows(whole.read(file), vector)
+            yield from rows.read(file)
 
     def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         raw_groups = self._group_filter(merges=False)
         merged_groups = self._group_filter(merges=True)
+        vectors = self._vectors(split)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
             system = self._system_columns(section)
-            if needs_no_merge(files):
-                yield from self._access(split, raw_groups, system).read(files[0])
+            if needs_no_merge(files) or (
+                self.table.merges_by_vectors and are_merged_by_vectors(files)
+            ):
+                raw = self._live_rows(split, vectors, raw_groups, system)
+                for file in files:
+                    yield from raw.read(file)
                 continue
-            merging = self._access(split, merged_groups, system)
+            merging = self._live_rows(split, vectors, merged_groups, system)
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.row_kind else without_deletes(batch)
+
+    def _live_rows(
+        self,
+        split: DataSplit,
+        vectors: BucketVectors,
+        row_groups: RowGroupFilter | None,
+        system: Container[str] = SYSTEM_COLUMNS,
+    ) -> KeyValueFileReader:
+        access = self._access(split, row_groups, system)
+        if not vectors:
+            return access
+        # A deletion vector counts all rows of a file: no row group of it may be left out.
+        return LiveRowsReader(access, self._access(split, None, system), vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
         """Those that are looked at: a narrow read would spend more on them than on its own."""

@@ -45,12 +45,13 @@ class SplitScan:
 
     Attributes:
         row_filter: rows that are looked for; None: all.
-        least_level: files of lower levels are left out, as if they had not come yet.
+        least_level: files of lower levels are left out, as if they had not come yet; None: as a
+            batch read does, which waits for level 0 to be compacted where vectors merge.
     """
 
     table: FileStoreTable
     row_filter: RowFilter | None = None
-    least_level: int = 0
+    least_level: int | None = None
 
     def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
         """The splits of a snapshot, bucket by bucket; none without a snapshot.
@@ -60,8 +61,10 @@ class SplitScan:
         """
         pruning = scan_pruning(self.row_filter, self.table.schema)
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
-        if self.least_level:
-            live = [entry for entry in live if entry.file.level >= self.least_level]
+        least_level = self.least_level
+        if least_level is None:
+            least_level = int(self.table.merges_by_vectors)
+        live = [entry for entry in live if entry.file.level >= least_level]
         if snapshot is None or not live:
             return []
         vectors = self._index_files(snapshot)
@@ -137,7 +140,7 @@ class SplitScan:
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
         found: dict[BucketId, list[IndexManifestEntry]] = {}
-        if not self.table.schema.has_primary_key:
+        if not self.table.schema.has_primary_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
                     found.setdefault((entry.partition, entry.bucket), []).append(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import stream_app
+from stream_app.errors import UnsupportedTableError
 from stream_app.format.deletion_vector import DeletionVector, live_rows
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -158,6 +161,39 @@ def test_we_read_the_vectors_of_javas_primary_key_tables(
     entries = [entry for entry in live_of(table) if entry.file.level > 0]
     assert sorted_rows(rows_left(table, entries)) == sorted_rows(paimon_java.read(location))
     assert "new" in {row["v"] for row in rows_left(table, entries)}
+
+
+@pytest.mark.parametrize("is_64", BITS)
+def test_we_read_primary_key_tables_that_java_merges_by_vectors(
+    paimon_java: PaimonJava, location: Path, seed: int, is_64: bool
+) -> None:
+    """After each write: all rows, some columns, conditions on keys and values; and by threads."""
+    noise = random.Random(seed)
+    paimon_java.create(
+        location, [("k", "INT NOT NULL"), ("v", "STRING"), ("n", "BIGINT")], primary_keys=["k"],
+        options={
+            "bucket": 2, "deletion-vectors.enabled": True, "deletion-vectors.bitmap64": is_64,
+            "num-sorted-run.compaction-trigger": 4,
+        },
+    )  # fmt: skip
+    vectors = 0
+    for identifier in range(8):
+        changes = [
+            (noise.choice(["+U", "+U", "-D"]), {"k": k, "v": f"{identifier}-{k}", "n": k * 3})
+            for k in noise.sample(range(300), 80)
+        ]
+        paimon_java.write(location, changes, identifier=identifier, wait_compaction=identifier != 5)
+        table = stream_app.open_table(location)
+        wanted = paimon_java.read(location)
+        assert sorted_rows(normal_rows(table.read().read_all())) == sorted_rows(wanted)
+        narrow = normal_rows(table.read(columns=["v"], where="n >= 300 AND k < 200").read_all())
+        assert sorted_rows(narrow) == sorted_rows(
+            [{"v": row["v"]} for row in wanted if row["n"] >= 300 and row["k"] < 200]
+        )
+        vectors += len(deletion_vectors(open_table(str(location)), latest_of(table.store)))
+    assert vectors
+    with pytest.raises(UnsupportedTableError, match="are not compared"):
+        table.read_incremental((1, 2), scan_mode="diff")
 
 
 def publish(

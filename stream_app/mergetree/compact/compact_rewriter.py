@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
-from stream_app.mergetree.file_access import KeyValueFileAccess
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_function import MergeFunction
@@ -86,7 +86,7 @@ def merged_section(
     section: Section,
     layout: KeyValueLayout,
     merge_function: MergeFunction,
-    files: KeyValueFileAccess,
+    files: KeyValueFileReader,
     *,
     fan_in: int = FAN_IN,
 ) -> Iterator[pa.RecordBatch]:
@@ -138,6 +138,6 @@ def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return take(batch, np.flatnonzero(~retract)) if retract.any() else batch
 
 
-def _read_run(run: SortedRun, files: KeyValueFileAccess) -> Iterator[pa.RecordBatch]:
+def _read_run(run: SortedRun, files: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
     for file in run.files:
         yield from files.read(file)
