@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from stream_app.app.changelog_start import EARLIEST, check_start, start_of
 from stream_app.app.debezium_output import DebeziumMessages
+from stream_app.app.kafka_output import KafkaOutput
 from stream_app.app.read_command import columns_of
 from stream_app.app.row_output import with_constant, write_jsonl, write_table
 from stream_app.errors import UsageError
@@ -140,9 +141,6 @@ def _run(args: argparse.Namespace) -> None:
     sink = sys.stdout.buffer
     with ExitStack() as stack:
         if args.to_kafka is not None:
-            # Only who sends needs Kafka's client, which takes a while to import.
-            from stream_app.app.kafka_output import KafkaOutput  # noqa: PLC0415
-
             output = stack.enter_context(KafkaOutput(args.to_kafka))
             _by_step(follow, lambda batch: output.send(*messages.values(batch)), output.flush)
         elif args.format == _DEBEZIUM:

@@ -7,6 +7,7 @@ import re
 from stream_app.errors import UsageError
 from stream_app.planning.stream_start import StartMode, StreamStart, stream_start
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.next_snapshot import next_snapshot
 from stream_app.table.time_travel import millis_of
 
 EARLIEST = "earliest"
@@ -42,19 +43,13 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     Raises:
         UsageError: it has expired; or, without `follow`, it is still to come.
     """
-    number = start.snapshot_id
-    if not number:
+    number, latest = start.snapshot_id, table.snapshots.latest_id()
+    if not number or latest is None:
         return
-    earliest, latest = table.snapshots.earliest_id(), table.snapshots.latest_id()
-    if earliest is not None and number < earliest:
-        raise UsageError(
-            f"snapshot {number} has expired",
-            where=table.location,
-            fix=f"begin with {earliest}, the earliest that is left",
-        )
-    if latest is not None and number > latest and not follow:
+    if number > latest and not follow:
         raise UsageError(
             f"snapshot {number} does not exist yet, the latest is {latest}",
             where=table.location,
             fix="give an earlier one, or wait for it with --follow",
         )
+    next_snapshot(table, number)

@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 
 from stream_app.errors import SourceError, UsageError
 
+CONNECT_SECONDS = 10.0
 _LINGER_MS = 5
 _BATCH_BYTES = 256 * 1024
 _CLOSE_SECONDS = 5
@@ -27,19 +26,25 @@ class KafkaOutput:
 
     Args:
         place: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
+        timeout_s: for finding the broker.
 
     Raises:
         UsageError: the place does not look so.
         SourceError: the broker cannot be reached.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
         bootstrap, _, topic = place.rpartition("/")
         if not bootstrap or not topic or ":" not in bootstrap:
             raise UsageError(
                 f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
             )
+        # Only who sends waits for the client to be imported.
+        from kafka import KafkaProducer  # noqa: PLC0415
+        from kafka.errors import KafkaError  # noqa: PLC0415
+
         self._topic, self._where = topic, place
+        self._client_error: type[Exception] = KafkaError
         self._failed: BaseException | None = None
         try:
             self._producer = KafkaProducer(
@@ -48,6 +53,7 @@ class KafkaOutput:
                 enable_idempotence=True,
                 linger_ms=_LINGER_MS,
                 batch_size=_BATCH_BYTES,
+                bootstrap_timeout_ms=int(timeout_s * 1000),
             )
         except KafkaError as error:
             raise self._error(error) from error
@@ -62,7 +68,7 @@ class KafkaOutput:
         for key, value in zip(keys.cast(pa.binary()), values.cast(pa.binary()), strict=True):
             try:
                 sent = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
-            except KafkaError as error:
+            except self._client_error as error:
                 raise self._error(error) from error
             sent.add_errback(self._fail)
         self._check()
@@ -75,7 +81,7 @@ class KafkaOutput:
         """
         try:
             self._producer.flush()
-        except KafkaError as error:
+        except self._client_error as error:
             raise self._error(error) from error
         self._check()
 

@@ -101,6 +101,7 @@ class ChangelogFollow:
             UsageError: the next snapshot has expired, or the table went back.
             CorruptFileError: a file of metadata is missing or damaged.
         """
+        self._tell(self._position)  # from here on expiry leaves what is read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
             if step.splits:
@@ -136,12 +137,9 @@ class ChangelogFollow:
         if consumer_id is not None:
             following = self._table.consumers.next_snapshot(consumer_id)
         if following is None or self._how.ignore_progress:
-            position = self._scan.begin(self._how.start)
-        else:
-            position = StreamPosition(snapshot_id=following)
-            self._check_left(following)
-        self._tell(position)  # from here on expiry leaves what is read
-        return position
+            return self._scan.begin(self._how.start)
+        self._check_left(following)
+        return StreamPosition(snapshot_id=following)
 
     def _check_left(self, following: int) -> None:
         earliest = earliest_changes(self._table)

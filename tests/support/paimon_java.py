@@ -158,7 +158,8 @@ class PaimonJava:
         options: Mapping[str, Any] | None = None,
     ) -> Changelog:  # fmt: skip
         """A streaming read from a snapshot until nothing more comes. Other starts by options, as
-        {"scan.mode": "latest-full"}: then from_snapshot is not used."""
+        {"scan.mode": "latest-full"}: then from_snapshot is not used; {"consumer-id": "c"} goes on
+        where the consumer is, and writes its progress at the end."""
         scan = {"scan.mode": "from-snapshot", "scan.snapshot-id": from_snapshot}
         options = dict(options or {})
         if "scan.mode" not in options:

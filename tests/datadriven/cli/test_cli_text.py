@@ -18,7 +18,7 @@ import pytest
 
 from stream_app.app.cli import main
 from tests.support.datadriven import Case, files, run_file
-from tests.support.small_table import SmallTable, small_table
+from tests.support.small_table import TIME_MS, SmallTable, small_table
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 CHOICES = re.compile(r"\(choose from .*\)")
@@ -28,7 +28,10 @@ SIZE = re.compile(
 
 
 def orders(path: str) -> None:
-    """Two days of a shop, in five commits, of which one is compacted; the first has a tag."""
+    """Two days of a shop, in five commits, of which one is compacted; the first has a tag.
+
+    A consumer has taken the first two.
+    """
     table = small_table(
         path,
         "dt STRING, id BIGINT, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(3)",
@@ -45,6 +48,8 @@ def orders(path: str) -> None:
     snapshot = json.loads((Path(path) / "snapshot" / "snapshot-1").read_bytes())
     more = {"tagCreateTime": [2026, 1, 1, 12, 30], "tagTimeRetained": 86400.0}
     tag.write_text(json.dumps({**snapshot, **more}))
+    table.table.consumers.reset("search", 3)
+    os.utime(Path(path) / "consumer" / "consumer-search", (TIME_MS / 1000, TIME_MS / 1000))
 
 
 def order(kind: str, number: int, customer: Any, amount: Any, day: int = 1) -> tuple[str, Any]:

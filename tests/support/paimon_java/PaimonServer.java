@@ -320,6 +320,7 @@ public final class PaimonServer {
                 Long next = scan.checkpoint();
                 if (plan.splits().isEmpty()) {
                     if (isDrained(table, before, next)) {
+                        scan.notifyCheckpointComplete(next); // a consumer's progress, if there is one
                         return answer;
                     }
                 } else {

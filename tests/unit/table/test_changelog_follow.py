@@ -126,9 +126,8 @@ def test_a_consumer_goes_on_behind_what_was_taken(small: SmallTable) -> None:
     table, consumers = PaimonTable(small.table), small.table.consumers
     commit(small, "a", "b", "c")
     found = table.changelog(snapshot=1, consumer_id="search")
-    assert consumers.next_snapshot("search") == 1, "expiry leaves what is about to be read"
     next(found)
-    assert consumers.next_snapshot("search") == 1, "the first batch is still being worked on"
+    assert consumers.next_snapshot("search") == 1, "expiry leaves what is being worked on"
     next(found)
     assert consumers.next_snapshot("search") == 2
     found.close()
