@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +29,13 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 
 def a_compactor(table: FileStoreTable) -> StreamTableCommit:
+    """With a commit user of its own, as each such job has."""
     job = table.with_options({"write-only": "false"})
     return StreamTableCommit(
-        job, "compactor", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
+        job,
+        f"compactor-{uuid.uuid4()}",
+        CompactInCaller(job),
+        last_identifier=BATCH_COMMIT_IDENTIFIER,
     )
 
 
