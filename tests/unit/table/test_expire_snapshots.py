@@ -167,10 +167,10 @@ def test_what_stays_reads_as_ever_and_nothing_is_left_over(
             history.settle()
             gone += expire(history.table, **history.config())
             history.check()
-    assert gone
     history.table.consumers.delete("c")
     history.settle()
-    expire(history.table, num_max=1, num_min=1)
+    gone += expire(history.table, num_max=1, num_min=1)
+    assert gone > 5
     history.check()
     assert len(history.table.snapshots.ids()) == 1
     assert len(history.table.changelogs.ids()) == (3 if "kept" in kind else 0)
@@ -199,7 +199,7 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
     count = Fault()
     copied = copytree(tmp_path / "whole", tmp_path / "counted")
     expire(at(table, copied, count), **kept)
-    assert len(count.done) > 15
+    assert len(count.done) > 10
     for place in range(len(count.done)):
         fault = Fault(at=place, mode=mode, stays_dead=True)
         folder = copytree(tmp_path / "whole", tmp_path / str(place))
