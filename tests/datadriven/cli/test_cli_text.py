@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli import main
+from stream_app.table.file_store_table import open_table
 from tests.support.datadriven import Case, files, run_file
 from tests.support.small_table import TIME_MS, SmallTable, small_table
 
@@ -28,10 +29,7 @@ SIZE = re.compile(
 
 
 def orders(path: str) -> None:
-    """Two days of a shop, in five commits, of which one is compacted; the first has a tag.
-
-    A consumer has taken the first two.
-    """
+    """Two days of a shop, in five commits, of which one is compacted; the first has a tag."""
     table = small_table(
         path,
         "dt STRING, id BIGINT, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(3)",
@@ -48,7 +46,12 @@ def orders(path: str) -> None:
     snapshot = json.loads((Path(path) / "snapshot" / "snapshot-1").read_bytes())
     more = {"tagCreateTime": [2026, 1, 1, 12, 30], "tagTimeRetained": 86400.0}
     tag.write_text(json.dumps({**snapshot, **more}))
-    table.table.consumers.reset("search", 3)
+
+
+def followed(path: str) -> None:
+    """The same shop; a consumer has taken the first two commits."""
+    orders(path)
+    open_table(path).consumers.reset("search", 3)
     os.utime(Path(path) / "consumer" / "consumer-search", (TIME_MS / 1000, TIME_MS / 1000))
 
 
@@ -100,7 +103,7 @@ def empty(path: str) -> None:
     small_table(path, "k INT, v STRING", ("k",))
 
 
-MAKERS = {"orders": orders, "values": values, "empty": empty}
+MAKERS = {"orders": orders, "followed": followed, "values": values, "empty": empty}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
