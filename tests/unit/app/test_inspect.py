@@ -125,10 +125,10 @@ def test_the_log_is_drawn(tmp_path: Path) -> None:
 
 
 def test_options_say_whether_they_are_set(tmp_path: Path) -> None:
-    table = small_table(tmp_path / "t", "k INT, v STRING", ("k",), snapshot__num_retained__max=5)
+    table = small_table(tmp_path / "t", "k INT, v STRING", ("k",), read__batch_size=5)
     rows = {row.option: row for row in option_rows(table.table)}
     assert rows["bucket"].is_set
-    assert rows["snapshot.num-retained.max"].meaning is None
+    assert rows["read.batch-size"].meaning is None
     buffer = rows["write-buffer-size"]
     assert (buffer.value, buffer.is_set) == ("256.0 MiB", False)
 
