@@ -17,6 +17,7 @@ from stream_app.table.deletion_vectors import index_changes, write_index_manifes
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.small_table import Change, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
@@ -69,7 +70,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
         job_table, "compactor", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     job = CompactJob(job_table, CompactionChoice(), False, True, {})
-    follower = _Compaction(job, stream, threading.Event(), table.clock)
+    follower = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
     for _ in range(5):
         follower._touch()
         list(follower._reports(stream.draining()))
@@ -232,7 +233,7 @@ def test_compact_tells_that_files_could_not_be_compacted(tmp_path: Path) -> None
         job_table, "compactor", Damaged(job_table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     job = CompactJob(job_table, CompactionChoice(), True, False, {})
-    once = _Compaction(job, stream, threading.Event(), table.clock)
+    once = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
     with pytest.raises(CompactionError, match="could not be compacted"):
         once.run()
 
@@ -251,7 +252,7 @@ def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path
         job_table, "c", CompactInCaller(job_table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     job = CompactJob(job_table, CompactionChoice(), False, True, {})
-    follower = _Compaction(job, stream, threading.Event(), table.clock)
+    follower = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
     follower._touch()
     list(follower._reports(stream.draining()))
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")

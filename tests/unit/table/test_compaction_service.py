@@ -21,6 +21,7 @@ from stream_app.table.file_store_table import FileStoreTable, open_for_writing, 
 from stream_app.table.merge_read import MergeRead
 from stream_app.table.row_filter import row_filter
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
@@ -42,7 +43,9 @@ def a_compactor(table: FileStoreTable) -> StreamTableCommit:
 def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
     """`stream-app compact --follow`, of which each step is called by hand."""
     job = CompactJob(table.with_options({"write-only": "false"}), choice, False, True, {})
-    return _Compaction(job, a_compactor(table), threading.Event(), table.clock)
+    return _Compaction(
+        job, a_compactor(table), TableMaintenance(table), threading.Event(), table.clock
+    )
 
 
 def step(follower: _Compaction) -> int:

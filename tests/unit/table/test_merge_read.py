@@ -177,7 +177,7 @@ def test_pruning_of_every_type_of_key(opened: list[str]) -> None:
     ("options", "named"),
     [
         ({"merge-engine": "aggregation"}, "merge-engine = aggregation"),
-        ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
+        ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
         ({"bucket": "-2"}, "bucket = -2"),
     ],
 )
