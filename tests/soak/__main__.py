@@ -29,9 +29,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="stream_app-soak-") as temporary:
         folder = args.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        soak = Soak(
-            folder, seed=args.seed, minutes=args.minutes, rate=args.rate, pause=args.pause
-        )
+        soak = Soak(folder, seed=args.seed, minutes=args.minutes, rate=args.rate, pause=args.pause)
         report = soak.run()
     print("\n".join(report.lines()), flush=True)
     return 1 if report.wrong else 0

@@ -1,4 +1,4 @@
-"""The topic of a soak: filled without a pause by a thread, through any number of broker's deaths."""
+"""The topic of a soak, which a thread fills without a pause, however often the broker dies."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def test_the_file_system_and_lost_records() -> None:
         "Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution…'",
         "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: "
         "Container killed by YARN for exceeding memory limits.",
-        "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)"
-        "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorkerFactory)",
+        "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java)"
+        "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorker)",
     ],
 )
 def test_a_worker_that_was_killed_is_told_in_a_sentence(said: str) -> None:
