@@ -166,9 +166,14 @@ def read_batches(
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
         raise CorruptFileError(
-            f"not a readable Parquet file: {error}",
+            # In one line, for Arrow quotes bytes of the file: where and how to mend it come below.
+            f"not a readable Parquet file: {_printable(error)}",
             fix="restore the file from a backup, or roll the table back to a tag",
         ) from error
+
+
+def _printable(error: Exception) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -116,7 +116,7 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
     watched: Watched,
 ) -> None:
     job = watched.job
-    watched.send(20 * PER_EPOCH)
+    watched.send(8 * PER_EPOCH)
     job.start()
     for seen in (2, 4):
         job.wait_for(epochs(seen))
@@ -129,7 +129,9 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
     job.start("--set", "spark.spark.master=local[2,1]")
     before = len(job.events())
     job.wait_for(lambda events: epochs(2)(events[before:]))
+    deadline = time.monotonic() + 60
     while job.process is not None and job.process.poll() is None:
+        assert time.monotonic() < deadline, job.log()
         kill_a_worker(job.process.pid)
         time.sleep(0.05)
     assert job.finish() == 1, job.log()

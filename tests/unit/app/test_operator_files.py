@@ -94,5 +94,5 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
     assert len(text.splitlines()) < 120
     assert text.startswith("#!/usr/bin/env bash\n")
     verbs = set(re.findall(r"^  ([a-z-]+)\)[^#]*# ", text, flags=re.MULTILINE))
-    of_developers = ["help", "setup", "test", "check", "bench", "broker", "simulate"]
+    of_developers = ["help", "setup", "test", "check", "bench", "broker", "simulate", "soak"]
     assert verbs == {*of_developers, *(verb.name for verb in VERBS)}

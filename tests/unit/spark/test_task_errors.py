@@ -94,7 +94,7 @@ def test_the_file_system_and_lost_records() -> None:
         "Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution…'",
         "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: "
         "Container killed by YARN for exceeding memory limits.",
-        "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream:386)"
+        "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java)"
         "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorker)",
     ],
 )

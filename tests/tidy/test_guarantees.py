@@ -1,0 +1,43 @@
+"""What is promised is tested: each promise of the pages names tests that there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.tidy.project_files import ROOT, text_of, tree_of
+
+_NAMED = re.compile(r"\[T: ([^\]]+)\]")
+_PROMISING = ("docs/GUARANTEES.md", "docs/reliability.md")
+
+
+@pytest.mark.parametrize("page", [page for page in _PROMISING if (ROOT / page).exists()])
+def test_the_tests_that_a_promise_names_exist(page: str) -> None:
+    """``[T: unit/table/test_crashes::test_who_dies, …]``: of a test the name's beginning is enough,
+    of a file of text cases its name."""
+    missing = []
+    for named in _NAMED.findall(text_of(page)):
+        for one in re.split(r",\s+", named):
+            file, _, test = one.partition("::")
+            path = f"tests/{file}" if "." in file else f"tests/{file}.py"
+            if not (ROOT / path).is_file() or (test and not _has(path, test)):
+                missing.append(one)
+    assert missing == []
+
+
+def test_every_promise_names_a_test() -> None:
+    """Each point of a list and each row of a table; sentences between them explain."""
+    lines = re.sub(r"\n +", " ", text_of("docs/GUARANTEES.md")).splitlines()
+    promises = [line for line in lines if line.startswith(("* ", "1. ", "2. ", "3. ", "| "))]
+    rows = [line for line in promises if not line.startswith(("| ---", "| what"))]
+    assert len(rows) > 30
+    assert [line[:70] for line in rows if not _NAMED.search(line)] == []
+
+
+def _has(path: str, test: str) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name.startswith(test)
+        for node in ast.walk(tree_of(path))
+    )
