@@ -96,7 +96,7 @@ case $verb in
     prepare dev; cd "$here"; check ;;
   test) # check, then all tests; or the tests of one folder: test [unit|datadriven|interop|integration|…]
     shift; prepare dev; cd "$here"
-    [ $# -gt 0 ] || { check; exec python -m pytest; }
+    [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]

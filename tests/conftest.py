@@ -23,7 +23,9 @@ SEED = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SEED] = int(os.environ.get(SEED_VARIABLE) or int.from_bytes(os.urandom(4), "big"))
+    seed = int(os.environ.get(SEED_VARIABLE) or int.from_bytes(os.urandom(4), "big"))
+    os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
+    config.stash[SEED] = seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:
