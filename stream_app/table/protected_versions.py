@@ -49,8 +49,9 @@ class ProtectedVersions:
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        branches: of each branch the oldest snapshot, which has all that later ones share with the
-            main table, and its tags.
+        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all that
+            it began with; but when Paimon fast-forwards the main table to a branch, all of the
+            branch's snapshots are the table's as well, and it lets them go one by one.
         branch_changelogs: the changelog lists of all versions of branches.
     """
 
@@ -88,7 +89,7 @@ def protected_versions(table: FileStoreTable) -> ProtectedVersions:
         manager = SnapshotManager(table.file_io, root)
         snapshots = [manager.snapshot(number) for number in manager.ids()]
         tags = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
-        versions += [*snapshots[:1], *tags]
+        versions += [*snapshots, *tags]
         changelogs |= {
             version.changelog_manifest_list
             for version in (*snapshots, *tags)

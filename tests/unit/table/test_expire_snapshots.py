@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
+from stream_app.filestore.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ExpireChangelogs
@@ -268,3 +269,23 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t", "k INT", ("k",)).table
     with pytest.raises(UsageError, match="at most 2 snapshots are to be kept, and at least 3"):
         expire(table, num_max=2, num_min=3)
+
+
+def test_what_a_branch_got_before_the_table_was_fast_forwarded_to_it_stays(tmp_path: Path) -> None:
+    """The table has its snapshots then, and lets them go; the branch is there as before."""
+    history = a_history(tmp_path, "keyed", 5)
+    table = history.table
+    for _ in range(4):
+        history.step()
+    history.settle()
+    shared = table.snapshots.ids()
+    for number in shared[1:]:  # files and lists are the same, as after `fast_forward`
+        make_branch(table, "b", number)
+    for _ in range(4):
+        history.step()
+    history.settle()
+    assert expire(table, num_max=1, num_min=1) > len(shared)
+    branch = SnapshotManager(table.file_io, f"{table.location}/branch/branch-b")
+    for number in branch.ids():
+        assert rows_of(table, branch.snapshot(number)) == history.rows[str(number)], number
+    assert_files_are_those_that_are_named(table)
