@@ -226,6 +226,25 @@ def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
     assert micro_batches(found, "k", "v") == [[(1, "z"), (3, "w")]]
 
 
+@pytest.mark.parametrize(
+    "of_table",
+    [
+        {"scan.mode": "latest"},
+        {"scan.timestamp-millis": str(TIME_MS + 10**9)},
+        {"scan.mode": "from-timestamp", "scan.timestamp": "2100-01-01"},
+        {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
+    ],
+)
+def test_where_a_stream_begins_is_said_by_the_reader_if_he_says_it(
+    tmp_path: Path, of_table: dict[str, str]
+) -> None:
+    table = a_table(tmp_path, **of_table)
+    table.commit(("+I", row(1, "x")))
+    assert micro_batches(a_stream(table.path), "k") == []
+    for given in ({"scan.snapshot-id": "1"}, {"scan.timestamp-millis": "0"}, {"scan.mode": "full"}):
+        assert micro_batches(a_stream(table.path, **given), "k") == [[(1,)]], given
+
+
 def test_micro_batches_are_limited(table: SmallTable) -> None:
     options = {"read.stream.maxFilesPerTrigger": "1", "scan.snapshot-id": "1"}
     found = a_stream(table.path, **options)
