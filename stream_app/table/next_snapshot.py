@@ -68,3 +68,22 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
             "anew takes its numbers again",
         )
     return None
+
+
+def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:
+    """See that the changes that a consumer wants next can still be read, or are still to come.
+
+    Raises:
+        UsageError: they have expired; names the first ones that can be had.
+    """
+    earliest = earliest_changes(table)
+    if earliest is not None and following < earliest:
+        raise UsageError(
+            f"consumer {consumer_id!r} wants snapshot {following}, which has expired; the first "
+            f"that it can still have is {earliest}",
+            where=table.location,
+            fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
+            f"a start: latest-full reads all rows first, from-snapshot {earliest} leaves out what "
+            "is lost. A longer snapshot.time-retained or consumer.expiration-time gives it more "
+            "time",
+        )

@@ -304,6 +304,19 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
 
 
+def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
+    table: SmallTable,
+) -> None:
+    table.table.consumers.reset("spark", 1)
+    table.table.snapshots.delete(1)
+    with pytest.raises(UsageError, match="'spark' wants snapshot 1, which has expired") as caught:
+        a_stream(table.path, consumer_id="spark").latestOffset()
+    assert "consumer.ignore-progress" in caught.value.fix
+    anew = {"consumer.ignore-progress": "true", "scan.snapshot-id": "1"}
+    rows = micro_batches(a_stream(table.path, consumer_id="spark", **anew), "k", "v")
+    assert rows == [[(1, "z"), (3, "w")]]
+
+
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
