@@ -71,9 +71,17 @@ class ProtectedVersions:
         tagged = () if number is None else (self.tags[number],)
         return [cache.live_files(version, reads) for version in (*tagged, *self.branches)]
 
-    def of_range(self, begin: int, end: int) -> list[Snapshot]:
-        """The versions that may share metadata with the snapshots from `begin` to before `end`."""
-        numbers = tags_of_range(tuple(self.tags), begin, end)
+    def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
+        """The versions that may share metadata with the snapshots from `begin` to before `end`.
+
+        Args:
+            and_next: the first tag from `end` on as well, when what comes at `end` may have lost
+                its own metadata, and cannot tell what later tags share.
+        """
+        tagged = tuple(self.tags)
+        numbers = tags_of_range(tagged, begin, end)
+        if and_next:
+            numbers += [number for number in tagged if number >= end][:1]
         return [*(self.tags[number] for number in numbers), *self.branches]
 
 
