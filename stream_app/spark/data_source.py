@@ -158,7 +158,9 @@ def _fitting(wanted: StructType, found: StructType) -> list[str]:
     if problems:
         raise UsageError(
             "; ".join(problems),
-            where="the schema that was given to the read",
-            fix=f"the table has {', '.join(f'{name} {kind}' for name, kind in types.items())}",
+            where="the columns that were given to the read; without any, those of the version at "
+            "which it begins",
+            fix="give the columns with .schema(…): the table has "
+            f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
         )
     return list(wanted.fieldNames())

@@ -11,8 +11,8 @@ Source: Spark `pyspark/sql/datasource.py#DataSourceStreamReader`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,7 @@ _ONLY_BATCH = (
     "incremental-between",
     "incremental-between-timestamp",
 )
+_BEGINNING = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
 _ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 
@@ -149,8 +150,16 @@ def stream_reader(
     rows = options.integer("read.stream.minRowsPerTrigger")
     millis = options.integer("read.stream.maxTriggerDelayMs")
     fewest = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
-    offsets = stream_offsets(table.with_options(options.of_table()), limits)
+    offsets = stream_offsets(_told(table, options.of_table()), limits)
     return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)
+
+
+def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
+    """The table with the options that are given; of where a read begins these say all, or none."""
+    if any(key in given for key in _BEGINNING):
+        own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
+        table = replace(table, schema=replace(table.schema, options=own))
+    return table.with_options(given)
 
 
 def stream_schema(table: FileStoreTable, *, row_kind: bool) -> pa.Schema:

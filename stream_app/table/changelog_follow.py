@@ -20,7 +20,7 @@ from stream_app.model.data_split import StreamContent
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.next_snapshot import earliest_changes
+from stream_app.table.next_snapshot import check_progress
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
 
@@ -133,25 +133,13 @@ class ChangelogFollow:
         return self._read.table
 
     def _beginning(self) -> StreamPosition:
-        consumer_id, following = self._how.consumer_id, None
-        if consumer_id is not None:
+        consumer_id = self._how.consumer_id
+        if consumer_id is not None and not self._how.ignore_progress:
             following = self._table.consumers.next_snapshot(consumer_id)
-        if following is None or self._how.ignore_progress:
-            return self._scan.begin(self._how.start)
-        self._check_left(following)
-        return StreamPosition(snapshot_id=following)
-
-    def _check_left(self, following: int) -> None:
-        earliest = earliest_changes(self._table)
-        if earliest is not None and following < earliest:
-            raise UsageError(
-                f"consumer {self._how.consumer_id!r} wants snapshot {following}, which has "
-                f"expired; the first that it can still have is {earliest}",
-                where=self._table.location,
-                fix="begin anew with ignore_progress (--ignore-progress) and a start: latest-full "
-                f"reads all rows first, from-snapshot {earliest} leaves out what is lost. A longer "
-                "snapshot.time-retained or consumer.expiration-time gives it more time",
-            )
+            if following is not None:
+                check_progress(self._table, consumer_id, following)
+                return StreamPosition(snapshot_id=following)
+        return self._scan.begin(self._how.start)
 
     def _tell(self, position: StreamPosition) -> None:
         """Write how far the consumer has come, if that is new; or to say that he is still there."""

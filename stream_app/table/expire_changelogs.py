@@ -96,7 +96,8 @@ class ExpireChangelogs:
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestReads(self.table))
         begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        collector.keep_metadata_of([earliest, *protected.of_range(begin, end)])
+        tagged = protected.of_range(begin, end, and_next=True)
+        collector.keep_metadata_of([earliest, *tagged])
         collector.keep_metadata_of(later, may_be_gone=True)
         for changelog in changelogs:
             if changelog.changelog_manifest_list is not None:

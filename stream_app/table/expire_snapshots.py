@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from stream_app.errors import UsageError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.expire_config import ExpireConfig
 from stream_app.planning.expire_range import ExpireRange, snapshot_range
@@ -39,6 +40,7 @@ class SnapshotExpiry:
         kept: the first snapshot that stays.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: why no more go, for people.
+        tags: names of the tags that were thought of.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -47,6 +49,7 @@ class SnapshotExpiry:
     files: FilesToDelete
     keeps_changelogs: bool
     cleans_folders: bool
+    tags: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -75,9 +78,10 @@ class ExpireSnapshots:
             going = self._without_newest_epoch(going)
         snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
         kept = next((number for number in ids if number >= going.end), None)
-        files = FilesToDelete()
+        files, tags = FilesToDelete(), frozenset[str]()
         if snapshots and kept is not None:
             end = self.table.snapshots.snapshot(kept)
+            tags = frozenset(self.table.tags.names())
             files = self._files(config, snapshots, end)
         return SnapshotExpiry(
             snapshots=tuple(snapshots),
@@ -86,17 +90,20 @@ class ExpireSnapshots:
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
+            tags=tags,
         )
 
     def execute(self, expiry: SnapshotExpiry) -> None:
         """Delete it.
 
         Raises:
+            UsageError: a snapshot has got a tag since the plan was made; nothing is deleted.
             OSError: the file system refused; the next expiry finishes what is left.
         """
         table = self.table
         if not expiry.snapshots or expiry.kept is None:
             return
+        self._check_no_new_tag(expiry)
         delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
         if expiry.keeps_changelogs:
             for snapshot in expiry.snapshots:
@@ -105,6 +112,18 @@ class ExpireSnapshots:
         for snapshot in expiry.snapshots:
             table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.write_earliest_hint(expiry.kept)
+
+    def _check_no_new_tag(self, expiry: SnapshotExpiry) -> None:
+        going = {snapshot.snapshot_id for snapshot in expiry.snapshots}
+        for name in sorted({*self.table.tags.names()} - expiry.tags):
+            tag = self.table.tags.tag(name)
+            if tag is not None and tag.snapshot.snapshot_id in going:
+                raise UsageError(
+                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
+                    f"given the tag {name!r}: nothing was deleted",
+                    where=self.table.location,
+                    fix="expire again, which keeps what the tag needs; a job does so by itself",
+                )
 
     def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
         now = self.table.clock.now_ms()

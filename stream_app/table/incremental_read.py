@@ -38,6 +38,7 @@ from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
 from stream_app.table.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.split_read import check_columns
 from stream_app.table.split_scan import by_bucket
+from stream_app.table.time_travel import numbered_snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class IncrementalRead:
         """What can be read apart, for `interleaved`; a file or a bucket each.
 
         Raises:
-            UsageError: the mode asks of the table what it does not have.
+            UsageError: the mode asks of the table what it does not have; or a snapshot has expired.
         """
         match wanted:
             case None:
@@ -80,7 +81,7 @@ class IncrementalRead:
                 return self._differing(start, end)
             case SnapshotRange(start, end):
                 changelog = self._reads_changelog(mode)
-                snapshots = map(self.table.snapshots.snapshot, range(start + 1, end + 1))
+                snapshots = (numbered_snapshot(self.table, n) for n in range(start + 1, end + 1))
                 return [
                     partial(self.file, entry.partition, entry.bucket, entry.file)
                     for snapshot in snapshots

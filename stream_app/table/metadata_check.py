@@ -75,7 +75,7 @@ class MetadataCheck:
 
     def run(self) -> list[Finding]:
         """All findings: first of the chain of snapshots, then version by version."""
-        versions = list(named_versions(self.table))
+        versions = named_versions(self.table)
         findings = self._chain(versions)
         known = {
             version.snapshot.snapshot_id: version.snapshot

@@ -1,7 +1,7 @@
 """The versions of a table that are there: snapshots, tags, and changelogs that outlive them.
 
 For those who must know all that a table still names: the check and the cleaning of orphans. What
-vanishes while it is listed, because it expires, is left out.
+vanishes while it is listed, because it expires, is left out, but not what it has become.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """
@@ -45,31 +45,49 @@ class NamedVersion:
     problem: str = ""
 
 
-def named_versions(table: FileStoreTable) -> Iterator[NamedVersion]:
-    """The versions of a table; see `versions_below`."""
-    return versions_below(table.file_io, table.location)
+def named_versions(table: FileStoreTable) -> list[NamedVersion]:
+    """The versions of a table: tags by name, changelogs by number, then snapshots by number."""
+    order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
+    found = versions_below(table.file_io, table.location)
+    return sorted(found, key=lambda version: order.index(version.kind))
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
-    """Tags by name, changelogs by number, then snapshots by number.
+    """Snapshots by number, tags by name, then changelogs by number.
+
+    A version may get another name meanwhile: a snapshot that expires goes on as a tag or as a
+    changelog, a tag as another one. So a folder is listed when those before it have been taken, and
+    when a file has vanished all are listed again.
 
     Args:
         root: the folder of a table, or of one of its branches.
     """
-    tags = TagManager(file_io, root).names()
-    paths = [(VersionKind.TAG, f"{root}/tag/tag-{name}") for name in tags]
-    for kind, folder in (
-        (VersionKind.CHANGELOG, "changelog"),
-        (VersionKind.SNAPSHOT, "snapshot"),
-    ):
-        numbers = numbers_of(file_io, f"{root}/{folder}", f"{folder}-")
-        paths += [(kind, f"{root}/{folder}/{folder}-{number}") for number in numbers]
-    for kind, path in paths:
-        try:
-            data = file_io.read_bytes(path)
-        except FileNotFoundError:
-            continue
-        try:
-            yield NamedVersion(kind=kind, path=path, snapshot=decode_snapshot(data))
-        except CorruptFileError as error:
-            yield NamedVersion(kind=kind, path=path, snapshot=None, problem=error.what)
+    read: set[str] = set()
+    has_vanished = True
+    while has_vanished:
+        has_vanished = False
+        for kind in (VersionKind.SNAPSHOT, VersionKind.TAG, VersionKind.CHANGELOG):
+            for path in _paths(file_io, root, kind):
+                if path in read:
+                    continue
+                try:
+                    data = file_io.read_bytes(path)
+                except FileNotFoundError:
+                    has_vanished = True
+                    continue
+                read.add(path)
+                yield _decoded(kind, path, data)
+
+
+def _paths(file_io: FileIO, root: str, kind: VersionKind) -> list[str]:
+    if kind is VersionKind.TAG:
+        return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
+    folder = f"{root}/{kind.value}"
+    return [f"{folder}/{kind.value}-{n}" for n in numbers_of(file_io, folder, f"{kind.value}-")]
+
+
+def _decoded(kind: VersionKind, path: str, data: bytes) -> NamedVersion:
+    try:
+        return NamedVersion(kind=kind, path=path, snapshot=decode_snapshot(data))
+    except CorruptFileError as error:
+        return NamedVersion(kind=kind, path=path, snapshot=None, problem=error.what)

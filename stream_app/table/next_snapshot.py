@@ -40,8 +40,8 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
         whole: all rows of it are wanted, not its changes alone.
 
     Raises:
-        UsageError: it has expired, or is further ahead than the next one to come; names the first
-            one that can still be had.
+        UsageError: it has expired, or is missing, or is further ahead than the next one to come;
+            names the first one that can still be had.
     """
     try:
         return table.snapshots.snapshot(number) if whole else changes_of(table, number)
@@ -52,7 +52,15 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
         earliest = earliest_changes(table)
     if latest is None or earliest is None:
         return None
-    if number < earliest and not table.snapshots.exists(number):
+    # It may have come this very moment. Else who waits for it waits for ever.
+    if number <= latest and not _is_there(table, number, whole=whole):
+        if number >= earliest:
+            raise UsageError(
+                f"snapshot {number} is missing among those from {earliest} to {latest}",
+                where=table.location,
+                fix="stream-app check tells what there is; what the snapshot changed is lost to "
+                "those who follow changes, so begin anew with all rows (latest-full)",
+            )
         raise UsageError(
             f"snapshot {number} has expired: the table has {earliest} to {latest}",
             where=table.location,
@@ -68,3 +76,28 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
             "anew takes its numbers again",
         )
     return None
+
+
+def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
+    if table.snapshots.exists(number):
+        return True
+    return not whole and number in table.changelogs.ids()
+
+
+def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:
+    """See that the changes that a consumer wants next can still be read, or are still to come.
+
+    Raises:
+        UsageError: they have expired; names the first ones that can be had.
+    """
+    earliest = earliest_changes(table)
+    if earliest is not None and following < earliest:
+        raise UsageError(
+            f"consumer {consumer_id!r} wants snapshot {following}, which has expired; the first "
+            f"that it can still have is {earliest}",
+            where=table.location,
+            fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
+            f"a start: latest-full reads all rows first, from-snapshot {earliest} leaves out what "
+            "is lost. A longer snapshot.time-retained or consumer.expiration-time gives it more "
+            "time",
+        )

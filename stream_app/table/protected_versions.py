@@ -49,8 +49,9 @@ class ProtectedVersions:
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        branches: of each branch the oldest snapshot, which has all that later ones share with the
-            main table, and its tags.
+        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all that
+            it began with; but when Paimon fast-forwards the main table to a branch, all of the
+            branch's snapshots are the table's as well, and it lets them go one by one.
         branch_changelogs: the changelog lists of all versions of branches.
     """
 
@@ -70,9 +71,17 @@ class ProtectedVersions:
         tagged = () if number is None else (self.tags[number],)
         return [cache.live_files(version, reads) for version in (*tagged, *self.branches)]
 
-    def of_range(self, begin: int, end: int) -> list[Snapshot]:
-        """The versions that may share metadata with the snapshots from `begin` to before `end`."""
-        numbers = tags_of_range(tuple(self.tags), begin, end)
+    def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
+        """The versions that may share metadata with the snapshots from `begin` to before `end`.
+
+        Args:
+            and_next: the first tag from `end` on as well, when what comes at `end` may have lost
+                its own metadata, and cannot tell what later tags share.
+        """
+        tagged = tuple(self.tags)
+        numbers = tags_of_range(tagged, begin, end)
+        if and_next:
+            numbers += [number for number in tagged if number >= end][:1]
         return [*(self.tags[number] for number in numbers), *self.branches]
 
 
@@ -88,7 +97,7 @@ def protected_versions(table: FileStoreTable) -> ProtectedVersions:
         manager = SnapshotManager(table.file_io, root)
         snapshots = [manager.snapshot(number) for number in manager.ids()]
         tags = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
-        versions += [*snapshots[:1], *tags]
+        versions += [*snapshots, *tags]
         changelogs |= {
             version.changelog_manifest_list
             for version in (*snapshots, *tags)

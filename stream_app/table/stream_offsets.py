@@ -17,6 +17,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.data_split import StreamSplit
 from stream_app.planning.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.next_snapshot import check_progress
 from stream_app.table.stream_scan import StreamScan, start_of_table
 
 Offset = dict[str, Any]
@@ -51,13 +52,15 @@ class StreamOffsets:
         """Where a stream begins that has no offset yet.
 
         Raises:
-            UsageError: the options do not say it, or the snapshot does not exist.
+            UsageError: the options do not say it, the snapshot does not exist, or what the consumer
+                wants next has expired.
         """
         options = self.table.options
         name = options.text("consumer-id")
         if name and not options.boolean("consumer.ignore-progress"):
             following = self.table.consumers.next_snapshot(name)
             if following is not None:
+                check_progress(self.table, name, following)
                 return self._offset(StreamPosition(snapshot_id=following))
         return self._offset(StreamScan(self.table).begin(start_of_table(self.table)))
 

@@ -57,15 +57,20 @@ def new_tag(
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     """Give the name; False when it was taken meanwhile.
 
+    A snapshot whose expiry is deleting files at this moment can still get a name that holds
+    nothing; Paimon knows no means against it.
+
     Raises:
         UsageError: the snapshot has expired meanwhile, and its files with it; there is no tag.
     """
-    kept_by = [other for other in table.tags.tags() if other.snapshot == tag.snapshot]
     if not table.tags.create(tag):
         return False
-    # Expiry reads the tags before it deletes, so a snapshot that is there now has all its files.
     number = tag.snapshot.snapshot_id
-    if not kept_by and not table.snapshots.exists(number):
+    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
+    kept = table.snapshots.exists(number) or any(
+        other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
+    )
+    if not kept:
         table.tags.delete(tag.name)
         raise UsageError(
             f"snapshot {number} has expired while it was given the tag {tag.name!r}",
@@ -81,10 +86,12 @@ class TagDeletion:
 
     Attributes:
         files: those that only these tags held; none while their snapshots are there.
+        held: the numbers of the versions that these tags alone held.
     """
 
     tags: tuple[Tag, ...]
     files: FilesToDelete
+    held: frozenset[int]
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
@@ -111,7 +118,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
     files = _files(table, list(held.values()), staying) if held else FilesToDelete()
-    return TagDeletion(tags=tuple(going), files=files)
+    return TagDeletion(tags=tuple(going), files=files, held=frozenset(held))
 
 
 def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
@@ -122,6 +129,8 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     """
     for tag in deletion.tags:
         table.tags.delete(tag.name)
+    if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
+        return  # somebody has just given one of these versions another name
     clean = table.options.boolean("snapshot.clean-empty-directories")
     delete_files(table, deletion.files, clean_folders=clean)
 

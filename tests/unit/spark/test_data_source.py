@@ -226,6 +226,25 @@ def test_without_row_kinds_only_added_rows_come(table: SmallTable) -> None:
     assert micro_batches(found, "k", "v") == [[(1, "z"), (3, "w")]]
 
 
+@pytest.mark.parametrize(
+    "of_table",
+    [
+        {"scan.mode": "latest"},
+        {"scan.timestamp-millis": str(TIME_MS + 10**9)},
+        {"scan.mode": "from-timestamp", "scan.timestamp": "2100-01-01"},
+        {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
+    ],
+)
+def test_where_a_stream_begins_is_said_by_the_reader_if_he_says_it(
+    tmp_path: Path, of_table: dict[str, str]
+) -> None:
+    table = a_table(tmp_path, **of_table)
+    table.commit(("+I", row(1, "x")))
+    assert micro_batches(a_stream(table.path), "k") == []
+    for given in ({"scan.snapshot-id": "1"}, {"scan.timestamp-millis": "0"}, {"scan.mode": "full"}):
+        assert micro_batches(a_stream(table.path, **given), "k") == [[(1,)]], given
+
+
 def test_micro_batches_are_limited(table: SmallTable) -> None:
     options = {"read.stream.maxFilesPerTrigger": "1", "scan.snapshot-id": "1"}
     found = a_stream(table.path, **options)
@@ -283,6 +302,19 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     assert table.table.consumers.next_snapshot("spark") == 4
     table.commit(("+I", row(4, "a")))
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
+
+
+def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
+    table: SmallTable,
+) -> None:
+    table.table.consumers.reset("spark", 1)
+    table.table.snapshots.delete(1)
+    with pytest.raises(UsageError, match="'spark' wants snapshot 1, which has expired") as caught:
+        a_stream(table.path, consumer_id="spark").latestOffset()
+    assert "consumer.ignore-progress" in caught.value.fix
+    anew = {"consumer.ignore-progress": "true", "scan.snapshot-id": "1"}
+    rows = micro_batches(a_stream(table.path, consumer_id="spark", **anew), "k", "v")
+    assert rows == [[(1, "z"), (3, "w")]]
 
 
 @pytest.mark.parametrize(

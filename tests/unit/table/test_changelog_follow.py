@@ -111,6 +111,16 @@ def test_a_follower_that_fell_behind_is_told(small: SmallTable) -> None:
         next(found)
 
 
+def test_a_follower_is_told_of_a_snapshot_that_is_missing(small: SmallTable) -> None:
+    """As a rollback that was interrupted can leave it; else it would wait for ever, too."""
+    commit(small, "a", "b", "c")
+    small.table.snapshots.delete(2)
+    found = PaimonTable(small.table).changelog(snapshot=1, follow=True)
+    assert told(islice(found, 1)) == [(1, "a")]
+    with pytest.raises(UsageError, match="snapshot 2 is missing among those from 1 to 3"):
+        next(found)
+
+
 def test_a_follower_of_a_table_that_went_back_is_told(small: SmallTable) -> None:
     commit(small, "a", "b", "c")
     found = PaimonTable(small.table).changelog(snapshot=3, follow=True)

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
+from stream_app.filestore.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.expire_config import expire_config
+from stream_app.planning.expire_range import Retention
 from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
@@ -134,8 +136,8 @@ def assert_files_are_those_that_are_named(table: FileStoreTable) -> None:
     assert there - named <= files_that_later_changelogs_drop(table)
 
 
-def a_history(folder: Path, kind: str, seed: int) -> History:
-    options = dict(TABLES[kind])
+def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:
+    options = {**TABLES[kind], **more}
     keys, partitions = options.pop("primary_keys", ()), options.pop("partition_keys", ())
     columns = "k INT, v STRING, p INT"
     table = small_table(
@@ -291,3 +293,52 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t", "k INT", ("k",)).table
     with pytest.raises(UsageError, match="at most 2 snapshots are to be kept, and at least 3"):
         expire(table, num_max=2, num_min=3)
+
+
+def test_what_a_branch_got_before_the_table_was_fast_forwarded_to_it_stays(tmp_path: Path) -> None:
+    """The table has its snapshots then, and lets them go; the branch is there as before."""
+    history = a_history(tmp_path, "keyed", 5)
+    table = history.table
+    for _ in range(4):
+        history.step()
+    history.settle()
+    shared = table.snapshots.ids()
+    for number in shared[1:]:  # files and lists are the same, as after `fast_forward`
+        make_branch(table, "b", number)
+    for _ in range(4):
+        history.step()
+    history.settle()
+    assert expire(table, num_max=1, num_min=1) > len(shared)
+    branch = SnapshotManager(table.file_io, f"{table.location}/branch/branch-b")
+    for number in branch.ids():
+        assert rows_of(table, branch.snapshot(number)) == history.rows[str(number)], number
+    assert_files_are_those_that_are_named(table)
+
+
+def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
+    tmp_path: Path,
+) -> None:
+    """Flushed files were the changelog, so lists were kept; those of later changelogs are gone."""
+    history = a_history(tmp_path, "changes kept", 5, manifest__merge_min_count=8)
+    for _ in range(4):
+        history.step()
+    history.settle()
+    table = history.table
+    last = table.snapshots.latest_id() or 0
+    expire(table, num_max=1, num_min=1)
+    for _ in range(6):
+        history.step()
+    history.settle()
+    latest = table.snapshots.latest_id() or 0
+    options = {**table.schema.options, "changelog-producer": "input"}
+    later = replace(table, schema=replace(table.schema, options=options))
+    give_tag(later, "t", last + 2)
+    history.remember()
+    config = expire_config(later.options, num_max=1, num_min=1)
+    ExpireSnapshots(later).execute(plan := ExpireSnapshots(later).plan(config))
+    assert len(plan.snapshots) == latest - last
+    kept = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
+    changelogs = ExpireChangelogs(later)
+    changelogs.execute(changelogs.plan(replace(config, changelogs=kept)))
+    assert later.changelogs.ids()[0] == last + 1
+    assert rows_of(later, versions(later)["t"]) == history.rows["t"]

@@ -145,6 +145,13 @@ def test_wrong_ranges_are_told(small: SmallTable) -> None:
         assert caught.value.fix
 
 
+def test_a_snapshot_that_is_gone_amid_a_range_is_told(small: SmallTable) -> None:
+    """It may expire between the look at the range and the reading."""
+    small.table.snapshots.delete(3)
+    with pytest.raises(UsageError, match="snapshot 3 does not exist"):
+        came(small, 1, 5, scan_mode="delta")
+
+
 def test_differences_of_random_versions(tmp_path: Path, seed: int) -> None:
     """The old version with the differences is the new one; NaN and null are no differences."""
     noise = random.Random(seed)

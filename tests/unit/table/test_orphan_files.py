@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from stream_app.errors import CorruptFileError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.orphan_files import delete_orphans, plan_orphans
 from tests.support.expiring_table import (
+    changes_of_all,
     files_on_disk,
     files_that_are_named,
     files_that_later_changelogs_drop,
+    give_tag,
     make_branch,
     rows_of,
     versions,
@@ -32,6 +37,32 @@ def clean(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
     plan = plan_orphans(table, before_ms)
     delete_orphans(table, plan)
     return [file.name for file in plan.files]
+
+
+@dataclass(frozen=True)
+class MeanwhileIO(LocalFileIO):
+    """Something happens before the folders and files of versions are looked at for the n-th time.
+
+    Attributes:
+        left: how many looks are left until then.
+    """
+
+    happens: Callable[[], None]
+    left: list[int]
+
+    def list_names(self, folder: str) -> list[str]:
+        self._look()
+        return LocalFileIO.list_names(self, folder)
+
+    def read_bytes(self, path: str) -> bytes:
+        if Path(path).parent.name in ("snapshot", "tag", "changelog"):
+            self._look()
+        return LocalFileIO.read_bytes(self, path)
+
+    def _look(self) -> None:
+        self.left[0] -= 1
+        if self.left[0] == -1:
+            self.happens()
 
 
 def litter(table: FileStoreTable) -> set[str]:
@@ -104,6 +135,36 @@ def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, what: str) 
     with pytest.raises(CorruptFileError, match="nothing is deleted"):
         clean(table)
     assert files_on_disk(table) == before
+
+
+@pytest.mark.parametrize("kind", ["changelog files kept", "changes kept"])
+def test_what_gets_another_name_while_names_are_read_stays(tmp_path: Path, kind: str) -> None:
+    """A snapshot's data goes on as a tag's, its changes as a long-lived changelog's."""
+    history = a_history(tmp_path / "whole", kind, 5)
+    for _ in range(5):
+        history.step()
+    history.settle()
+    first = history.table.snapshots.ids()[0]
+    history.rows["late"] = history.rows[str(first)]
+    place, happened = 0, True
+    while happened:
+        shutil.copytree(tmp_path / "whole", tmp_path / str(place))
+        there = at(history.table, tmp_path / str(place))
+
+        def meanwhile(table: FileStoreTable = there) -> None:
+            give_tag(table, "late", first)
+            expire(table, num_max=1, num_min=1)
+
+        file_io = MeanwhileIO(meanwhile, [place])
+        clean(replace(there, file_io=file_io))
+        happened = file_io.left[0] < 0
+        for name, snapshot in versions(there).items():
+            assert rows_of(there, snapshot) == history.rows[name], (place, name)
+        for number, texts in changes_of_all(there).items():
+            assert texts == history.changes_seen[number], (place, number)
+        shutil.rmtree(tmp_path / str(place))
+        place += 1
+    assert place > 10
 
 
 def test_a_crash_leaves_work_for_the_next_time(tmp_path: Path) -> None:

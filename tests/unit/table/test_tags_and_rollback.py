@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UsageError
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.table_check import TableCheck
@@ -254,3 +256,37 @@ def test_going_back_by_time(tmp_path: Path, seed: int) -> None:
     millis = history.table.snapshots.snapshot(number).time_millis
     go_back(history.table, timestamp=millis)
     assert history.table.snapshots.latest_id() == number
+
+
+def test_a_tag_that_is_given_after_an_expiry_was_planned_stops_it(tmp_path: Path) -> None:
+    history = a_history(tmp_path, "keyed", 5)
+    for _ in range(4):
+        history.step()
+    history.settle()
+    table = history.table
+    config, snapshots = expire_config(table.options, num_max=1, num_min=1), ExpireSnapshots(table)
+    plan = snapshots.plan(config)
+    give(table, "late", 2)
+    give(table, "newest")
+    with pytest.raises(UsageError, match="snapshot 2 was about to expire and has just been given"):
+        snapshots.execute(plan)
+    history.remember()
+    history.check()
+    expire(table, num_max=1, num_min=1)
+    history.check()
+    assert table.snapshots.ids() == [table.snapshots.latest_id()]
+
+
+def test_a_version_that_gets_another_name_while_its_tag_is_deleted_stays(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    table = history.table
+    plan = plan_tag_deletion(table, ["t2", "t4"])
+    assert plan.files.data
+    give(table, "again", 2)
+    delete_tags(table, plan)
+    history.rows["again"] = history.rows["2"]
+    assert rows_of(table, versions(table)["again"]) == history.rows["again"]
+    take_away(table, "again")
+    with pytest.raises(UsageError, match="snapshot 2 has expired while it was given the tag"):
+        create_tag(table, replace(plan.tags[0], name="late"))
+    assert "late" not in table.tags.names()
