@@ -246,6 +246,7 @@ def choice_option(
     meaning: str,
     *only: str,
     parse: Callable[[str], Value] = parse_any_case,
+    older_keys: tuple[str, ...] = (),
 ) -> Option:
     """One of a few names."""
     return Option(
@@ -255,6 +256,7 @@ def choice_option(
         meaning=meaning,
         kind="text",
         only=only,
+        older_keys=older_keys,
     )
 
 

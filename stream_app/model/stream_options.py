@@ -34,6 +34,7 @@ STREAM_OPTIONS: tuple[Option, ...] = (
         "from-snapshot",
         "from-snapshot-full",
         "incremental",
+        older_keys=("log.scan",),
     ),
     Option(
         key="scan.snapshot-id",
@@ -49,6 +50,7 @@ STREAM_OPTIONS: tuple[Option, ...] = (
         default=None,
         kind="integer",
         meaning="The time of scan.mode from-timestamp: milliseconds since 1970 in UTC.",
+        older_keys=("log.scan.timestamp-millis",),
     ),
     text_option(
         "scan.timestamp",
