@@ -2,7 +2,8 @@
 
 `spark.stream_reader` hands them to Spark's checkpoint. An offset is a place between two splits of
 the table's stream, and says of which table: one that was dropped and made anew has other snapshots
-under the same numbers.
+under the same numbers. So has one that was rolled back and written again; therefore an offset also
+tells the last snapshot that was read from any other of its number, as long as that is there.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream.scala`.
 """
@@ -21,7 +22,11 @@ from stream_app.table.next_snapshot import check_progress
 from stream_app.table.stream_scan import StreamScan, start_of_table
 
 Offset = dict[str, Any]
-"""``{"table": identity, "snapshot": 7, "index": 0, "full": false}``: what is read next."""
+"""``{"table": identity, "snapshot": 7, "index": 0, "full": false, "after": name}``
+
+What is read next. ``after`` is the delta list, whose name no other snapshot has, of the last
+snapshot that was read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class StreamOffsets:
         """
         step = StreamScan(self.table).step(self._position(offset), self.limits)
         rows = sum(one.split.row_count for one in step.splits)
-        return NextOffset(self._offset(step.end), rows)
+        return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
         """The splits between two offsets, the same each time they are asked for.
@@ -97,6 +102,7 @@ class StreamOffsets:
             "snapshot": position.snapshot_id,
             "index": position.index,
             "full": position.is_full,
+            "after": self._delta_list(_last_read(position)),
         }
 
     def _position(self, offset: Offset) -> StreamPosition:
@@ -106,9 +112,31 @@ class StreamOffsets:
                 where=self.table.location,
                 fix="begin with a new checkpoint, and make what was read before anew",
             )
-        return StreamPosition(
+        position = StreamPosition(
             snapshot_id=offset["snapshot"], index=offset["index"], is_full=offset["full"]
         )
+        there, then = self._delta_list(_last_read(position)), offset.get("after")
+        if there is not None and then is not None and there != then:
+            raise CheckpointError(
+                f"snapshot {_last_read(position)} is another than the one that was read: the table "
+                "was rolled back, and written again",
+                where=self.table.location,
+                fix="begin with a new checkpoint, and make what was read since then anew",
+            )
+        return position
+
+    def _delta_list(self, number: int) -> str | None:
+        """None: the snapshot is not there, or not any more."""
+        try:
+            return self.table.snapshots.snapshot(number).delta_manifest_list
+        except FileNotFoundError:
+            return None
+
+
+def _last_read(position: StreamPosition) -> int:
+    """The newest snapshot of which something was read, or whose number was passed."""
+    begun = position.is_full or position.index > 0
+    return position.snapshot_id if begun else position.snapshot_id - 1
 
 
 def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> StreamOffsets:

@@ -17,6 +17,8 @@ from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.batch_reader import BatchReader
 from stream_app.spark.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open
+from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.time_travel import Version
 from tests.support.s3_server import S3Server
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
 from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values
@@ -293,6 +295,17 @@ def test_another_table_in_the_place_of_the_first_is_found_out(
     other = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
     with pytest.raises(CheckpointError, match="another table"):
         a_stream(other.path).partitions(offset, offset)
+
+
+def test_a_table_that_was_rolled_back_and_written_again_is_found_out(table: SmallTable) -> None:
+    offset = a_stream(table.path).latestOffset()
+    target = rollback_target(table.table, Version(snapshot=1))
+    roll_back(table.table, plan_rollback(table.table, target), resets_consumers=False)
+    writer = SmallTable(table.table)
+    for number in range(3):
+        writer.commit(("+I", row(number, "again")))
+    with pytest.raises(CheckpointError, match="rolled back"):
+        a_stream(table.path).partitions(offset, offset)
 
 
 def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) -> None:
