@@ -80,7 +80,7 @@ def _table_lines(
     yield f"| --- |{' ---: |' * 8}"
     for name, case in wanted.items():
         ours = _arm("ours", table, repeats, case)
-        java = _java(table, repeats + 2, case)
+        java = _java(table, repeats, case)
         theirs = _arm("pypaimon", table, 1, _for_pypaimon(table, case))
         plain = _arm("pyarrow", table, repeats, case) if name.startswith("all") else None
         rates = [run.rows / run.cpu_s / 1e3 for run in (ours, java, theirs)]
@@ -155,7 +155,7 @@ def _delete_old_files(table: FileStoreTable) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.reading")
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         for line in lines(Path(folder), args.rows, args.repeats):

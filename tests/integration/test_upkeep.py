@@ -31,12 +31,13 @@ def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
     assert epochs >= 6
     snapshots = bench.snapshots()
     assert len(snapshots) <= 3  # two, and the job's newest epoch when two compactions came after it
-    assert f"APPEND {epochs - 1}" in snapshots
+    # Its APPEND, or the COMPACT that was committed with it and tells the same of the job.
+    assert {snapshot.split()[1] for snapshot in snapshots} >= {str(epochs - 1)}
     table = open_table(str(bench.table))
     assert files_on_disk(table) == files_that_are_named(table)
 
     bench.send(topic, [change(99, "new")])
     bench.run("table.options.snapshot.expire.execution-mode=async")
     assert bench.rows() == rows | {99: "new"}
-    assert f"APPEND {epochs}" in bench.snapshots()
+    assert {snapshot.split()[1] for snapshot in bench.snapshots()} >= {str(epochs)}
     assert files_on_disk(table) == files_that_are_named(table)
