@@ -1,12 +1,12 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|latency]
+    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|latency|reading]
                    [--messages N] [--quick]
 
 Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
 then memory beside its budget, commits one after the other, and compaction: simulated, beside decode
-and encode, and beside the epochs. About half an hour; `--quick` takes three minutes. With a name
-only that part.
+and encode, and beside the epochs; at last reading, beside other readers. About forty minutes;
+`--quick` takes five. With a name only that part.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bench import (
     ingest,
     latency,
     memory,
+    reading,
     steps,
 )
 
@@ -77,6 +78,10 @@ def _latency(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from latency.lines(folder, 50, 500 if quick else 5_000, 1 if quick else 2)
 
 
+def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    yield from reading.lines(folder, reading.ROWS // (20 if quick else 1), 2)
+
+
 PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "steps": _steps,
     "ingest": _ingest,
@@ -85,6 +90,7 @@ PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "commits": _commits,
     "compaction": _compaction,
     "latency": _latency,
+    "reading": _reading,
 }
 
 

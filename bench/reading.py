@@ -74,7 +74,7 @@ def _table_lines(
     table: FileStoreTable, title: str, wanted: dict[str, str], repeats: int, goal: float
 ) -> Iterator[str]:
     yield (
-        f"| {title} | rows | k rows/s | Java's | PyPaimon's | ÷ Java (goal 1) | ÷ PyPaimon "
+        f"| {title} | rows | rows/s | Java's | PyPaimon's | ÷ Java (goal 1) | ÷ PyPaimon "
         f"(goal 3) | time ÷ Arrow (goal {goal}) | most memory, MB |"
     )
     yield f"| --- |{' ---: |' * 8}"
@@ -83,11 +83,11 @@ def _table_lines(
         java = _java(table, repeats, case)
         theirs = _arm("pypaimon", table, 1, _for_pypaimon(table, case))
         plain = _arm("pyarrow", table, repeats, case) if name.startswith("all") else None
-        rates = [run.rows / run.cpu_s / 1e3 for run in (ours, java, theirs)]
+        rates = [run.rows / run.cpu_s for run in (ours, java, theirs)]
         cells = (
             name,
             f"{ours.rows:,}",
-            *(f"{rate:,.1f}" for rate in rates),
+            *(f"{rate:,.3g}" if rate < 10 else f"{rate:,.0f}" for rate in rates),
             f"{rates[0] / rates[1]:.2f}",
             f"{rates[0] / rates[2]:.1f}",
             "" if plain is None else f"{ours.cpu_s / plain.cpu_s:.2f}",
