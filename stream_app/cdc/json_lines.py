@@ -5,7 +5,8 @@ text, so integers and decimals lose nothing; it is all or nothing, so what it re
 `record_reader`.
 
 Guards against what the parser accepts (each tested): a top-level ``null`` crashes it, several
-objects in one value would shift all rows after them, and bytes that are no UTF-8 become strings.
+objects in one value would shift all rows after them, bytes that are no UTF-8 become strings, and
+decimals with very many fractional digits become others, or crash it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from stream_app.cdc.arrow_buffers import Bools, bytes_of, lengths_of, offsets_of
+from stream_app.cdc.arrow_buffers import Bools, bools_of, bytes_of, lengths_of, offsets_of
 
 _BLOCK_BYTES_MAX = 2**31 - 64
+_FINE_DECIMAL = r'[eE]-[0-9]{2,}["\s,}\]]|[.][0-9]{30}|\\u00(2[bdeBDE]|3[0-9]|[46]5)'
+"""An exponent of -10 or below, 30 fractional digits, or one of a number's characters escaped."""
 
 
 def looks_like_object(values: pa.Array) -> Bools:
@@ -36,6 +39,19 @@ def looks_like_object(values: pa.Array) -> Bools:
     first: Bools = data[offsets[:-1]] == ord("{")
     first &= data[offsets[1:] - 1] == ord("}")
     return first
+
+
+def may_hold_fine_decimal(values: pa.Array) -> Bools:
+    """Where a value may hold a number with more than 38 fractional digits.
+
+    `parse_objects` must not be given these with a decimal in its schema: Arrow scales such a
+    number by what lies behind the end of its table of powers, so that 5e-41 becomes 0.00 in a
+    decimal128(10, 2), and 1e-1000000000 ends the process.
+
+    Args:
+        values: binary without nulls.
+    """
+    return bools_of(pc.match_substring_regex(values, _FINE_DECIMAL))
 
 
 def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
