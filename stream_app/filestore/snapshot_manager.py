@@ -123,15 +123,18 @@ class SnapshotManager:
         self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        """Say which snapshot is the newest.
+        """Say which snapshot is the newest, when no later one is there."""
+        self._write_hint(_LATEST, snapshot_id)
 
-        Paimon believes it unless the next number is there, so it must be said before that one goes.
+    def delete_latest_hint(self) -> None:
+        """Let readers list the folder while the newest snapshots go, and find which one is left.
+
+        Paimon believes the hint when the next number is absent, also of a snapshot that is gone.
 
         Raises:
             OSError: the file system refused.
         """
-        path = f"{self.root}/snapshot/{_LATEST}"
-        self.file_io.overwrite(path, str(snapshot_id).encode())
+        self.file_io.delete(f"{self.root}/snapshot/{_LATEST}")
 
     def delete(self, snapshot_id: int) -> None:
         """Delete a snapshot's file, when nothing that only it names is left."""

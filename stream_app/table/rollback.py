@@ -4,8 +4,10 @@
 
 1. consumers that are ahead go back behind the target, if that was asked for,
 2. the target's snapshot file is there: written again from its tag, when it has expired,
-3. the hint LATEST names the target; where it is wrong for a while, readers list the folder,
-4. snapshots go, the newest first; changelogs; tags: what is left is a right, shorter table,
+3. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
+   behind a gap would be written on, until the numbers reach the snapshots that were to go,
+4. snapshots go, the newest first: what is left is a right, shorter table; then the hint LATEST
+   names the target; changelogs and tags go,
 5. files go that only they held: what dies before leaves orphans, and nothing that is missed,
 6. the hint EARLIEST.
 
@@ -115,9 +117,10 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         table.consumers.reset(consumer.consumer_id, target + 1)
     if numbers.is_restored:  # 2
         table.snapshots.restore(_without_lost_changelog(table, plan.target))
-    table.snapshots.write_latest_hint(target)  # 3
+    table.snapshots.delete_latest_hint()  # 3
     for number in numbers.snapshots:  # 4
         table.snapshots.delete(number)
+    table.snapshots.write_latest_hint(target)
     if numbers.changelogs:
         for number in numbers.changelogs:
             table.changelogs.delete(number)
