@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from stream_app.app.inspect_listing import time_text
@@ -53,7 +54,7 @@ class _Plan:
 
     def lines(self) -> Iterator[str]:
         snapshot, retained = self.tag.snapshot, self.tag.time_retained_ms
-        kept = "for ever" if retained is None else f"for {retained // 1000} s"
+        kept = "for ever" if retained is None else f"for {timedelta(milliseconds=retained)}"
         yield (
             f"tag {self.tag.name!r}: snapshot {snapshot.snapshot_id} of "
             f"{time_text(snapshot.time_millis)}, kept {kept}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
 _EPILOG = """\
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         delete_tags(table, plan.deletion)
         files = plan.deletion.files
         yield (
-            f"deleted {len(plan.deletion.tags)} tags: {files.count} files, "
+            f"deleted {counted(len(plan.deletion.tags), 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from stream_app.app.dropped_rows import DroppedRows, committer
 from stream_app.app.inspect_choice import BucketChoice
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compaction_choice import parse_partition
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     def do(plan: DroppedRows) -> Iterator[str]:
         commit = committer(table)
         snapshot = commit.drop_partitions(plan.partitions, BATCH_COMMIT_IDENTIFIER)
-        yield f"dropped {len(plan.partitions)} partitions in snapshot {snapshot.snapshot_id}"
+        dropped = counted(len(plan.partitions), "partition")
+        yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, do)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.upkeep_command import counted
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.table.commit_history import CommitHistory
@@ -46,7 +47,7 @@ class DroppedRows:
         for partition, files in held.items():
             name = self.table.paths.partition(partition) or "the table"
             rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
-            yield f"{name}: {len(files)} files, {rows} rows in files, {size_text(size)}"
+            yield f"{name}: {counted(len(files), 'file')}, {counted(rows, 'row')} in files, {size_text(size)}"
 
 
 def committer(table: FileStoreTable) -> FileStoreCommit:

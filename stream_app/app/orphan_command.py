@@ -9,7 +9,12 @@ from typing import Any
 
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
+from stream_app.app.upkeep_command import (
+    add_upkeep_parser,
+    counted,
+    duration_argument,
+    run_upkeep,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
 
@@ -58,9 +63,9 @@ class _Plan:
             yield f"{folder.removeprefix(root)}/  (empty)"
         size = sum(file.size for file in self.orphans.files)
         yield (
-            f"{len(self.orphans.files)} files older than {self.age}, {size_text(size)}, and "
-            f"{len(self.orphans.folders)} empty folders are named by none of "
-            f"{self.orphans.versions} versions"
+            f"{counted(len(self.orphans.files), 'file')} older than {self.age}, {size_text(size)}, "
+            f"and {counted(len(self.orphans.folders), 'empty folder')}: named by none of "
+            f"{counted(self.orphans.versions, 'version')}"
         )
 
 
@@ -78,6 +83,6 @@ def run(args: argparse.Namespace) -> int:
     def do(plan: _Plan) -> Iterator[str]:
         delete_orphans(table, plan.orphans)
         size = sum(file.size for file in plan.orphans.files)
-        yield f"deleted {len(plan.orphans.files)} files, {size_text(size)}"
+        yield f"deleted {counted(len(plan.orphans.files), 'file')}, {size_text(size)}"
 
     return run_upkeep(args, plan, do)

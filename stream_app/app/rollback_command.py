@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
-from stream_app.app.upkeep_command import add_upkeep_parser, run_upkeep
+from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
 from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
@@ -96,8 +96,9 @@ def run(args: argparse.Namespace) -> int:
         roll_back(table, plan.plan, resets_consumers=args.force)
         numbers, files = plan.plan.numbers, plan.plan.files
         yield (
-            f"rolled back to snapshot {numbers.target}: {len(numbers.snapshots)} snapshots, "
-            f"{files.count} files, {size_text(files.byte_count)}"
+            f"rolled back to snapshot {numbers.target}: "
+            f"{counted(len(numbers.snapshots), 'snapshot')}, {counted(files.count, 'file')}, "
+            f"{size_text(files.byte_count)}"
         )
 
     return run_upkeep(args, plan, do)

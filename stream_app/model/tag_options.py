@@ -47,8 +47,8 @@ TAG_OPTIONS: tuple[Option, ...] = (
         "tag.automatic-creation",
         "none",
         "By which time a job gives tags of its own accord: that at which snapshots were committed "
-        "(process-time) or their watermark; batch tags the commits of batch jobs, which "
-        "stream_app's job is not.",
+        "(process-time) or their watermark, of which stream_app writes none; batch tags the "
+        "commits of batch jobs, which stream_app's job is not.",
         "none",
         "process-time",
         "watermark",

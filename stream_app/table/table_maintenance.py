@@ -22,6 +22,7 @@ from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.tag_rules import tag_rules
 from stream_app.table.tag_upkeep import TagUpkeep
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class TableMaintenance:
     `after_commit` is called by one thread; `metrics` by any.
 
     Raises:
-        UsageError: when it is made: the options of expiry do not fit together.
+        UsageError: when it is made: the options of expiry, or of tags, do not fit together.
     """
 
     table: FileStoreTable
@@ -69,6 +70,7 @@ class TableMaintenance:
         if not self.table.options.boolean("write-only"):
             expire_config(self.table.options)
             partition_retention(self.table.options)
+            tag_rules(self.table)
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
         self._tags = TagUpkeep(self.table)

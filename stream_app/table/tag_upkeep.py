@@ -8,6 +8,7 @@ Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java`, `tag/TagTi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.tag_changes import create_tag, delete_tags, plan_tag_deletion
 from stream_app.table.tag_rules import snapshot_time, tag_rules
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagUpkeepReport:
@@ -43,6 +46,7 @@ class TagUpkeep:
 
     table: FileStoreTable
     _looked_at: int = 0
+    _has_warned: bool = False
 
     def run(self) -> TagUpkeepReport:
         """Give what is due, then delete what is too much or over.
@@ -67,6 +71,12 @@ class TagUpkeep:
         begin, next_begin = first_snapshot(rules, self._tags(rules))
         snapshots = self._snapshots(max(begin, self._looked_at + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
+        if times and all(time.time_ms is None for time in times) and not self._has_warned:
+            self._has_warned = True
+            _LOG.warning(
+                "no tags are given: they go by watermark, and no snapshot has one. stream_app "
+                "writes none: set 'tag.automatic-creation' = 'process-time'"
+            )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created = []
         retained_ms = self.table.options.optional_integer("tag.default-time-retained")

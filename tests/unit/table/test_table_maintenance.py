@@ -61,6 +61,12 @@ def test_options_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) ->
         TableMaintenance(table.table)
 
 
+def test_options_of_tags_that_do_not_fit_are_told_then_too(tmp_path: Path) -> None:
+    table = a_table(tmp_path, tag__automatic_creation="process-time", tag__creation_delay="2 d")
+    with pytest.raises(UsageError, match=r"'tag.creation-delay': .* is not below the period"):
+        TableMaintenance(table.table)
+
+
 @dataclass(frozen=True)
 class RefusingFileIO(LocalFileIO):
     """Deletes nothing as long as it is told so."""

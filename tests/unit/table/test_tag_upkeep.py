@@ -93,6 +93,18 @@ def test_without_the_option_nothing_is_tagged(tmp_path: Path) -> None:
         assert TagUpkeep(table).run().created == ()
 
 
+def test_a_table_without_watermarks_is_told_that_it_gets_no_tags_by_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = hourly(tmp_path)
+    table = _with(job.table.table, **{"tag.automatic-creation": "watermark"})
+    upkeep = TagUpkeep(table)
+    for _ in range(3):
+        job.commit()
+        assert upkeep.run().created == ()
+    assert [record.message[:31] for record in caplog.records] == ["no tags are given: they go by w"]
+
+
 def test_a_snapshot_has_one_tag_of_a_period(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     job.commit()
