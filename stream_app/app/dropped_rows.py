@@ -46,8 +46,9 @@ class DroppedRows:
             held[entry.partition].append(entry.file)
         for partition, files in held.items():
             name = self.table.paths.partition(partition) or "the table"
-            rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
-            yield f"{name}: {counted(len(files), 'file')}, {counted(rows, 'row')} in files, {size_text(size)}"
+            rows = counted(sum(file.row_count for file in files), "row")
+            size = size_text(sum(file.file_size for file in files))
+            yield f"{name}: {counted(len(files), 'file')}, {rows} in files, {size}"
 
 
 def committer(table: FileStoreTable) -> FileStoreCommit:
