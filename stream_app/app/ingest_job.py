@@ -38,6 +38,7 @@ from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.files_source import FilesSource
 from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
+from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -227,6 +228,8 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
         options=config.source.format_options,
         keep_update_before=table.options.writes_changelog,
     )
+    if schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
     if schema.has_primary_key:
         return decode
     return InsertOnly(

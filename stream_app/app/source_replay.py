@@ -23,6 +23,7 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import Progress
@@ -68,6 +69,8 @@ def source_findings(
         options=source.format_options,
         keep_update_before=False,
     )
+    if table.schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check = SourceCheck(table, folder)
         for rows in _changes(source, ends, decode, progress, left_out):

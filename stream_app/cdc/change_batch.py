@@ -74,6 +74,32 @@ class DecodedBatch:
     bad: pa.RecordBatch
     skipped: int
 
+    def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
+        """The same without the rows of messages that are bad for other reasons.
+
+        Args:
+            messages: from which all this came.
+            reasons: as `bad_records` takes them.
+        """
+        changes = self.changes
+        kept = ~np.isin(changes.message_index, list(reasons))
+        return DecodedBatch(
+            changes=ChangeBatch(
+                rows=changes.rows.filter(pa.array(kept)),
+                message_index=changes.message_index[kept],
+            ),
+            bad=_in_order(self.bad, bad_records(messages, reasons)),
+            skipped=self.skipped,
+        )
+
+
+def _in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    """Bad records of one batch of messages, in its order."""
+    if not some.num_rows or not others.num_rows:
+        return some if some.num_rows else others
+    together = pa.concat_batches([some, others])
+    return together.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
+
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
     """A batch of `change_schema` without rows."""

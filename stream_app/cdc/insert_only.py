@@ -14,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch, bad_records
+from stream_app.cdc.change_batch import (
+    ROW_KIND,
+    ChangeBatch,
+    DecodedBatch,
+)
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError
 from stream_app.model.row_kind import RowKind
@@ -65,27 +69,19 @@ class InsertOnly:
         reasons = {
             int(index): _reason(RowKind(int(kind))) for index, kind in zip(at, found, strict=True)
         }
-        kept = ~dropped & ~np.isin(changes.message_index, at)
-        return DecodedBatch(
+        left = DecodedBatch(
             changes=ChangeBatch(
-                rows=changes.rows.filter(pa.array(kept)),
-                message_index=changes.message_index[kept],
+                rows=changes.rows.filter(pa.array(~dropped)),
+                message_index=changes.message_index[~dropped],
             ),
-            bad=_in_order(decoded.bad, bad_records(messages, reasons)),
+            bad=decoded.bad,
             skipped=decoded.skipped + skipped,
         )
+        return left.setting_aside(messages, reasons)
 
 
 def _reason(kind: RowKind) -> str:
     return f"is {_OPS[kind]}, and the table has no primary key by which to find the row"
-
-
-def _in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """Bad records of one batch of messages, in its order."""
-    if not some.num_rows or not others.num_rows:
-        return some if some.num_rows else others
-    together = pa.concat_batches([some, others])
-    return together.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
 
 
 def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> SourceError:

@@ -1,0 +1,41 @@
+"""Records whose partition can have no folder, among others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_app.spark.partition_names import NameablePartitions
+from stream_app.spark.route_blocks import split_by_bucket
+from tests.support.small_table import small_table
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+LONGEST = "x" * (255 - len("dt="))
+VALUES = ["a", LONGEST, LONGEST + "x", "é" * 126, "é" * 127, "/" * 84, "/" * 85, "", "b"]
+
+
+def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Path) -> None:
+    events = [{"op": "c", "before": None, "after": {"k": 0, "dt": value}} for value in VALUES]
+    before, after = {"k": 0, "dt": LONGEST + "y"}, {"k": 0, "dt": "c"}
+    events.append({"op": "u", "before": before, "after": after})
+    decode = NameablePartitions(
+        messages=a_format("k INT, dt STRING", ("dt", "k")), partition_keys=("dt",)
+    )
+    decoded = decode.decode(messages("rubbish", *map(json.dumps, events)))
+    reasons = reasons_of(decoded)
+    assert list(reasons) == [0, 3, 5, 7, 10]
+    assert "'dt' whose folder would have a name of more than 255 bytes" in reasons[3]
+    written = [row[3] for row in rows_of(decoded)]
+    assert written == ["a", LONGEST, "é" * 126, "/" * 84, "", "b"]
+    assert len(reasons) + len(written) == 1 + len(events)
+
+    table = small_table(tmp_path / "t", "k INT, dt STRING", ("dt", "k"), ("dt",))
+    parts = {name for name, _, _ in split_by_bucket(decoded.changes.rows, table.table.schema)}
+    assert len(parts) == len(written)
+    table.commit(*[("+I", {"k": 0, "dt": value}) for value in written])
+    folders = [path.name for path in Path(table.path).glob("dt=*")]
+    assert len(folders) == len(written)
+    assert max(len(name.encode()) for name in folders) == 255
