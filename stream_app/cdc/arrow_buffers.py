@@ -61,5 +61,11 @@ def bools_of(array: pa.Array) -> Bools:
 
 def null_where(array: pa.Array, mask: Bools) -> pa.Array:
     """The array with null wherever `mask` is true; those values have no bytes left."""
+    if pa.types.is_struct(array.type):  # for which there is no kernel; its fields become null too
+        return pa.StructArray.from_arrays(
+            [null_where(array.field(index), mask) for index in range(array.type.num_fields)],
+            fields=list(array.type),
+            mask=pa.array(mask | ~valid_of(array)),
+        )
     # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
     return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))

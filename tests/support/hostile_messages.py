@@ -15,6 +15,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from stream_app.model.data_type import parse_columns
+
 COLUMNS = "id BIGINT, a INT, s STRING, d DECIMAL(10, 2), f DOUBLE, y BOOLEAN, w STRING"
 OPTIONS = {"decimal.handling.mode": "string", "truncate": "ignore"}
 HUGE_BYTES = 10_000_000
@@ -89,6 +91,37 @@ NO_VALUES = (
     "tru", "undefined", '"\t"', '"a\nb"', '"\\x"', '"\\u12"', '"open', "[1,]", '{"x":}', "", "1 2",
 )  # fmt: skip
 """No JSON at all."""
+ALL_COLUMNS = (
+    "id BIGINT, y BOOLEAN, ti TINYINT, sm SMALLINT, i INT, f FLOAT, d DOUBLE, s STRING, c CHAR(3), "
+    "b BYTES, da DATE, t3 TIME(3), t0 TIME, p0 TIMESTAMP(0), p3 TIMESTAMP(3), p6 TIMESTAMP(6), "
+    "p9 TIMESTAMP(9), z3 TIMESTAMP_LTZ(3), z9 TIMESTAMP_LTZ(9), n DECIMAL(10, 2), "
+    "w DECIMAL(38, 18), k DECIMAL(18, 0)"
+)
+MODES: tuple[dict[str, str], ...] = (
+    {},
+    {"decimal.handling.mode": "string", "time.precision.mode": "isostring",
+     "binary.handling.mode": "hex"},
+    {"decimal.handling.mode": "double", "time.precision.mode": "nanoseconds",
+     "binary.handling.mode": "base64-url-safe"},
+    {"time.precision.mode": "connect", "unknown-columns": "strict"},
+    {"time.precision.mode": "microseconds", "replica-identity": "default"},
+    {"time.precision.mode": "adaptive_time_microseconds", "decimal.handling.mode": "string",
+     "replica-identity": "default"},
+)  # fmt: skip
+FORMED_VALUES = (
+    '"2024-02-29"', '"2024-02-30"', '"0000-00-00"', '"10000-01-01"', '"-0001-01-01"',
+    '"2024-01-01T24:00:00Z"', '"2024-01-01 00:00:00.123456789+14:00"', '"2262-04-12T00:00:00Z"',
+    '"2024-01-01T00:00:00.1234567890Z"', '"07:30:00Z"', '"25:00:00"', '"23:59:59+99:99"',
+    "9223372036854775807", "-9223372036854775808", "253402300800", "86400000", "-1",
+    '"AQ=="', '"AQ"', '"===="', '"AQ==AQ=="', '"/////////////////////w=="', '"0A"', '"0a1"',
+    '{"scale":1000,"value":"AQ=="}', '{"scale":1001,"value":"AQ=="}',
+    '{"scale":1.5,"value":"AQ=="}',
+    '{"scale":2147483648,"value":"AQ=="}', '{"scale":null,"value":null}', '{"value":"AQ=="}',
+    '{"scale":2,"value":""}', '{"scale":2,"value":1}', '{"scale":2,"scale":3,"value":"AQ=="}',
+    '{"scale":-40,"value":"f////////////////////w=="}', "0E+1000000000", '"0E+1000000000"',
+    '"1e-99999999999999999999"', '"\u0661\u0662"', '"+5"', '"5\\n"', '"2024-01-01\\n"', '"AQ==\\n"',
+)  # fmt: skip
+"""Values that a date, a time, bytes or a decimal may look like."""
 OPS = ('"x"', '"C"', '"cc"', '""', "null", "1", "[]", "{}", '"\\u0063 "', "true")
 BROKEN_BYTES = (b"\xff", b"\xc3\x28", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80")
 WHOLE_VALUES = (
@@ -99,6 +132,25 @@ WHOLE_VALUES = (
     b'{"schema":1,"payload":{"op":"c","after":{}}}', b'\xef\xbb\xbf{}', b'{"a":1}\n{"a":2}',
     b'{"before":null,"after":{},"op":"c"}', b'{"after":{"id":null},"op":"c","before":null}',
 )  # fmt: skip
+
+
+def values_in_columns(count: int, rng: random.Random) -> list[bytes]:
+    """Messages with one odd value each, in any column, image and kind of event."""
+    names = parse_columns(ALL_COLUMNS).names
+    found = []
+    for number in range(count):
+        good = f'{{"id":{number}}}'
+        name, value = rng.choice(names), rng.choice([*VALUES, *FORMED_VALUES])
+        odd = _object({"id": str(number), name: value})
+        found.append(rng.choice([
+            f'{{"before":null,"after":{odd},"op":"c"}}',
+            f'{{"before":{odd},"after":null,"op":"d"}}',
+            f'{{"before":{good},"after":{odd},"op":"u"}}',
+            f'{{"before":{odd},"after":{good},"op":"u"}}',
+            f'{{"before":{odd},"after":{odd},"op":"u"}}',
+            f'{odd[:-1]},"__op":"u","__deleted":"false"}}',
+        ]).encode())  # fmt: skip
+    return found
 
 
 def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list[Hostile]:

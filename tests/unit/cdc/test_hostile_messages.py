@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +12,16 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.model.data_type import parse_columns
 from tests.support.hostile_messages import (
+    ALL_COLUMNS,
     COLUMNS,
+    MODES,
     OPTIONS,
     WRAPPINGS,
     Fate,
     Hostile,
     Wrapping,
     hostile_messages,
+    values_in_columns,
 )
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
@@ -92,3 +96,27 @@ def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
         reasons |= reasons_of(decoded)
     assert repr(rows_of(together)) == repr(rows)
     assert reasons_of(together) == reasons
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: " ".join(mode.values()))
+def test_any_value_in_any_column_harms_no_other(
+    mode: Mapping[str, str], keeps: bool, seed: int
+) -> None:
+    """Each message has rows or a reason, and the same ones when it comes alone."""
+    given = values_in_columns(MESSAGES // 10, random.Random(f"{seed} {mode} {keeps}"))
+
+    def fate(decoded: DecodedBatch) -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {}
+        for index, *row in rows_of(decoded):
+            found.setdefault(index, []).append(row)
+        reasons = reasons_of(decoded)
+        assert not found.keys() & reasons.keys()
+        return {**found, **{index: [reason] for index, reason in reasons.items()}}
+
+    decoder = a_format(ALL_COLUMNS, options=mode, keep_update_before=keeps)
+    together = fate(decoder.decode(messages(*given)))
+    assert list(together.keys() ^ set(range(len(given)))) == []
+    for index in range(0, len(given), 20):
+        alone = fate(decoder.decode(messages(given[index])))
+        assert repr(alone[0]) == repr(together[index]), given[index]

@@ -256,6 +256,40 @@ def test_decimal_limits(precision: int) -> None:
     assert failed.tolist() == [value is None for value in want]
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("identity", ["full", "default"])
+def test_decimals_that_tell_their_scale_in_both_images(keeps: bool, identity: str) -> None:
+    """PostgreSQL's NUMERIC without a scale, also in the key."""
+
+    def row(key: str, amount: str) -> str:
+        numbers = [f'{{"scale":1,"value":"{value}"}}' for value in (key, amount)]
+        return f'{{"id":{numbers[0]},"d":{numbers[1]}}}'
+
+    decode = a_format(
+        "id DECIMAL(10,2), d DECIMAL(10,2)", keep_update_before=keeps,
+        options={"replica-identity": identity},
+    )  # fmt: skip
+    decoded = decode.decode(
+        messages(
+            event(after=row("AQ==", "BQ==")),
+            event("u", before=row("AQ==", "BQ=="), after=row("AQ==", "Bg==")),
+            event("u", before=row("AQ==", "Bg=="), after=row("Ag==", "Bg==")),
+            event("d", before=row("Ag==", "Bg==")),
+        )
+    )
+    old = {amount: D(amount) if identity == "full" else None for amount in ("0.50", "0.60")}
+    want = [
+        (0, "+I", D("0.10"), D("0.50")),
+        *([(1, "-U", D("0.10"), old["0.50"])] if keeps else []),
+        (1, "+U", D("0.10"), D("0.60")),
+        (2, "-U", D("0.10"), old["0.60"]),
+        (2, "+U", D("0.20"), D("0.60")),
+        (3, "-D", D("0.20"), old["0.60"]),
+    ]
+    assert rows_of(decoded) == want
+    assert reasons_of(decoded) == {}
+
+
 def test_many_different_kinds_in_one_batch() -> None:
     """NaN among numbers, text among integers: each record is read as what it is."""
     texts = ["1.5", '"NaN"', '"Infinity"', "null", "2"] * 200 + ['"x"']
