@@ -11,14 +11,28 @@ decimals with very many fractional digits become others, or crash it.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from stream_app.cdc.arrow_buffers import Bools, bools_of, bytes_of, lengths_of, offsets_of
+from stream_app.cdc.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+)
 
 _BLOCK_BYTES_MAX = 2**31 - 64
-_FINE_DECIMAL = r'[eE]-[0-9]{2,}["\s,}\]]|[.][0-9]{30}|\\u00(2[bdeBDE]|3[0-9]|[46]5)'
+_FINE_DIGITS = 30
+_FINE_DECIMAL = (
+    r'[eE]-[0-9]{2,}["\s,}\]]'
+    rf"|[.][0-9]{{{_FINE_DIGITS}}}"
+    r"|\\u00(2[bdeBDE]|3[0-9]|[46]5)"
+)
 """An exponent of -10 or below, 30 fractional digits, or one of a number's characters escaped."""
 
 
@@ -51,7 +65,33 @@ def may_hold_fine_decimal(values: pa.Array) -> Bools:
     Args:
         values: binary without nulls.
     """
-    return bools_of(pc.match_substring_regex(values, _FINE_DECIMAL))
+    found: Bools = np.zeros(len(values), np.bool_)
+    offsets = offsets_of(values)
+    # Regular expressions are slow on every byte, and marks of such a number are rare.
+    places = _marks(bytes_of(values)[offsets[0] : offsets[-1]]) + offsets[0]
+    rows = np.unique(np.searchsorted(offsets, places, side="right") - 1)
+    if len(rows):
+        found[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), _FINE_DECIMAL))
+    return found
+
+
+def _marks(data: Bytes) -> Int64s:
+    """Where `_FINE_DECIMAL` might match: at the minus of ``e-10``, a point, or ``\\u``."""
+    # '-' and '.' are neighbours; bytes below them wrap around to large ones.
+    at = np.flatnonzero(((data - ord("-")) < 2) | (data == ord("\\")))
+    mark = data[at]
+    # A place beyond the end repeats the last byte, a bracket: nothing matches there.
+    before, behind, later = (data.take(at + shift, mode="clip") for shift in (-1, 1, 2))
+    last = data.take(at + _FINE_DIGITS, mode="clip")
+    exponent = (mark == ord("-")) & (before | 32 == ord("e")) & _is_digit(behind) & _is_digit(later)
+    fraction = (mark == ord(".")) & _is_digit(behind) & _is_digit(last)
+    escaped = (mark == ord("\\")) & (behind == ord("u"))
+    found: Int64s = at[exponent | fraction | escaped]
+    return found
+
+
+def _is_digit(data: Bytes) -> Bools:
+    return (data - ord("0")) < 10
 
 
 def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:

@@ -1,0 +1,58 @@
+"""Which messages are kept from Arrow's parser, because it would read their numbers wrongly."""
+
+import random
+import re
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.json_lines import may_hold_fine_decimal
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fine"),
+    [
+        (b'{"a":1e-9}', False),
+        (b'{"a":1e-10}', True),
+        (b'{"a":1E-1000000000}', True),
+        (b'{"a":"1e-10"}', True),
+        (b'{"a":"1e-10-4bee"}', False),  # of a UUID
+        (b'{"a":0.' + b"0" * 29 + b"}", False),
+        (b'{"a":0.' + b"0" * 30 + b"}", True),
+        (b'{"a":"1\\u00652"}', True),
+        (b'{"a":"1\\u002e5"}', True),
+        (b'{"a":"\\u00e9"}', False),
+        (b'{"a":"2026-01-01"}', False),
+        (b"", False),
+        (b"e-10", False),
+        (b"-", False),
+    ],
+)
+def test_numbers_that_arrow_would_misread(text: bytes, is_fine: bool) -> None:
+    beside = b'{"b":1}'
+    found = may_hold_fine_decimal(pa.array([beside, text, beside], pa.binary()))
+    assert found.tolist() == [False, is_fine, False]
+
+
+def test_a_slice_of_many_texts_is_searched_as_by_a_regular_expression() -> None:
+    expression = re.compile(rb'[eE]-[0-9]{2,}["\s,}\]]|[.][0-9]{30}|\\u00(2[bdeBDE]|3[0-9]|[46]5)')
+    rng = random.Random(7)
+    pieces = [
+        b"e-",
+        b"12",
+        b"}",
+        b".",
+        b"0" * 29,
+        b"\\u00",
+        b"65",
+        b'"',
+        b"E-1",
+        b",",
+        "ü".encode(),
+    ]
+    texts = [b"".join(rng.choices(pieces, k=rng.randrange(8))) for _ in range(2000)]
+    array = pa.array(texts, pa.binary())
+    for begin, count in [(0, 2000), (3, 500), (1999, 1), (5, 0)]:
+        wanted = [expression.search(text) is not None for text in texts[begin : begin + count]]
+        assert may_hold_fine_decimal(array.slice(begin, count)).tolist() == wanted
+    assert any(map(expression.search, texts))
