@@ -15,6 +15,7 @@ from stream_app.app.upkeep_command import (
     duration_argument,
     run_upkeep,
 )
+from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
 
@@ -26,6 +27,9 @@ time that no write and no commit takes. May run beside the table's jobs.
 examples:
   stream-app remove-orphan-files warehouse/shop.db/orders --dry-run
   stream-app remove-orphan-files warehouse/shop.db/orders --older-than 7d"""
+
+_AGE_MIN_MS = 3_600_000
+"""Longer than a write and its commit take, unless something is very wrong."""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -42,6 +46,11 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="AGE",
         default="1d",
         help="files that were written longer ago; default: 1d",
+    )
+    parser.add_argument(
+        "--no-writers",
+        action="store_true",
+        help="nobody writes the table now: an age below 1h is allowed",
     )
     return parser
 
@@ -73,10 +82,16 @@ def run(args: argparse.Namespace) -> int:
     """Delete orphans.
 
     Raises:
-        UsageError: the age is no duration.
+        UsageError: the age is no duration, or so short that files of a living writer could go.
         CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
     """
     age_ms = duration_argument("--older-than", args.older_than)
+    if age_ms < _AGE_MIN_MS and not (args.dry_run or args.no_writers):
+        raise UsageError(
+            f"--older-than {args.older_than}: files of a job that is running could be deleted "
+            "before it commits them",
+            fix="give 1h or more; or stop all jobs of the table and add --no-writers",
+        )
     table = named_table(args.table)
     plan = _Plan(table, plan_orphans(table, table.clock.now_ms() - age_ms), args.older_than)
 
