@@ -47,6 +47,7 @@ _T = TypeVar("_T")
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 3
 """A file that is written holds so many parts in memory, and one that grows."""
+_REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
@@ -212,7 +213,7 @@ class S3FileIO:
             store, key = self._at(path)
             try:
                 answer = request(store, key)
-            except (FileNotFoundError, BaseError) as error:
+            except (OSError, BaseError) as error:
                 if wait_s is None or not self._renewed(path, s3_trouble(str(error)), wait_s):
                     raise self._error(error, path) from None
             else:
@@ -267,7 +268,7 @@ class S3FileIO:
         found: OSError
         if isinstance(error, FileNotFoundError):
             found = FileNotFoundError(errno.ENOENT, what, path)
-        elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        elif trouble.is_about_keys or isinstance(error, _REFUSALS):
             found = PermissionError(errno.EACCES, what, path)
         else:
             found = OSError(errno.EIO, what, path)
@@ -320,7 +321,7 @@ class _Output:
         # What was sent is gone, so nothing is asked again: the task is.
         try:
             yield
-        except (FileNotFoundError, BaseError) as error:
+        except (OSError, BaseError) as error:
             raise self._file_io._error(error, self._path) from None
 
 
