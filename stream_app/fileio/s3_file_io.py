@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 import obstore
 import pyarrow as pa
@@ -50,6 +51,8 @@ _PARTS_AT_ONCE = 3
 _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
+_SECRET_LENGTH_MIN = 4
+"""Shorter ones are no keys of a store, and would turn its words into stars."""
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 """With pauses that double, half a minute: a task is tried again after that, and an epoch too."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
@@ -278,7 +281,8 @@ class S3FileIO:
 
     def _hidden(self, text: str) -> str:
         for secret in self._keys.secrets() if self._keys is not None else ():
-            text = text.replace(secret, "****")
+            for form in (secret, quote(secret, safe="")):
+                text = text.replace(form, "****") if len(form) >= _SECRET_LENGTH_MIN else text
         return text
 
 

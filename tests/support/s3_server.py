@@ -39,8 +39,12 @@ class S3Server:
         answers_lost: so many PUTs with a condition are done and answered by an error.
         valid_keys: requests of other access keys are refused as keys that have expired; None: none
             is refused.
+        heads: gets what WSGI knows of each request; None: it is not wanted.
+        app: what answers.
         tokens_seen: the session tokens of all requests so far.
         error: answers every request, as a status and a code, if it is given.
+        error_at: it answers only those whose path holds this.
+        before: is told method and path of each request, and may change all this.
     """
 
     port: int = 0
@@ -50,6 +54,10 @@ class S3Server:
     bytes_sent: int = 0
     valid_keys: frozenset[str] | None = None
     error: tuple[int, str] | None = None
+    error_at: str = ""
+    before: Callable[[str, str], None] | None = None
+    heads: list[dict[str, Any]] | None = None
+    app: Callable[..., Iterable[bytes]] | None = None
     tokens_seen: set[str | None] = field(default_factory=set)
     _puts: threading.Lock = field(default_factory=threading.Lock)
 
@@ -96,10 +104,12 @@ class S3Server:
         yield seen
         seen += self.requests
 
-    def _refusal(self, authorization: str) -> tuple[int, str] | None:
-        if self.error is not None:
+    def _refusal(self, environ: dict[str, Any]) -> tuple[int, str] | None:
+        if self.before is not None:
+            self.before(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        if self.error is not None and self.error_at in environ["PATH_INFO"]:
             return self.error
-        found = re.search(r"Credential=([^/]+)/", authorization)
+        found = re.search(r"Credential=([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
         if self.valid_keys is None or (found and found[1] in self.valid_keys):
             return None
         return 400, "ExpiredToken"
@@ -110,9 +120,11 @@ class S3Server:
         def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
             self.requests.append((method, environ["PATH_INFO"] + ("?" + query if query else "")))
+            if self.heads is not None:
+                self.heads.append(dict(environ))
             if "HTTP_AUTHORIZATION" in environ:
                 self.tokens_seen.add(environ.get("HTTP_X_AMZ_SECURITY_TOKEN"))
-            if refusal := self._refusal(environ.get("HTTP_AUTHORIZATION", "")):
+            if refusal := self._refusal(environ):
                 return _refused(method, *refusal, start)
             if method != "PUT":
                 body = list(app(environ, start))
@@ -129,6 +141,7 @@ class S3Server:
                     return [b""]
                 return list(app(environ, start))
 
+        self.app = serve
         return serve
 
 
@@ -171,4 +184,5 @@ def s3(s3_session: S3Server) -> Iterator[S3Server]:
     yield s3_session
     s3_session.ignores_conditions = False
     s3_session.answers_lost = 0
-    s3_session.valid_keys = s3_session.error = None
+    s3_session.valid_keys = s3_session.error = s3_session.before = s3_session.heads = None
+    s3_session.error_at = ""

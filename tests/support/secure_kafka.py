@@ -75,9 +75,9 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
     """One for the session."""
     folder = tmp_path_factory.mktemp("secure-kafka")
     ca, server, client = (folder / f"{name}.pem" for name in ("ca", "server", "client"))
-    authority = _make_authority(ca)
+    authority = make_authority(ca)
     for path in (server, client):
-        _make_certificate(path, *authority)
+        make_certificate(path, *authority)
     ports = {name: a_free_port() for name in ("TLS", "PLAIN", "SCRAM256", "SCRAM512")}
     broker = EmbeddedBroker(folder / "broker", settings=_settings(ca, server), listeners=ports)
     with broker:
@@ -118,7 +118,7 @@ def _add_user(broker: EmbeddedBroker) -> None:
         admin.close()
 
 
-def _make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("the tests' authority")
     certificate = (
@@ -130,7 +130,7 @@ def _make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriva
     return certificate, key
 
 
-def _make_certificate(
+def make_certificate(
     path: Path, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())

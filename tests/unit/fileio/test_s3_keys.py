@@ -185,7 +185,7 @@ def test_keys_that_could_not_stand_in_a_request_are_refused(tmp_path: Path) -> N
     (tmp_path / "odd").write_text("a b")
     file = f"${{file:{tmp_path}/odd}}"
     keys = RenewedKeys(None, KeyFiles(access_key=file, secret_key="s"), SystemClock())
-    with pytest.raises(NotThereError, match="s3.access-key holds a blank"):
+    with pytest.raises(NotThereError, match=r"s3\.access-key holds a blank"):
         keys()
 
 
