@@ -28,7 +28,8 @@ _UNKNOWN_KEY = (
 )
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
 _NOT_KNOWN = ("InvalidToken", "InvalidAccessKeyId", "InvalidSecurity", "InvalidClientTokenId")
-_ABOUT_KEYS = (*_EXPIRED, *_NOT_KNOWN, "SignatureDoesNotMatch", "AccessDenied", "Unauthorized")
+_OVER = (*_EXPIRED, *_NOT_KNOWN, "SignatureDoesNotMatch")
+_ABOUT_KEYS = (*_OVER, "AccessDenied", "Unauthorized")
 _FIXES = {
     **dict.fromkeys(_EXPIRED, _RENEW),
     **dict.fromkeys(_NOT_KNOWN, _UNKNOWN_KEY),
@@ -99,11 +100,13 @@ class S3Trouble:
         what: a line.
         fix: what can be done; empty: nothing that is known.
         is_about_keys: other keys could help.
+        keys_are_over: these will never do again.
     """
 
     what: str
     fix: str = ""
     is_about_keys: bool = False
+    keys_are_over: bool = False
 
 
 def s3_trouble(text: str) -> S3Trouble:
@@ -116,15 +119,21 @@ def s3_trouble(text: str) -> S3Trouble:
     code, message = (re.search(rf"<{tag}>(.*?)</{tag}>", said, re.S) for tag in ("Code", "Message"))
     if code:
         what = f"{code[1]}: {message[1]}" if message else code[1]
-        return S3Trouble(what[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS)
+        return S3Trouble(
+            what[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
+        )
+    asked = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
     for pattern, what, fix in _CAUSES:
         if found := re.search(pattern, text):
-            where = re.search(
-                r"Error performing (?:GET|PUT|POST|HEAD|DELETE) (https?://[^/\s]+)", said
-            )
             told = what.format(*found.groups())
-            return S3Trouble(f"{told}: {where[1]}" if where else told, fix)
-    status = re.search(r"status code: (\d{3})", said)
+            return S3Trouble(f"{told}: {asked[2]}" if asked else told, fix)
+    status = re.search(r"status code: ((\d{3})[\w ]*)", said)
+    if asked is None or status is None:
+        return S3Trouble(said[:_TEXT_MAX])
     # The answer to a HEAD has no text.
-    refused = status is not None and status[1] in ("400", "401", "403")
-    return S3Trouble(said[:_TEXT_MAX], _FIXES["AccessDenied"] if refused else "", refused)
+    return S3Trouble(
+        f"{asked[2]} answers {asked[1]} with {status[1]}",
+        _RIGHTS if status[2] in ("401", "403") else "",
+        is_about_keys=status[2] in ("400", "401", "403"),
+        keys_are_over=status[2] == "400",
+    )

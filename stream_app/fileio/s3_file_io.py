@@ -228,7 +228,8 @@ class S3FileIO:
         """Whether the request is worth repeating; then it is time for it."""
         if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
             return False
-        if not self._keys.renew() and not self._is_known(_bucket_and_key(path)[0]):
+        is_worth_waiting = trouble.keys_are_over and self._is_known(_bucket_and_key(path)[0])
+        if not self._keys.renew() and not is_worth_waiting:
             return False
         self.clock.sleep(wait_s)
         return True
@@ -338,10 +339,10 @@ def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
         raise
     except BaseError:
         # Nothing has no last bytes: some stores refuse to give any of an empty object.
-        size = obstore.head(store, key)["size"]
-        if size:
-            raise
-        return 0, b""
+        with contextlib.suppress(BaseError, FileNotFoundError):
+            if obstore.head(store, key)["size"] == 0:
+                return 0, b""
+        raise
 
 
 def _bucket_and_key(path: str) -> tuple[str, str]:
