@@ -131,9 +131,10 @@ def s3_trouble(text: str) -> S3Trouble:
     if asked is None or status is None:
         return S3Trouble(said[:_TEXT_MAX])
     # The answer to a HEAD has no text.
+    is_refusal = status[2] in ("400", "401", "403")
     return S3Trouble(
         f"{asked[2]} answers {asked[1]} with {status[1]}",
-        _RIGHTS if status[2] in ("401", "403") else "",
-        is_about_keys=status[2] in ("400", "401", "403"),
+        f"see that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
+        is_about_keys=is_refusal,
         keys_are_over=status[2] == "400",
     )

@@ -251,7 +251,11 @@ def test_a_compaction_on_spark_tells_no_secret(s3: S3Server, tmp_path: Path) -> 
     writer = TableWriter(create_or_open(location, schema, file_io_options=s3.options), CompactLater)
     for number in range(3):
         writer.write([("+I", {"k": number, "v": "x"})])
-    s3.error, s3.error_at = (403, "AccessDenied"), "/bucket-0/data-"
+
+    def refuse(method: str, path: str) -> None:
+        s3.error = (403, "AccessDenied") if method == "GET" and "/bucket-0/data-" in path else None
+
+    s3.before = refuse
     key_file, spark_events = tmp_path / "key", tmp_path / "spark-events"
     key_file.write_text(SECRET_KEY + "\n")
     spark_events.mkdir()
