@@ -61,7 +61,7 @@ _CAUSES = (
     (
         r"169\.254\.169\.254|169\.254\.170\.2|security-credentials",
         "there are no keys for the store, and this machine has no role that gives any",
-        f"give keys {_GIVEN_BY}; profiles of ~/.aws need boto3: pip install 'stream_app[aws]'",
+        f"give keys {_GIVEN_BY}; profiles of ~/.aws need botocore: pip install 'stream_app[aws]'",
     ),
     (
         r"InvalidCertificate\(\s*(\w+)",

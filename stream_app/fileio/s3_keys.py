@@ -128,12 +128,11 @@ class AwsProfile:
 
     def keys(self) -> S3Keys:
         """Static keys, those of `credential_process`, of SSO or of a role that is assumed."""
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - not everybody has it
-
         try:
             found = _session().get_credentials()
             frozen = None if found is None else found.get_frozen_credentials()
-        except BotoCoreError as error:
+        except Exception as error:
+            # Its own errors, those of a process it runs, or it is not there on a task's machine.
             raise NotThereError(f"AWS's profile: {error}") from None
         if frozen is None or not frozen.access_key or not frozen.secret_key:
             raise NotThereError("AWS's profile holds no keys, and no role is found")
@@ -145,11 +144,9 @@ class AwsProfile:
 
     def settings(self) -> dict[str, str]:
         """The profile's region and endpoint, if it has them."""
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
-
         try:
             found = _session().get_scoped_config()
-        except BotoCoreError:
+        except Exception:
             return {}  # whoever asks for the keys is told
         values = {"region": found.get("region"), "endpoint": found.get("endpoint_url")}
         return {name: value for name, value in values.items() if isinstance(value, str)}
@@ -174,7 +171,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         if not name:
             return None
         raise UsageError(
-            f"AWS_PROFILE = {name} asks for a profile, which boto3 reads, and boto3 is missing",
+            f"AWS_PROFILE = {name} asks for a profile, which botocore reads, and that is missing",
             fix="pip install 'stream_app[aws]', or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",
         ) from None
