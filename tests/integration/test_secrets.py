@@ -103,12 +103,14 @@ def secure_bench(
 
 @pytest.mark.spark
 @pytest.mark.java
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", [*LISTENERS, "OAUTH"])
 def test_a_topic_is_ingested_from_a_broker_that_asks(
     secure_bench: JobBench, secure_kafka: SecureKafka, listener: str
 ) -> None:
     topic = secure_bench.topic(ROWS)
-    options = secure_kafka.options(listener)
+    # Kafka's unsecured tokens are put together without quoting what stands in them.
+    password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
+    options = secure_kafka.options(listener, **password)
     if listener != "TLS":
         # From a file, as an operator would give it.
         login = secure_bench.folder / "login"
@@ -123,9 +125,10 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
     )
     done = secure_bench.run()
     assert secure_bench.rows() == {1: "c", 2: "b"}
+    assert ("the topics are not checked" in done.output) == (listener == "OAUTH")
     if listener != "TLS":
         login.unlink()
-    assert_nobody_sees([PASSWORD, PASSWORD[:11]], done.output, secure_bench.folder)
+    assert_nobody_sees([PASSWORD, PASSWORD[:10]], done.output, secure_bench.folder)
 
 
 @pytest.mark.spark
@@ -151,6 +154,29 @@ def test_what_goes_wrong_with_a_password_is_told_without_it(
     assert done.code == 1
     assert "the topics are not checked" in done.output
     assert_nobody_sees(secrets, done.output, secure_bench.events_file)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_a_login_that_fails_in_java_is_told(
+    secure_bench: JobBench, secure_kafka: SecureKafka
+) -> None:
+    """Kerberos without a ticket, which no check comes before."""
+    secure_bench.configure(
+        secure_bench.topic(ROWS),
+        source={
+            "bootstrap-servers": secure_kafka.bootstrap("PLAIN"),
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.kerberos.service.name": "kafka",
+            "kafka.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required "
+            'useTicketCache=true password="known-pass";',
+        },
+    )
+    done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
+    assert done.code == 1
+    assert "because: Failed to create new KafkaAdminClient; " in done.error
+    assert "sasl.jaas.config there, and the ticket" in done.error
+    assert_nobody_sees(["known-pass"], done.output, secure_bench.events_file)
 
 
 def ingest_to_s3(bench: JobBench, s3: S3Server, bucket: str) -> Finished:

@@ -60,8 +60,14 @@ class SecureKafka:
             "PLAIN": ("plain.PlainLoginModule", "PLAIN", "SASL_SSL"),
             "SCRAM256": ("scram.ScramLoginModule", "SCRAM-SHA-256", "SASL_PLAINTEXT"),
             "SCRAM512": ("scram.ScramLoginModule", "SCRAM-SHA-512", "SASL_SSL"),
+            "OAUTH": ("oauthbearer.OAuthBearerLoginModule", "OAUTHBEARER", "SASL_PLAINTEXT"),
         }[listener]
         login = f'{_MODULES}.{module} required username="{USER}" password="{password}";'
+        if listener == "OAUTH":
+            claim = "unsecuredLoginStringClaim_"
+            login = (
+                f'{_MODULES}.{module} required {claim}sub="{USER}" {claim}password="{password}";'
+            )
         options = {
             "security.protocol": protocol,
             "sasl.mechanism": mechanism,
@@ -78,7 +84,7 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
     authority = make_authority(ca)
     for path in (server, client):
         make_certificate(path, *authority)
-    ports = {name: a_free_port() for name in ("TLS", "PLAIN", "SCRAM256", "SCRAM512")}
+    ports = {name: a_free_port() for name in ("TLS", "PLAIN", "SCRAM256", "SCRAM512", "OAUTH")}
     broker = EmbeddedBroker(folder / "broker", settings=_settings(ca, server), listeners=ports)
     with broker:
         _add_user(broker)
@@ -91,7 +97,7 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
     scram = f"{_MODULES}.scram.ScramLoginModule required;"
     return {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,"
-        "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL",
+        "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL,OAUTH:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server),
@@ -104,6 +110,9 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
         "listener.name.scram256.scram-sha-256.sasl.jaas.config": scram,
         "listener.name.scram512.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram512.scram-sha-512.sasl.jaas.config": scram,
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer."
+        "OAuthBearerLoginModule required;",
     }
 
 
