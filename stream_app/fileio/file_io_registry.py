@@ -9,6 +9,7 @@ Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -72,7 +73,8 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
             "the location holds keys before an @, which every message would show",
             fix="write s3://BUCKET/PATH, and give s3.access-key and s3.secret-key",
         )
-    if not bucket or not key.strip("/"):
+    # Others cannot stand in a URL, and the client ends with a panic.
+    if not re.fullmatch(r"[\w.:-]+", bucket, re.ASCII) or not key.strip("/"):
         raise UsageError(
             f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
         )

@@ -263,7 +263,9 @@ def _endpoint(text: str, *, has_tls: bool) -> str:
         parts = urlsplit(url)
         has_secret, host = "@" in parts.netloc, parts.hostname
         is_url = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
-        is_url = is_url and re.fullmatch(r"[\w.:-]+", host or "") is not None and parts.port != 0
+        is_url = (
+            is_url and re.fullmatch(r"[a-z0-9_.:-]+", host or "") is not None and parts.port != 0
+        )
     except ValueError:
         has_secret, is_url = "@" in url, False
     if has_secret:

@@ -31,7 +31,7 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "expire-snapshots": [["--retain-max", "1", "--dry-run"], []],
     "expire-partitions": [["--expiration-time", "1d", "--dry-run"]],
     "inspect": [[], ["options"], ["files"], ["manifests"]],
-    "check": [[], ["--data"]],
+    "check": [[], ["--quick"]],
     "create-tag": [[TOKEN]],
     "delete-tag": [[TOKEN]],
     "rollback-to": [["--snapshot", "1", "--dry-run"]],
