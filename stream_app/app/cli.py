@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from stream_app import __version__
+from stream_app.app.config_settings import environment_secrets
+from stream_app.app.secrets import Secrets, hiding
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.table.storage_errors import storage_error
 
@@ -96,6 +98,17 @@ def main(argv: Sequence[str]) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
+    with hiding(Secrets(environment_secrets(os.environ))):
+        return _told(argv)
+
+
+def main_and_exit() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def _told(argv: Sequence[str]) -> int:
+    """Run it, and tell what goes wrong."""
     try:
         return _run(argv)
     except KeyboardInterrupt:
@@ -113,11 +126,6 @@ def main(argv: Sequence[str]) -> int:
     except Exception:
         traceback.print_exc()
         return FAILED
-
-
-def main_and_exit() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -21,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
+from stream_app.app.config_settings import environment_secrets
 from stream_app.app.event_log import report_line
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.planned_compactions import planned_compactions
@@ -30,6 +32,7 @@ from stream_app.app.prometheus_metrics import (
     serving,
     table_label,
 )
+from stream_app.app.secrets import Secrets, hiding
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -105,6 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     logging.getLogger("stream_app").setLevel(logging.INFO)
+    with hiding(Secrets(environment_secrets(os.environ))):
+        return _told(args)
+
+
+def _told(args: argparse.Namespace) -> int:
+    """Run it, and tell what goes wrong."""
     registry = CollectorRegistry()
     try:
         job = compact_job(args)

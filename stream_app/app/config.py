@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from stream_app.app.config_settings import read_settings, shown
+from stream_app.app.config_settings import read_settings, secret_texts, shown
 from stream_app.app.config_values import (
     SET_BY_SPARK,
     Setting,
@@ -221,7 +222,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         stream=StreamConfig(**_with_limit(values["stream"])),
         file_system=values["file-system"],
         spark=values["spark"],
-        secrets=_secrets(settings),
+        secrets=Secrets(secret_texts(settings, environ)),
     )
     for key, problem in _joint_problems(config, settings.keys()):
         origin = settings[key].origin if key in settings else str(path)
@@ -231,11 +232,6 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         told = "\n".join(f"  - {line}" for line in problems)
         raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{told}"))
     return config
-
-
-def _secrets(settings: Mapping[str, Setting]) -> Secrets:
-    values = [str(setting.value) for key, setting in settings.items() if is_secret(key)]
-    return Secrets([*values, *(text for each in settings.values() for text in each.secrets)])
 
 
 def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
@@ -288,7 +284,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     """What is wrong with values beside each other: (key, problem)."""
     yield from _source_problems(config, given)
     yield from _table_problems(config.table, given)
-    for problem in _file_system_problems(config.file_system):
+    for problem in _file_system_problems(config.file_system, config.table.warehouse):
         yield "file-system", problem
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
@@ -320,12 +316,12 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield "source.debezium", error.what
 
 
-def _file_system_problems(options: Mapping[str, str]) -> Iterator[str]:
+def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:
     for key in options:
         if not is_s3_option(key):
             yield f"unknown key {key!r}; known: those that begin with s3."
     try:
-        s3_options(options, {})
+        s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
     except UsageError as error:
         yield f"{error.what} ({error.fix})"
 

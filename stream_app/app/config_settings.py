@@ -16,10 +16,18 @@ from pathlib import Path
 from stream_app.app.config_values import Setting
 from stream_app.app.secrets import is_secret
 from stream_app.errors import UsageError
+from stream_app.fileio.reference import REFERENCE, NotThereError, referred
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 _FILE_SYSTEM = "file-system."
+_AWS_SECRETS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+)
+"""Not by what names look like: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are paths."""
 
 
 def read_settings(
@@ -60,6 +68,26 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
     if problems:
         raise UsageError("; ".join(problems), fix="set the variable or make the file")
     return found
+
+
+def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
+    """What must not be seen: settings that are secrets, what they refer to, and AWS's variables."""
+    found = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
+    for key, setting in settings.items():
+        found += setting.secrets
+        if is_secret(key) and not REFERENCE.search(str(setting.value)):
+            found.append(str(setting.value))
+    return found
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """What must not be seen of a command line that has no configuration file."""
+    problems: list[str] = []
+    settings = {
+        key: _resolved(key, setting, environ, problems)
+        for key, setting in _from_environment(environ, problems).items()
+    }
+    return secret_texts(settings, environ)
 
 
 def shown(key: str) -> str:
@@ -127,7 +155,7 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
         key = key.strip()
         if not equals:
             problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
-        elif is_secret(key) and value and not _REFERENCE.search(value):
+        elif is_secret(key) and value and not REFERENCE.search(value):
             problems.append(
                 f"--set: {key}: is a secret, which everybody on the machine could see on a command "
                 "line: give ${env:NAME} or ${file:PATH}, or set it in the file or the environment"
@@ -141,29 +169,24 @@ def _resolved(
     key: str, setting: Setting, environ: Mapping[str, str], problems: list[str]
 ) -> Setting:
     """The setting with what its value refers to; problems name the reference, never a value."""
-    if not isinstance(setting.value, str) or not _REFERENCE.search(setting.value):
+    if not isinstance(setting.value, str) or not REFERENCE.search(setting.value):
         return setting
     is_hidden = is_secret(key)
+    # Keys of a store are read from their files again when they have expired.
+    is_renewed = is_hidden and key.startswith(_FILE_SYSTEM)
     secrets = []
 
     def put_in(found: re.Match[str]) -> str:
-        kind, name = found.groups()
-        problem = f"{setting.origin}: {shown(key)}: {found[0]}: "
-        if kind == "env" and name not in environ:
-            problems.append(f"{problem}there is no such variable")
-            return ""
         try:
-            # Files of secrets end with a line feed that is not meant.
-            text = environ[name] if kind == "env" else Path(name).read_text("utf-8").rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-            problems.append(f"{problem}the file cannot be read: {reason}")
+            text = referred(found, environ)
+        except NotThereError as error:
+            problems.append(f"{setting.origin}: {shown(key)}: {error}")
             return ""
-        if is_hidden or is_secret(name):
+        if is_hidden or is_secret(found[2]):
             secrets.append(text)
-        return text
+        return found[0] if is_renewed and found[1] == "file" else text
 
-    value = _REFERENCE.sub(put_in, setting.value)
-    if is_hidden or secrets:
+    value = REFERENCE.sub(put_in, setting.value)
+    if (is_hidden or secrets) and not REFERENCE.search(value):
         secrets.append(value)
     return replace(setting, value=value, secrets=tuple(secrets))

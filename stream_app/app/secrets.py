@@ -1,7 +1,8 @@
 """What must not be seen: which settings are secrets, and their texts taken out of all that is told.
 
 A setting is a secret by its name. Its text can come up anywhere, in the error of a client for
-example, so the job's streams, its log and its events are searched for it (`hiding`).
+example, so the streams, log and events of jobs and of the command line are searched for it
+(`hiding`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ _NAMES = re.compile(
     r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r'\bpassword\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+_QUOTED = re.compile(
+    # Of Java's login modules: password, clientSecret, and others named so.
+    r'\b\w*(?:password|secret|token)\w*\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))',
+    re.IGNORECASE,
+)
 _LENGTH_MIN = 4
 """Shorter ones would turn the log into stars; they are hidden under their names all the same."""
 
@@ -64,6 +69,11 @@ class HidingStream:
         """Write the text without them."""
         self._stream.write(self._secrets.hide(text))
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write the texts without them."""
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

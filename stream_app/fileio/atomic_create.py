@@ -5,6 +5,7 @@ Without it two writers can both believe that a snapshot is theirs, and one of th
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 
 from stream_app.errors import StorageError
@@ -24,11 +25,14 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
     path = f"{folder}/.probe-{uuid.uuid4()}"
     try:
         file_io.create_if_absent(path, b"1")
-        if not file_io.create_if_absent(path, b"2"):
-            return
-    finally:
-        file_io.delete(path)
-    raise no_atomic_create(folder, reason)
+        is_safe = not file_io.create_if_absent(path, b"2")
+    except OSError:
+        with contextlib.suppress(OSError):
+            file_io.delete(path)
+        raise
+    file_io.delete(path)
+    if not is_safe:
+        raise no_atomic_create(folder, reason)
 
 
 def no_atomic_create(folder: str, reason: str) -> StorageError:

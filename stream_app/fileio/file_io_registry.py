@@ -9,6 +9,7 @@ Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -17,10 +18,19 @@ from stream_app.fileio.arrow_file_io import hadoop_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.fileio.s3_file_io import S3FileIO
-from stream_app.fileio.s3_options import s3_options
+from stream_app.fileio.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
 
 _HADOOP = ("hdfs", "viewfs")
 _S3 = ("s3", "s3a", "s3n")
+_STORES = {
+    "oss": "Aliyun OSS",
+    "dls": "Aliyun OSS-HDFS",
+    "cosn": "Tencent COS",
+    "obs": "Huawei OBS",
+    "gs": "Google Cloud Storage",
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), "Azure Storage"),
+}
+"""Those that Paimon knows."""
 
 
 def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple[str, FileIO]:
@@ -34,12 +44,20 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
         UsageError: no such file system, or a wrong option.
         StorageError: its client cannot be used here.
     """
+    for key in options or {}:
+        if not is_s3_option(key):
+            raise UsageError(
+                f"option {key!r} is of no file system that is known here",
+                fix=f"known: {', '.join(S3_OPTION_NAMES)}",
+            )
     scheme = scheme_of(location)
     if scheme in _S3:
         return _s3(location, options or {})
     if scheme in _HADOOP:
         path = location.rstrip("/")
         return path, hadoop_file_io(path)
+    if scheme in _STORES:
+        raise _elsewhere(location)
     return local_path(location), LocalFileIO()
 
 
@@ -50,8 +68,25 @@ def scheme_of(location: str) -> str:
 
 def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
     bucket, _, key = location.partition("://")[2].partition("/")
-    if not bucket or not key.strip("/"):
+    if "@" in bucket:
+        raise UsageError(
+            "the location holds keys before an @, which every message would show",
+            fix="write s3://BUCKET/PATH, and give s3.access-key and s3.secret-key",
+        )
+    # Others cannot stand in a URL, and the client ends with a panic.
+    if not re.fullmatch(r"[\w.:-]+", bucket, re.ASCII) or not key.strip("/"):
         raise UsageError(
             f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
         )
-    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ))
+    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ, bucket))
+
+
+def _elsewhere(location: str) -> UsageError:
+    """Of a store whose language is not spoken here."""
+    scheme = scheme_of(location)
+    return UsageError(
+        f"{scheme}:// is {_STORES[scheme]}, whose own language is not spoken here",
+        fix="where the store speaks S3's as well (Azure does not), write s3://BUCKET/PATH and "
+        "give s3.endpoint and keys: it can be read, and written if it knows conditional PUTs, "
+        "which is tried out",
+    )

@@ -17,6 +17,7 @@ from stream_app.spark.spark_arrow import spark_batch
 from stream_app.spark.table_scan import TableScan
 from stream_app.table.predicate import And
 from stream_app.table.row_filter import predicate_filter
+from stream_app.table.storage_errors import storage_errors
 
 
 class BatchReader(DataSourceReader):
@@ -64,11 +65,13 @@ class BatchReader(DataSourceReader):
 
         Raises:
             CorruptFileError: a file cannot be read.
+            StorageError: the file system refuses.
         """
         if partition is None:
             return
-        for batch in self.scan.read(partition.value, self.columns):
-            yield spark_batch(batch, self.columns)
+        with storage_errors(self.scan.table.location):
+            for batch in self.scan.read(partition.value, self.columns):
+                yield spark_batch(batch, self.columns)
 
 
 class FilterPushDown:

@@ -24,6 +24,7 @@ from stream_app.spark.scan_choice import given_start
 from stream_app.spark.spark_arrow import spark_batch
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.row_kind_column import ROW_KIND
+from stream_app.table.storage_errors import storage_errors
 from stream_app.table.stream_offsets import Offset, StreamOffsets, stream_offsets
 from stream_app.table.stream_read import StreamRead
 
@@ -107,14 +108,17 @@ class StreamReader(DataSourceStreamReader):
 
         Raises:
             CorruptFileError: a file cannot be read.
+            StorageError: the file system refuses.
         """
+        table = self._offsets.table
         names = tuple(name for name in self._columns if name != ROW_KIND)
-        for batch in StreamRead(self._offsets.table, names).read(partition.value):
-            if self._row_kind:
-                yield spark_batch(batch, self._columns)
-                continue
-            added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED)
-            yield spark_batch(batch.filter(added), self._columns)
+        with storage_errors(table.location):
+            for batch in StreamRead(table, names).read(partition.value):
+                if self._row_kind:
+                    yield spark_batch(batch, self._columns)
+                    continue
+                added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED)
+                yield spark_batch(batch.filter(added), self._columns)
 
     def commit(self, end: Offset) -> None:
         """A micro-batch is done: what a consumer keeps from expiry goes on."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from stream_app.errors import SourceError
 from stream_app.spark.micro_batch import IdleReport, MicroBatch
 from stream_app.spark.task_errors import readable
 
+_CAUSES_MAX, _CAUSE_MAX = 4, 300
+_LOGIN = re.compile(r"log ?in|authenticat|SASL|SSL|Kerberos|OAuth|certificat", re.IGNORECASE)
 _LOG = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
 
@@ -147,7 +150,22 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     found = readable(error)
     if found is not error:
         return found
-    return SourceError(
-        "the stream ended with an error: " + str(error).split("\n\n", maxsplit=1)[0][:2000],
-        fix="see Spark's log above",
-    )
+    said = str(error).split("\n\n", maxsplit=1)[0][:2000]
+    causes = java_causes(str(getattr(error, "_stackTrace", "")))
+    if causes:
+        said += "\n  because: " + "; ".join(causes)
+    if _LOGIN.search("".join(causes)):
+        return SourceError(
+            f"the stream ended with an error: {said}",
+            where="source.kafka",
+            fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
+            "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
+            "driver and the executors",
+        )
+    return SourceError(f"the stream ended with an error: {said}", fix="see Spark's log above")
+
+
+def java_causes(stack: str) -> list[str]:
+    """What the causes in a trace of Java say, the outermost first; Spark tells the first alone."""
+    found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
+    return [each[:_CAUSE_MAX] for each in dict.fromkeys(found)][:_CAUSES_MAX]

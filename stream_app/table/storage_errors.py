@@ -21,10 +21,11 @@ _OF_A_STORE = (
 def storage_error(error: OSError, where: str = "") -> StorageError:
     """An error of the file system, in our form; `where` stands in for a path that it lacks."""
     place = str(error.filename or where)
+    notes = getattr(error, "__notes__", ())  # how a store's trouble is mended
     return StorageError(
         f"the file system refused: {error.strerror or error}",
         where=place,
-        fix=_OF_A_STORE if place.startswith("s3") else _OF_A_DISK,
+        fix=notes[0] if notes else _OF_A_STORE if place.startswith("s3") else _OF_A_DISK,
     )
 
 

@@ -6,6 +6,9 @@ Each run's output, events and table are searched for the secrets that it was giv
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,13 +17,19 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.preflight import check_topics
 from stream_app.errors import SourceError
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.kafka_source import KafkaSource
+from stream_app.table.file_store_table import create_or_open
+from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_server import Finished, IngestServer
 from tests.support.job_bench import JobBench, change
 from tests.support.kafka_broker import new_topic
 from tests.support.paimon_java import PaimonJava
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.secure_kafka import PASSWORD, SecureKafka
+from tests.support.small_table import TIME_MS
+from tests.support.table_writer import CompactLater, TableWriter
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 LISTENERS = ("PLAIN", "SCRAM256", "SCRAM512", "TLS")
@@ -94,12 +103,14 @@ def secure_bench(
 
 @pytest.mark.spark
 @pytest.mark.java
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize("listener", [*LISTENERS, "OAUTH"])
 def test_a_topic_is_ingested_from_a_broker_that_asks(
     secure_bench: JobBench, secure_kafka: SecureKafka, listener: str
 ) -> None:
     topic = secure_bench.topic(ROWS)
-    options = secure_kafka.options(listener)
+    # Kafka's unsecured tokens are put together without quoting what stands in them.
+    password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
+    options = secure_kafka.options(listener, **password)
     if listener != "TLS":
         # From a file, as an operator would give it.
         login = secure_bench.folder / "login"
@@ -114,9 +125,10 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
     )
     done = secure_bench.run()
     assert secure_bench.rows() == {1: "c", 2: "b"}
+    assert ("the topics are not checked" in done.output) == (listener == "OAUTH")
     if listener != "TLS":
         login.unlink()
-    assert_nobody_sees([PASSWORD, PASSWORD[:11]], done.output, secure_bench.folder)
+    assert_nobody_sees([PASSWORD, PASSWORD[:10]], done.output, secure_bench.folder)
 
 
 @pytest.mark.spark
@@ -142,6 +154,29 @@ def test_what_goes_wrong_with_a_password_is_told_without_it(
     assert done.code == 1
     assert "the topics are not checked" in done.output
     assert_nobody_sees(secrets, done.output, secure_bench.events_file)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_a_login_that_fails_in_java_is_told(
+    secure_bench: JobBench, secure_kafka: SecureKafka
+) -> None:
+    """Kerberos without a ticket, which no check comes before."""
+    secure_bench.configure(
+        secure_bench.topic(ROWS),
+        source={
+            "bootstrap-servers": secure_kafka.bootstrap("PLAIN"),
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.kerberos.service.name": "kafka",
+            "kafka.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required "
+            'useTicketCache=true password="known-pass";',
+        },
+    )
+    done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
+    assert done.code == 1
+    assert "because: Failed to create new KafkaAdminClient; " in done.error
+    assert "sasl.jaas.config there, and the ticket" in done.error
+    assert_nobody_sees(["known-pass"], done.output, secure_bench.events_file)
 
 
 def ingest_to_s3(bench: JobBench, s3: S3Server, bucket: str) -> Finished:
@@ -177,3 +212,103 @@ def test_a_topic_is_ingested_into_a_table_on_s3(
     (tmp_path / "key").unlink()
     (tmp_path / "job.toml").unlink()  # it holds the access key
     assert_nobody_sees([ACCESS_KEY, SECRET_KEY], done.output, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_keys_that_are_replaced_under_way_are_followed(
+    bench: JobBench, s3: S3Server, tmp_path: Path
+) -> None:
+    """With each snapshot the store takes other keys, which stand in files by then."""
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    rounds = 0
+
+    def replace() -> None:
+        nonlocal rounds
+        rounds += 1
+        for name in ("access", "secret", "token"):
+            (keys / name).write_text(f"known-{name}-{rounds}\n")
+        s3.valid_keys = frozenset({f"known-access-{rounds}"})
+
+    def watch(method: str, path: str) -> None:
+        if method == "PUT" and path.endswith(f"/snapshot-{rounds}"):
+            replace()
+
+    bucket = s3.new_bucket()
+    replace()
+    s3.before = watch
+    bench.configure(
+        bench.topic(ROWS),
+        source={"max-offsets-per-trigger": 1},
+        table={
+            "warehouse": f"s3://{bucket}/warehouse",
+            "options.num-sorted-run.compaction-trigger": "2",
+        },
+        **{
+            "file-system": {
+                "s3.endpoint": s3.endpoint,
+                "s3.access-key": f"${{file:{keys}/access}}",
+                "s3.secret-key": f"${{file:{keys}/secret}}",
+                "s3.session.token": f"${{file:{keys}/token}}",
+            }
+        },
+    )
+    done = bench.run()
+    assert rounds >= 4, "an epoch for each message, and compactions"
+    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", bench.table)
+    assert bench.rows() == {1: "c", 2: "b"}
+    known = [f"known-{name}-" for name in ("access", "secret", "token")]
+    assert_nobody_sees(known, done.output, bench.events_file)
+
+
+@pytest.mark.spark
+@pytest.mark.java
+def test_a_compaction_on_spark_tells_no_secret(s3: S3Server, tmp_path: Path) -> None:
+    """Not even what a store tells a task of keys; Spark's own log and events are searched, too."""
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", "write-only": "true"},
+        time_millis=TIME_MS,
+    )
+    location = f"s3://{s3.new_bucket()}/db.db/t"
+    writer = TableWriter(create_or_open(location, schema, file_io_options=s3.options), CompactLater)
+    for number in range(3):
+        writer.write([("+I", {"k": number, "v": "x"})])
+
+    def refuse(method: str, path: str) -> None:
+        s3.error = (403, "AccessDenied") if method == "GET" and "/bucket-0/data-" in path else None
+
+    s3.before = refuse
+    key_file, spark_events = tmp_path / "key", tmp_path / "spark-events"
+    key_file.write_text(SECRET_KEY + "\n")
+    spark_events.mkdir()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.extraJavaOptions": fast_jvm(),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": spark_events.as_uri(),
+        "spark.logConf": "true",
+    }
+    done = subprocess.run(
+        [
+            *(sys.executable, "-P", "-m", "stream_app", "compact", location),
+            *(word for item in settings.items() for word in ("--set", "=".join(item))),
+        ],
+        env=os.environ
+        | {
+            "STREAM_APP_FILE_SYSTEM__S3__ENDPOINT": s3.endpoint,
+            "STREAM_APP_FILE_SYSTEM__S3__SECRET_KEY": f"${{file:{key_file}}}",
+            "STREAM_APP_FILE_SYSTEM__S3__ACCESS_KEY": "${env:LAKE_ID}",
+            "LAKE_ID": ACCESS_KEY,
+        },
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    assert done.returncode == 1, output
+    assert "the file system refused: AccessDenied" in output
+    assert "Traceback" not in output, output
+    key_file.unlink()
+    assert_nobody_sees([ACCESS_KEY, SECRET_KEY], output, spark_events)

@@ -7,6 +7,7 @@ there is an object and makes one a little later, so its PUTs wait for each other
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,14 @@ class S3Server:
         ignores_conditions: be a store that takes every PUT.
         bytes_sent: what the answers to GET held since `counted` began.
         answers_lost: so many PUTs with a condition are done and answered by an error.
+        valid_keys: requests of other access keys are refused as keys that have expired; None: none
+            is refused.
+        heads: gets what WSGI knows of each request; None: it is not wanted.
+        app: what answers.
+        tokens_seen: the session tokens of all requests so far.
+        error: answers every request, as a status and a code, if it is given.
+        error_at: it answers only those whose path holds this.
+        before: is told method and path of each request, and may change all this.
     """
 
     port: int = 0
@@ -43,6 +52,13 @@ class S3Server:
     ignores_conditions: bool = False
     answers_lost: int = 0
     bytes_sent: int = 0
+    valid_keys: frozenset[str] | None = None
+    error: tuple[int, str] | None = None
+    error_at: str = ""
+    before: Callable[[str, str], None] | None = None
+    heads: list[dict[str, Any]] | None = None
+    app: Callable[..., Iterable[bytes]] | None = None
+    tokens_seen: set[str | None] = field(default_factory=set)
     _puts: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -88,12 +104,28 @@ class S3Server:
         yield seen
         seen += self.requests
 
+    def _refusal(self, environ: dict[str, Any]) -> tuple[int, str] | None:
+        if self.before is not None:
+            self.before(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        if self.error is not None and self.error_at in environ["PATH_INFO"]:
+            return self.error
+        found = re.search(r"Credential=([^/]+)/", environ.get("HTTP_AUTHORIZATION", ""))
+        if self.valid_keys is None or (found and found[1] in self.valid_keys):
+            return None
+        return 400, "ExpiredToken"
+
     def wrap(self, app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
         """The application of the server."""
 
         def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
             self.requests.append((method, environ["PATH_INFO"] + ("?" + query if query else "")))
+            if self.heads is not None:
+                self.heads.append(dict(environ))
+            if "HTTP_AUTHORIZATION" in environ:
+                self.tokens_seen.add(environ.get("HTTP_X_AMZ_SECURITY_TOKEN"))
+            if refusal := self._refusal(environ):
+                return _refused(method, *refusal, start)
             if method != "PUT":
                 body = list(app(environ, start))
                 self.bytes_sent += sum(map(len, body))
@@ -109,7 +141,20 @@ class S3Server:
                     return [b""]
                 return list(app(environ, start))
 
+        self.app = serve
         return serve
+
+
+def _refused(method: str, status: int, code: str, start: Callable[..., Any]) -> list[bytes]:
+    """In Amazon's form; the answer to a HEAD has no text, and an answer may tell keys."""
+    text = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>Refused: '
+        f"{code}.</Message><AWSAccessKeyId>{ACCESS_KEY}</AWSAccessKeyId><Token-0>{SECRET_KEY}"
+        "</Token-0><RequestId>1</RequestId></Error>"
+    )
+    body = b"" if method == "HEAD" else text.encode()
+    start(f"{status} Refused", [("Content-Type", "application/xml")])
+    return [body]
 
 
 class _Silent(WSGIRequestHandler):
@@ -135,6 +180,9 @@ def s3_session() -> Iterator[S3Server]:
 @pytest.fixture
 def s3(s3_session: S3Server) -> Iterator[S3Server]:
     """The server as it should be."""
+    s3_session.tokens_seen.clear()
     yield s3_session
     s3_session.ignores_conditions = False
     s3_session.answers_lost = 0
+    s3_session.valid_keys = s3_session.error = s3_session.before = s3_session.heads = None
+    s3_session.error_at = ""

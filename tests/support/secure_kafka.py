@@ -60,8 +60,14 @@ class SecureKafka:
             "PLAIN": ("plain.PlainLoginModule", "PLAIN", "SASL_SSL"),
             "SCRAM256": ("scram.ScramLoginModule", "SCRAM-SHA-256", "SASL_PLAINTEXT"),
             "SCRAM512": ("scram.ScramLoginModule", "SCRAM-SHA-512", "SASL_SSL"),
+            "OAUTH": ("oauthbearer.OAuthBearerLoginModule", "OAUTHBEARER", "SASL_PLAINTEXT"),
         }[listener]
         login = f'{_MODULES}.{module} required username="{USER}" password="{password}";'
+        if listener == "OAUTH":
+            claim = "unsecuredLoginStringClaim_"
+            login = (
+                f'{_MODULES}.{module} required {claim}sub="{USER}" {claim}password="{password}";'
+            )
         options = {
             "security.protocol": protocol,
             "sasl.mechanism": mechanism,
@@ -75,10 +81,10 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
     """One for the session."""
     folder = tmp_path_factory.mktemp("secure-kafka")
     ca, server, client = (folder / f"{name}.pem" for name in ("ca", "server", "client"))
-    authority = _make_authority(ca)
+    authority = make_authority(ca)
     for path in (server, client):
-        _make_certificate(path, *authority)
-    ports = {name: a_free_port() for name in ("TLS", "PLAIN", "SCRAM256", "SCRAM512")}
+        make_certificate(path, *authority)
+    ports = {name: a_free_port() for name in ("TLS", "PLAIN", "SCRAM256", "SCRAM512", "OAUTH")}
     broker = EmbeddedBroker(folder / "broker", settings=_settings(ca, server), listeners=ports)
     with broker:
         _add_user(broker)
@@ -91,7 +97,7 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
     scram = f"{_MODULES}.scram.ScramLoginModule required;"
     return {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,"
-        "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL",
+        "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL,OAUTH:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server),
@@ -104,6 +110,9 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
         "listener.name.scram256.scram-sha-256.sasl.jaas.config": scram,
         "listener.name.scram512.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram512.scram-sha-512.sasl.jaas.config": scram,
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer."
+        "OAuthBearerLoginModule required;",
     }
 
 
@@ -118,7 +127,7 @@ def _add_user(broker: EmbeddedBroker) -> None:
         admin.close()
 
 
-def _make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("the tests' authority")
     certificate = (
@@ -130,7 +139,7 @@ def _make_authority(path: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriva
     return certificate, key
 
 
-def _make_certificate(
+def make_certificate(
     path: Path, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())

@@ -59,14 +59,21 @@ MEANINGS = {
     "file-system.s3.endpoint": "URL of a store that speaks S3's language; absent: Amazon's in the "
     "region, or the variable `AWS_ENDPOINT_URL`.",
     "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",
-    "file-system.s3.access-key": "Key; absent: the variable `AWS_ACCESS_KEY_ID`, or the role of "
-    "the machine.",
-    "file-system.s3.secret-key": "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, or "
-    "the role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
+    "file-system.s3.access-key": "Key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or "
+    "the role of the machine. As `${file:PATH}` it is renewed while the job runs.",
+    "file-system.s3.secret-key": "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, a "
+    "profile, or the role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
     "file-system.s3.session.token": "Token of keys that expire; absent: the variable "
     "`AWS_SESSION_TOKEN`.",
     "file-system.s3.path.style.access": "Whether the bucket stands in a URL's path and not in its "
     "host; absent: as the endpoint's host needs it.",
+    "file-system.s3.connection.ssl.enabled": "`false`: an endpoint without `https://` is reached "
+    "without TLS.",
+    "file-system.s3.requester.pays.enabled": "`true`: who reads a bucket of others pays for it.",
+    "file-system.s3.encryption.algorithm": "How the store encrypts new files: `SSE-S3` (or "
+    "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: as the bucket says.",
+    "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
+    "account's.",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
 }
 """What each key of the configuration is for. A test sees that it has every key and no other."""

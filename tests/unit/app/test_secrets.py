@@ -68,6 +68,8 @@ def test_a_password_within_a_login_and_lines_of_a_key_are_found() -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\nByqGSM49AgEG\n-----END PRIVATE KEY-----"
     secrets = Secrets([login, key])
     assert secrets.hide('user alice, password sw"ordfish') == f"user alice, password {HIDDEN}"
+    oauth = 'x.OAuthBearerLoginModule required clientId="c" clientSecret="sesame" scope="s";'
+    assert Secrets([oauth]).hide("c sesame s") == f"c {HIDDEN} s"
     assert secrets.hide("at ByqGSM49AgEG") == f"at {HIDDEN}"
     assert secrets.hide("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
 

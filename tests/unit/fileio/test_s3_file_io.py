@@ -65,7 +65,7 @@ def test_a_lost_answer_is_no_lost_race(
 def test_a_created_object_counts_when_no_answer_comes_at_all(
     io: FileIO, bucket: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
     s3.answers_lost = 1
     assert io.create_if_absent(f"s3://{bucket}/snapshot-1", b"1")
 
@@ -157,7 +157,7 @@ def test_one_column_of_many_is_read_alone(io: FileIO, bucket: str, s3: S3Server)
 def test_errors_are_the_systems_and_hold_no_secret(
     s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
     with pytest.raises(FileNotFoundError, match="NoSuchBucket"):
         file_io_of("s3://nobodys/t", s3.options)[1].write_bytes("s3://nobodys/t/f", b"")
     closed = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
@@ -180,4 +180,4 @@ def test_errors_are_the_systems_and_hold_no_secret(
 def test_it_goes_to_other_processes_with_its_keys(io: FileIO) -> None:
     again = pickle.loads(pickle.dumps(io))
     assert again == io
-    assert again.options.secret_key == SECRET_KEY
+    assert again.options.keys.secret_key == SECRET_KEY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
+from stream_app.fileio.s3_keys import S3Keys
 from stream_app.fileio.s3_options import S3Options, s3_options
 
 VARIABLES = {
@@ -20,9 +21,7 @@ def test_variables_fill_in() -> None:
     assert s3_options({}, VARIABLES) == S3Options(
         endpoint="http://localhost:9000",
         region="eu-central-1",
-        access_key="id",
-        secret_key="hush",
-        session_token="once",
+        keys=S3Keys(access_key="id", secret_key="hush", session_token="once"),
     )
     assert s3_options({}, {}) == S3Options()
 
@@ -30,7 +29,7 @@ def test_variables_fill_in() -> None:
 def test_an_option_beats_a_variable_and_keys_belong_together() -> None:
     given = {"s3.access-key": "mine", "s3.secret-key": "own", "s3.region": "us-west-2"}
     found = s3_options(given, VARIABLES)
-    assert (found.access_key, found.secret_key, found.session_token) == ("mine", "own", None)
+    assert found.keys == S3Keys(access_key="mine", secret_key="own")
     assert (found.region, found.endpoint) == ("us-west-2", "http://localhost:9000")
 
 
@@ -42,7 +41,7 @@ def test_names_are_those_of_paimon_and_of_hadoop(prefix: str) -> None:
     ):
         given = {prefix + access: "a", prefix + secret: "s", prefix + style: "true"}
         assert s3_options({**given, "other": "x"}, {}) == S3Options(
-            access_key="a", secret_key="s", path_style=True
+            keys=S3Keys(access_key="a", secret_key="s"), path_style=True
         )
 
 
@@ -81,12 +80,14 @@ def test_mistakes_are_told_without_values(options: dict[str, str], problem: str)
 def test_where_the_bucket_stands(
     endpoint: str | None, path_style: bool | None, url: str | None, virtual_host: bool
 ) -> None:
-    settings = S3Options(endpoint=endpoint, path_style=path_style).store_settings("b")
-    assert settings.get("endpoint") == url
+    given = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}
+    options = s3_options({key: value for key, value in given.items() if value}, {})
+    settings = options.store_settings("b")
+    assert settings.get("aws_endpoint_url_s3") == url
     assert settings["virtual_hosted_style_request"] == virtual_host
     assert settings["client_options"] == {"allow_http": (url or "").startswith("http:")}
 
 
 def test_its_text_holds_no_secret() -> None:
-    options = S3Options(access_key="AKIA1", secret_key="hush", session_token="once")
+    options = S3Options(keys=S3Keys(access_key="AKIA1", secret_key="hush", session_token="once"))
     assert not any(secret in repr(options) + str(options) for secret in ("AKIA1", "hush", "once"))

@@ -125,7 +125,7 @@ def test_keys_come_from_awss_variables(s3: S3Server, monkeypatch: pytest.MonkeyP
 def test_what_is_wrong_is_told_when_a_table_is_opened(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
     bucket = s3.new_bucket()
     with pytest.raises(TableNotFoundError):
         open_table(f"s3://{bucket}/none", file_io_options=s3.options)
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_told_when_a_table_is_opened(
     for location in ("s3://", f"s3://{bucket}", f"s3://{bucket}/"):
         with pytest.raises(UsageError, match="names no table"):
             open_table(location)
-    with pytest.raises(UsageError, match="no file system"):
+    with pytest.raises(UsageError, match="Google Cloud Storage"):
         open_table("gs://bucket/t")
 
 

@@ -1,0 +1,50 @@
+"""What a setting says of the environment or of a file: ``${env:NAME}`` and ``${file:PATH}``.
+
+Secrets come by these. A variable of this process stays as it is; a file can be written anew, and
+then holds a key that has replaced an expired one (`s3_keys`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
+
+
+class NotThereError(Exception):
+    """What a reference names cannot be had; says why, and no value."""
+
+
+def names_file(text: str) -> bool:
+    """Whether a part of the text is that of a file."""
+    return any(found[1] == "file" for found in REFERENCE.finditer(text))
+
+
+def put_in(text: str, environ: Mapping[str, str]) -> str:
+    """The text with what it refers to.
+
+    Raises:
+        NotThereError: a variable or file is not there.
+    """
+    return REFERENCE.sub(lambda found: referred(found, environ), text)
+
+
+def referred(found: re.Match[str], environ: Mapping[str, str]) -> str:
+    """What one match of `REFERENCE` stands for.
+
+    Raises:
+        NotThereError: a variable or file is not there.
+    """
+    kind, name = found.groups()
+    if kind == "env":
+        if name not in environ:
+            raise NotThereError(f"{found[0]}: there is no such variable")
+        return environ[name]
+    try:
+        # Files of secrets end with a line feed that is not meant.
+        return Path(name).read_text("utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise NotThereError(f"{found[0]}: the file cannot be read: {reason}") from None

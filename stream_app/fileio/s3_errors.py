@@ -1,0 +1,140 @@
+"""What a store or its client says, in few words, and what can be done about it.
+
+The client tells the request, the store's answer and its own inner state; here it is found out of
+that which of the things that happen with stores has happened. Plain text in, plain text out.
+
+Source: Amazon S3's list of error codes; `object_store/src/client/retry.rs` for the client's words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TEXT_MAX = 300
+_GIVEN_BY = "(s3.access-key and s3.secret-key, AWS's variables, or AWS_PROFILE)"
+_RENEW = (
+    "give keys that are valid. Those of a long job stand in files that are written anew "
+    "(${file:PATH}), in a profile, or come from the machine's role"
+)
+_REGION = "set s3.region to the region of the bucket (or the variable AWS_REGION)"
+_RIGHTS = (
+    "give these keys the rights s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject on "
+    "the bucket and its objects (reading needs the first two)"
+)
+_UNKNOWN_KEY = (
+    f"see that the keys {_GIVEN_BY} are right, and are those of the store at s3.endpoint; without "
+    "s3.endpoint that is Amazon"
+)
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
+_NOT_KNOWN = ("InvalidToken", "InvalidAccessKeyId", "InvalidSecurity", "InvalidClientTokenId")
+_OVER = (*_EXPIRED, *_NOT_KNOWN, "SignatureDoesNotMatch")
+_ABOUT_KEYS = (*_OVER, "AccessDenied", "Unauthorized")
+_FIXES = {
+    **dict.fromkeys(_EXPIRED, _RENEW),
+    **dict.fromkeys(_NOT_KNOWN, _UNKNOWN_KEY),
+    "SignatureDoesNotMatch": "see that s3.secret-key belongs to s3.access-key, and that s3.region "
+    "is the store's",
+    **dict.fromkeys(("AccessDenied", "AllAccessDisabled", "AccountProblem"), _RIGHTS),
+    **dict.fromkeys(
+        ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
+        _REGION,
+    ),
+    "NoSuchBucket": "make the bucket, or mend its name in the table's location; see also that "
+    "s3.endpoint is the store that has it, and s3.path.style.access what it wants",
+    "InvalidBucketName": "mend the bucket's name in the table's location",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    "NotImplemented": "the store does not know this request. One without conditional PUTs "
+    "(If-None-Match) can be read, but not written",
+    **dict.fromkeys(
+        ("SlowDown", "ServiceUnavailable", "InternalError", "RequestLimitExceeded"),
+        "the store is overloaded or ails: start again later, a job goes on where it was",
+    ),
+}
+_REACH = "see that s3.endpoint is right, that the store runs, and that it can be reached from here"
+_CAUSES = (
+    (
+        r"External AWS credential provider: (?:\w+: )?([^\n]*)",
+        "there are no keys for the store: {}",
+        f"see that the keys {_GIVEN_BY} are there",
+    ),
+    (
+        r"169\.254\.169\.254|169\.254\.170\.2|security-credentials",
+        "there are no keys for the store, and this machine has no role that gives any",
+        f"give keys {_GIVEN_BY}; profiles of ~/.aws need botocore: pip install 'stream_app[aws]'",
+    ),
+    (
+        r"InvalidCertificate\(\s*(\w+)",
+        "the store's certificate is not trusted ({})",
+        "name the file of the authority that signed it in the variable AWS_CA_BUNDLE; if it is of "
+        "another host, see s3.endpoint and s3.path.style.access",
+    ),
+    (
+        r"InvalidContentType|InvalidMessage\(",
+        "the endpoint does not speak TLS",
+        "write s3.endpoint with http:// if it is meant so",
+    ),
+    (
+        r'"dns error"',
+        "the endpoint's host name is unknown",
+        f"{_REACH}; with s3.path.style.access = "
+        "true the bucket stands in the path and not in the host's name",
+    ),
+    (r"kind: ConnectionRefused", "the endpoint refuses connections", _REACH),
+    (
+        r"kind: ConnectionReset|IncompleteMessage",
+        "the endpoint ends connections",
+        f"{_REACH}; one that speaks TLS needs https://",
+    ),
+    (r"kind: Timeout|TimedOut", "the endpoint does not answer in time", _REACH),
+    (r"redirect without LOCATION", "the bucket is in another region", _REGION),
+    (r"kind: Connect|error sending request", "the endpoint cannot be reached", _REACH),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class S3Trouble:
+    """What has happened.
+
+    Attributes:
+        what: a line.
+        fix: what can be done; empty: nothing that is known.
+        is_about_keys: other keys could help.
+        keys_are_over: these will never do again.
+    """
+
+    what: str
+    fix: str = ""
+    is_about_keys: bool = False
+    keys_are_over: bool = False
+
+
+def s3_trouble(text: str) -> S3Trouble:
+    """What a client's error means.
+
+    Args:
+        text: all of it, with what it says of its inner state.
+    """
+    said = text.partition("Debug source:")[0].strip()
+    code, message = (re.search(rf"<{tag}>(.*?)</{tag}>", said, re.S) for tag in ("Code", "Message"))
+    if code:
+        what = f"{code[1]}: {message[1]}" if message else code[1]
+        return S3Trouble(
+            what[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
+        )
+    asked = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
+    for pattern, what, fix in _CAUSES:
+        if found := re.search(pattern, text):
+            told = what.format(*found.groups())
+            return S3Trouble(f"{told}: {asked[2]}" if asked else told, fix)
+    status = re.search(r"status code: ((\d{3})[\w ]*)", said)
+    if asked is None or status is None:
+        return S3Trouble(said[:_TEXT_MAX])
+    # The answer to a HEAD has no text.
+    is_refusal = status[2] in ("400", "401", "403")
+    return S3Trouble(
+        f"{asked[2]} answers {asked[1]} with {status[1]}",
+        f"see that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
+        is_about_keys=is_refusal,
+        keys_are_over=status[2] == "400",
+    )

@@ -1,0 +1,262 @@
+"""Who asks an S3 store: keys that were given, and keys that are renewed while a job runs.
+
+Keys that expire stand in files (``${file:PATH}``) which somebody writes anew, or in a profile of
+AWS. They are looked at again as they age, and at once when the store refuses them. Roles of a
+machine, of a container or of a web identity are no matter of ours: obstore's client asks for their
+keys, and again before they end.
+
+Source: AWS SDKs' standard chain of credential providers; `botocore/credentials.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+from stream_app.fileio.reference import NotThereError, put_in
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential  # there is none when it runs
+
+_FILES_AGE_MAX_S = 5.0
+_PROFILE_AGE_MAX_S = 300.0
+"""Keys that can change are looked up again after it, by the next request. A profile can mean a
+question to a service of AWS, and its keys last longer than that."""
+_ASK_EACH_TIME = timedelta(minutes=1)
+"""obstore asks for keys that end within five minutes before each request."""
+_READS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Keys:
+    """Keys as the store wants them; the text holds none of them.
+
+    Raises:
+        UsageError: a key holds what no key can, such as a blank.
+    """
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("s3.access-key", self.access_key),
+            ("s3.secret-key", self.secret_key),
+            ("s3.session.token", self.session_token),
+        ):
+            # It goes into the head of a request, where the client gives up with a panic.
+            if value and not (value.isascii() and value.isprintable() and " " not in value):
+                raise UsageError(
+                    f"{name} holds a blank, a line feed or a letter that no key has",
+                    fix="see that the variable or file holds the key alone",
+                )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What must not be told."""
+        return tuple(
+            each for each in (self.access_key, self.secret_key, self.session_token) if each
+        )
+
+
+class KeySource(Protocol):
+    """Where keys are looked up again; can be pickled, and its text holds no secret."""
+
+    @property
+    def age_max_s(self) -> float:
+        """How old keys become before they are looked up again."""
+        ...
+
+    def keys(self) -> S3Keys:
+        """As they are at the moment.
+
+        Raises:
+            NotThereError: they cannot be had here; says why.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFiles:
+    """Options that refer to files, as they were given."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    @property
+    def age_max_s(self) -> float:
+        """Short, for reading them costs little."""
+        return _FILES_AGE_MAX_S
+
+    def keys(self) -> S3Keys:
+        """What the files hold."""
+        keys = self._read()
+        for _ in range(_READS_MAX):
+            again = self._read()
+            # Files are replaced one after the other: keys of two times do not belong together.
+            if again == keys:
+                break
+            keys = again
+        return keys
+
+    def _read(self) -> S3Keys:
+        token = self.session_token
+        return S3Keys(
+            access_key=put_in(self.access_key, os.environ),
+            secret_key=put_in(self.secret_key, os.environ),
+            session_token=None if token is None else put_in(token, os.environ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AwsProfile:
+    """What AWS's library finds: ``AWS_PROFILE`` and the files of ``~/.aws``."""
+
+    @property
+    def age_max_s(self) -> float:
+        """Minutes."""
+        return _PROFILE_AGE_MAX_S
+
+    def keys(self) -> S3Keys:
+        """Static keys, those of `credential_process`, of SSO or of a role that is assumed."""
+        try:
+            found = _session().get_credentials()
+            frozen = None if found is None else found.get_frozen_credentials()
+        except Exception as error:
+            # Its own errors, those of a process it runs, or it is not there on a task's machine.
+            raise NotThereError(f"AWS's profile: {error}") from None
+        if frozen is None or not frozen.access_key or not frozen.secret_key:
+            raise NotThereError("AWS's profile holds no keys, and no role is found")
+        return S3Keys(
+            access_key=frozen.access_key,
+            secret_key=frozen.secret_key,
+            session_token=frozen.token or None,
+        )
+
+    def settings(self) -> dict[str, str]:
+        """The profile's region and endpoint, if it has them."""
+        try:
+            found = _session().get_scoped_config()
+        except Exception:
+            return {}  # whoever asks for the keys is told
+        values = {"region": found.get("region"), "endpoint": found.get("endpoint_url")}
+        return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
+    """The profile that variables and files ask for; None: there is none.
+
+    Raises:
+        UsageError: a profile is asked for, and there is nothing that could read it.
+    """
+    home = environ.get("HOME")
+    places = [environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")]
+    if home:
+        places += [f"{home}/.aws/credentials", f"{home}/.aws/config"]
+    name = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
+    if not name and not any(place and Path(place).is_file() for place in places):
+        return None
+    try:
+        import botocore.session  # noqa: F401, PLC0415 - an extra: not everybody has profiles
+    except ModuleNotFoundError:
+        if not name:
+            return None
+        raise UsageError(
+            f"AWS_PROFILE = {name} asks for a profile, which botocore reads, and that is missing",
+            fix="pip install 'stream_app[aws]', or give keys (s3.access-key and s3.secret-key, or "
+            "AWS's variables)",
+        ) from None
+    return AwsProfile()
+
+
+def _session() -> Any:
+    """A fresh one: a session never reads its files again."""
+    import botocore.session  # noqa: PLC0415
+
+    return botocore.session.Session()
+
+
+class RenewedKeys:
+    """Gives obstore keys when it asks; for all threads of a process.
+
+    Args:
+        keys: that are known, as of now; None: the source must give them.
+        source: where they are looked up again; None: these stay.
+    """
+
+    def __init__(self, keys: S3Keys | None, source: KeySource | None, clock: Clock) -> None:
+        self._keys = keys
+        self._source = source
+        self._clock = clock
+        self._looked_at = None if keys is None else clock.steady_seconds()
+        self._lock = threading.Lock()
+        self._told: set[str] = set(keys.texts if keys else ())
+        self.problem = ""
+        """Why the source gave nothing the last time; empty: it did."""
+
+    def __call__(self) -> S3Credential:
+        """The keys, in obstore's form."""
+        keys = self.current()
+        end = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _ASK_EACH_TIME
+        return {
+            "access_key_id": keys.access_key,
+            "secret_access_key": keys.secret_key,
+            "token": keys.session_token,
+            "expires_at": None if self._source is None else end,
+        }
+
+    @property
+    def can_change(self) -> bool:
+        """Whether there is somebody to ask again."""
+        return self._source is not None
+
+    def secrets(self) -> list[str]:
+        """All that it ever gave, the longest first: one may hold another."""
+        return sorted(self._told, key=len, reverse=True)
+
+    def current(self) -> S3Keys:
+        """The keys, looked up again when they are old.
+
+        Raises:
+            NotThereError: there are none.
+        """
+        with self._lock:
+            if self._source is not None and self._is_old(self._source):
+                self._look()
+            if self._keys is None:
+                raise NotThereError(self.problem)
+            return self._keys
+
+    def renew(self) -> bool:
+        """Look them up at once; whether they are others than before."""
+        with self._lock:
+            before = self._keys
+            self._look()
+            return self._keys != before
+
+    def _is_old(self, source: KeySource) -> bool:
+        if self._looked_at is None:
+            return True
+        return self._clock.steady_seconds() - self._looked_at > source.age_max_s
+
+    def _look(self) -> None:
+        if self._source is None:
+            return
+        self._looked_at = self._clock.steady_seconds()
+        try:
+            self._keys = self._source.keys()
+        except (NotThereError, UsageError) as error:
+            # A task's machine may not have the file: it goes on with what the driver gave it.
+            self.problem = error.what if isinstance(error, UsageError) else str(error)
+            return
+        self.problem = ""
+        self._told |= set(self._keys.texts)

@@ -1,0 +1,24 @@
+"""What a store's client says in, what is told of it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.fileio.s3_errors import s3_trouble
+from tests.support.datadriven import Case, files, run_file
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("path", files(HERE), ids=lambda path: path.stem)
+def test_fileio(path: Path) -> None:
+    def handle(case: Case) -> str:
+        assert case.command == "said"
+        trouble = s3_trouble(case.input)
+        kinds = {"keys": trouble.is_about_keys, "over": trouble.keys_are_over}
+        lines = [trouble.what, *(name for name, holds in kinds.items() if holds)]
+        return "\n".join([*lines, f"to fix: {trouble.fix}"] if trouble.fix else lines)
+
+    run_file(path, handle)
