@@ -118,8 +118,9 @@ class FileStoreCommit:
     ) -> Snapshot:
         """Replace what is there by new files, in one snapshot; without any, it is just gone.
 
-        What others commit meanwhile is overwritten as well, unless `check` forbids it. The known snapshot stays what it was:
-        who follows the table finds this one as if another writer had made it.
+        What others commit meanwhile is overwritten as well, unless `check` forbids it. The known
+        snapshot stays what it was: who follows the table finds this one as if another writer had
+        made it.
 
         Args:
             committable: its appends come in; an overwrite has no changelog, so they have none.
