@@ -144,8 +144,11 @@ def _print(
 def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     """What was looked at, and what came of it."""
     looked = f"{report.versions} versions"
+    if report.branches:
+        looked += f" of the table and {report.branches} of its branches"
     looked += "" if quick else f", {report.files} files with {report.rows} rows"
-    lines = [f"not checked: {text}" for text in report.left_out]
+    lines = [f"replayed: {text}" for text in report.replayed]
+    lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
