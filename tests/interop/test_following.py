@@ -13,14 +13,18 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
+from stream_app.model.finding import FindingKind
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.changelog_follow import ChangelogBatch
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from tests.interop import test_append_tables as appending
 from tests.interop.test_tables import LOW, TABLES, a_table
+from tests.support.damaged_table import Damage
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
+from tests.support.sound_table import kinds_in, sound_report
 from tests.support.table_writer import TableWriter
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
@@ -140,6 +144,12 @@ def test_javas_tables_are_followed_alike(
     table = stream_app.open_table(path).store
     found = assert_followed_alike(paimon_java, path, times_of(table))
     assert len(found) > 1
+    assert sound_report(table).replayed == [f"snapshots 1 to {table.snapshots.latest_id()}"]
+    if producer in ("lookup", "full-compaction"):
+        damage, scan = Damage(table), FileStoreScan(table)
+        lost = next(each for each in scan.live(damage.latest) if each.file.level > 0)
+        damage.delta(lambda entries: [*entries, lost.as_delete()])
+        assert kinds_in(table) == {FindingKind.CHANGELOG}
 
 
 def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
