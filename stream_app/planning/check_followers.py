@@ -45,14 +45,15 @@ def changelog_findings(
         if right != left + 1
     ]
     latest, earliest = hints
-    if latest is not None and latest not in changelogs:
+    if latest is not None and latest not in changelogs and latest + 1 not in changelogs:
         last = changelogs[-1] if changelogs else "none"
         findings.append(
             Finding(
                 kind=FindingKind.HINT,
                 what=f"the hint LATEST says {latest}, but the newest changelog is {last}",
                 where=f"{where}/LATEST",
-                fix="delete the file: Paimon believes it; without it the folder is listed",
+                fix="delete the file: Paimon believes it unless the next one is there; without it "
+                "the folder is listed",
             )
         )
     if earliest is not None and earliest in changelogs[1:]:

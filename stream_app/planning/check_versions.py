@@ -78,14 +78,14 @@ def chain_findings(
         if right != left + 1
     ]
     last = numbers[-1] if numbers else 0
-    if latest is not None and latest > last:
+    if latest is not None and latest not in numbers and latest + 1 not in numbers:
         findings.append(
             Finding(
                 kind=FindingKind.HINT,
                 what=f"the hint LATEST says {latest}, but the newest snapshot is {last or 'none'}",
                 where=f"{where}/LATEST",
-                fix="delete the file: Paimon believes it and would look for a snapshot that is "
-                "not there; without it the folder is listed",
+                fix="delete the file: Paimon believes it unless the next snapshot is there, and "
+                "would look for one that is not; without it the folder is listed",
             )
         )
     if earliest is not None and earliest in numbers and earliest != numbers[0]:
