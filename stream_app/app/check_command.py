@@ -16,7 +16,7 @@ import orjson
 
 from stream_app.app.cli import FAILED
 from stream_app.app.config import SourceConfig, load_config
-from stream_app.app.table_argument import named_table
+from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.errors import UsageError
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
@@ -47,16 +47,12 @@ exit codes: 0 nothing is wrong; 1 something is"""
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser = add_table_parser(
+        verbs,
         "check",
-        help="check that a table is sound",
+        summary="check that a table is sound",
         description="Check a table's metadata against its files, and both against the format.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
