@@ -23,14 +23,16 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_check import CheckReport, TableCheck
 
 _EPILOG = """\
-what is checked, in every snapshot, tag and changelog that is there:
+what is checked, in every snapshot, tag and changelog of the table and of its branches:
   snapshots    that their numbers follow each other, the hints, record counts, epochs put in twice
+  consumers    that what they want next is there or still to come
   manifests    that they can be read, that lists and counts say what is in them, that merged ones
                mean the same, that nothing is deleted that is not there
   levels       that the files of a level above 0 do not overlap, and lie in the right bucket
   files        that they are there, with their size; then, row by row: counts, key order and range,
                sequence numbers, bucket and partition of each row, statistics, deletion vectors
-  changelog    that replaying it from the first snapshot on gives the table's rows
+  changes      that they lead to the table's rows: the changelog, or without one what was appended,
+               replayed on top of the oldest version that is left
   source       on wish: that the topics, read anew up to where the table is, give its rows
 
 It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.

@@ -13,6 +13,12 @@ import pyarrow as pa
 from stream_app.table.diff_read import differences
 from stream_app.table.file_store_table import FileStoreTable
 
+FORGOTTEN_DELETES = (
+    "rows that only the table has: with sequence.field an older row comes back when a compaction "
+    "has forgotten the delete that was newer"
+)
+"""What cannot be told where changes are merged by ``sequence.field``: the table is right then."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifferences:

@@ -67,6 +67,7 @@ class SourceCheck:
                 table,
                 merged_rows(scratch, scratch.bucket_files(*bucket), self._files[bucket]),
                 merged_rows(table, table.bucket_files(*bucket), live[bucket]),
+                are_unexpected_told=not table.schema.sequence_fields,
             )
             if differ is not None:
                 yield self._finding(bucket, differ)

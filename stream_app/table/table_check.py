@@ -26,12 +26,9 @@ from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.readable import check_readable
+from stream_app.table.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.table_replay import plan_replay
 
-_FORGOTTEN = (
-    "rows that only the table has: with sequence.field an older row comes back when a compaction "
-    "has forgotten the delete that was newer"
-)
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 
 
@@ -135,7 +132,7 @@ class TableCheck:
                 self.report.left_out.append(f"{what}: {replay}")
                 return
             if replay.may_forget_deletes:
-                self.report.left_out.append(f"{what}: {_FORGOTTEN}")
+                self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
             check = ChangelogCheck if table.schema.has_primary_key else AppendCheck
             yield from check(replay, self.progress).findings()
             self.report.replayed.append(f"{name}{replay.range}")

@@ -53,7 +53,7 @@ class TableReplay:
         """Whether the table may rightly have rows that its changes do not lead to.
 
         By ``sequence.field`` a row may come that is older than a delete before it. It counts when a
-        compaction has dropped the delete; a replay, which knows the delete, leaves it out.
+        compaction has dropped the delete. A replay knows the delete, and leaves the row out.
         """
         return self.is_by_sequence_number and bool(self.table.schema.sequence_fields)
 

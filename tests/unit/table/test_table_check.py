@@ -1,4 +1,4 @@
-"""A damaged table for each kind of finding, and sound ones in which nothing is found."""
+"""A damaged table for each kind of finding."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import open_table
 from stream_app.table.table_check import TableCheck
 from tests.support.damaged_table import Damage, Entries, set_value
-from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
-from tests.support.sound_table import found_in, kinds_in, sound_report
-from tests.support.table_writer import TableWriter
-from tests.unit.table.test_random_epochs import SHAPES, a_table
+from tests.support.sound_table import found_in, kinds_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-JAVA_TABLES = Path(__file__).parents[2] / "fixtures" / "java_tables" / "java.db"
 
 
 @pytest.fixture(scope="module")
@@ -354,36 +350,6 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
     tagged = shop.table.tags.tags()[0].snapshot
     shop.file_of(FileStoreScan(shop.table).delta(tagged)[0]).unlink()
     assert kinds_in(shop.table, quick=True) == {FindingKind.FILE_MISSING}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "changelog",
-        "partitions",
-        "thin",
-        "every key type",
-        "one bucket",
-        "sequence field",
-        "ignore delete",
-        "no levels between",
-    ],
-)
-def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
-    shape = SHAPES[name]
-    writer = TableWriter(a_table(tmp_path, shape))
-    changes = RandomChanges(writer.table.schema, random.Random(seed), deletes=shape.deletes)
-    for _ in range(4):
-        writer.write(changes.epoch(shape.rows))
-    writer.commit.drain()
-    report = sound_report(writer.table)
-    assert [text[: len("snapshots 1 to")] for text in report.replayed] == ["snapshots 1 to"]
-    assert len(report.left_out) == (name == "sequence field")
-
-
-@pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
-def test_javas_tables_are_sound(path: Path) -> None:
-    assert sound_report(open_table(str(path))).replayed
 
 
 def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
