@@ -87,10 +87,10 @@ class TableCheck:
             except CorruptFileError as error:
                 yield _branch_finding(table, name, error.what)
                 continue
-            if branch is None:
+            if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
-                continue
-            yield from self._one(branch, looked_into, f"branch {name}: ")
+            if branch is not None:
+                yield from self._one(branch, looked_into, f"branch {name}: ")
 
     def _one(self, table: FileStoreTable, looked_into: set[str], name: str) -> Iterator[Finding]:
         """Check the table or a branch.
