@@ -45,7 +45,9 @@ def changelog_findings(
         if right != left + 1
     ]
     latest, earliest = hints
-    if latest is not None and latest not in changelogs and latest + 1 not in changelogs:
+    # Paimon writes -1 when none is left, and believes only what is above 0.
+    is_believed = latest is not None and latest > 0 and latest + 1 not in changelogs
+    if is_believed and latest not in changelogs:
         last = changelogs[-1] if changelogs else "none"
         findings.append(
             Finding(

@@ -152,6 +152,41 @@ def test_javas_tables_are_followed_alike(
         assert kinds_in(table) == {FindingKind.CHANGELOG}
 
 
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_the_changelogs_that_java_keeps_lead_to_its_rows(
+    paimon_java: PaimonJava, tmp_path: Path, producer: str
+) -> None:
+    path = str(tmp_path / "java.db" / "t")
+    paimon_java.create(
+        path, [("p", "INT NOT NULL"), ("k", "INT NOT NULL"), ("v", "STRING")],
+        primary_keys=["p", "k"], partition_keys=["p"],
+        options={
+            "bucket": 1, "changelog-producer": producer, "num-sorted-run.compaction-trigger": 3,
+        },
+    )  # fmt: skip
+    for epoch in range(9):
+        changes = [("+U", {"p": k % 2, "k": k, "v": f"{epoch}"}) for k in range(epoch, epoch + 6)]
+        gone = ("-D", {"p": epoch % 2, "k": epoch, "v": "x"})
+        paimon_java.write(path, [*changes, gone], identifier=epoch + 1)
+        if epoch == 6:
+            paimon_java.compact(path)
+    table = stream_app.open_table(path).store
+    kept, changes_kept = 3, 8
+    paimon_java.expire_by_options(
+        path,
+        {
+            "snapshot.num-retained.min": kept, "snapshot.num-retained.max": kept,
+            "changelog.num-retained.min": changes_kept, "changelog.num-retained.max": changes_kept,
+        },
+    )  # fmt: skip
+    oldest = table.snapshots.ids()[0]
+    assert table.changelogs.ids()[-1] == oldest - 1
+    report = sound_report(table)
+    assert ["on top of the rows of snapshot" in text for text in report.replayed] == [True]
+    paimon_java.roll_back(path, snapshot=oldest)
+    assert kinds_in(table) == set()
+
+
 def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Each goes on where the other one was; Java's expiry leaves what our consumer wants."""
     columns, keys, partitions, options = TABLES["level 0 alone"]
