@@ -124,7 +124,10 @@ class ChangelogCheck:
             layout.key_names,
             None if self.replay.is_by_sequence_number else places,
         )
-        rows = merged_rows(self._table, self._live(self.replay.base, bucket), base)
+        # By a sequence field, a delete of the base may be newer than a change that comes.
+        rows = merged_rows(
+            self._table, self._live(self.replay.base, bucket), base, keep_deletes=True
+        )
         if not self.replay.is_by_sequence_number:
             rows = (_numbered(batch, 0) for batch in rows)
         changed = (

@@ -115,9 +115,16 @@ def changed_files(
 
 
 def merged_rows(
-    table: FileStoreTable, access: KeyValueFileReader, files: Sequence[DataFileMeta]
+    table: FileStoreTable,
+    access: KeyValueFileReader,
+    files: Sequence[DataFileMeta],
+    *,
+    keep_deletes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Key-value batches of the newest row of each key, in key order, deletes left out.
+    """Key-value batches of the newest row of each key, in key order.
+
+    Args:
+        keep_deletes: where it is a delete, tell that as well.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -125,7 +132,7 @@ def merged_rows(
     layout, function = table.layout(), table.merge_function
     for section in partition_into_sections(files, table.key_of):
         for batch in merged_section(section, layout, function, access):
-            yield without_deletes(batch)
+            yield batch if keep_deletes else without_deletes(batch)
 
 
 def differences(

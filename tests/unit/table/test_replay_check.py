@@ -203,6 +203,18 @@ def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
     assert of_replay(made.table) == [], "so an untold row is not found here"
 
 
+def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None:
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, ts INT, v STRING", ("k",), sequence__field="ts",
+        changelog_producer="input",
+    )  # fmt: skip
+    made.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
+    made.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
+    made.commit(("+I", {"k": 1, "ts": 7, "v": "late"}), ("+I", {"k": 2, "ts": 8, "v": "b"}))
+    expire(made.table, 2)
+    assert sound_report(made.table).replayed == ["snapshot 3, on top of the rows of snapshot 2"]
+
+
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
 def test_a_compaction_of_appended_rows_must_keep_them(
     tmp_path: Path, options: dict[str, object]
