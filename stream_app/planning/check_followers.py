@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.planning.check_versions import hint_findings
 
 
 def changelog_findings(
@@ -26,7 +27,7 @@ def changelog_findings(
     Args:
         changelogs: numbers, ascending.
         earliest_snapshot: the first one of the table; None when there is none.
-        hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
+        hints: as `hint_findings`.
     """
     numbers = list(changelogs)
     if numbers and earliest_snapshot is not None and earliest_snapshot > numbers[-1]:
@@ -44,31 +45,7 @@ def changelog_findings(
         for left, right in pairwise(numbers)
         if right != left + 1
     ]
-    latest, earliest = hints
-    # Paimon writes -1 when none is left, and believes only what is above 0.
-    is_believed = latest is not None and latest > 0 and latest + 1 not in changelogs
-    if is_believed and latest not in changelogs:
-        last = changelogs[-1] if changelogs else "none"
-        findings.append(
-            Finding(
-                kind=FindingKind.HINT,
-                what=f"the hint LATEST says {latest}, but the newest changelog is {last}",
-                where=f"{where}/LATEST",
-                fix="delete the file: Paimon believes it unless the next one is there; without it "
-                "the folder is listed",
-            )
-        )
-    if earliest is not None and earliest in changelogs[1:]:
-        findings.append(
-            Finding(
-                kind=FindingKind.HINT,
-                what=f"the hint EARLIEST says {earliest}, but changelog {changelogs[0]} is there",
-                where=f"{where}/EARLIEST",
-                fix="delete the file: with it the older changelogs are never read nor expired; "
-                "without it the folder is listed",
-            )
-        )
-    return findings
+    return findings + hint_findings("changelog", changelogs, hints, where)
 
 
 def consumer_findings(

@@ -47,17 +47,13 @@ class AppendCheck:
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
         """
-        base, last = self.replay.rows(self.replay.base), self.replay.rows(self.replay.last)
-        changes = self.replay.changed()
-        buckets = sorted(base.keys() | last.keys() | changes.keys())
-        for place, bucket in enumerate(buckets):
-            self.progress("buckets replayed", place, len(buckets))
-            before = {*base.get(bucket, []), *changes.get(bucket, [])}
-            after = set(last.get(bucket, []))
-            told, found = (self._sum(bucket, files) for files in (before - after, after - before))
+        for one in self.replay.buckets(self.progress):
+            before, after = {*one.base, *one.changes}, set(one.last)
+            told, found = (
+                self._sum(one.bucket, files) for files in (before - after, after - before)
+            )
             if told != found:
-                yield self._finding(bucket, told, found)
-        self.progress("buckets replayed", len(buckets), len(buckets))
+                yield self._finding(one.bucket, told, found)
 
     def _sum(self, bucket: BucketId, files: Iterable[DataFileMeta]) -> _RowSum:
         table = self.replay.table

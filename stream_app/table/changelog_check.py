@@ -20,7 +20,7 @@ Source: Paimon `mergetree/MergeTreeWriter.java`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,7 +46,7 @@ from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import Progress
 from stream_app.table.row_comparison import RowDifferences, compared
-from stream_app.table.table_replay import TableReplay
+from stream_app.table.table_replay import BucketReplay, TableReplay
 
 _FILE_ROWS_MAX = 1 << 32
 """More than a file can have: a change's place is that of its file, times this, and its own."""
@@ -74,66 +74,51 @@ class ChangelogCheck:
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
         """
-        base, last = self.replay.rows(self.replay.base), self.replay.rows(self.replay.last)
-        changes = self.replay.changed()
-        buckets = sorted(base.keys() | last.keys() | changes.keys())
-        for place, bucket in enumerate(buckets):
-            self.progress("buckets replayed", place, len(buckets))
-            differ = self._bucket(
-                bucket, base.get(bucket, []), changes.get(bucket, []), last.get(bucket, [])
-            )
+        for one in self.replay.buckets(self.progress):
+            differ = self._bucket(one)
             if differ is not None:
-                yield self._finding(bucket, differ)
-        self.progress("buckets replayed", len(buckets), len(buckets))
+                yield self._finding(one.bucket, differ)
 
     @property
     def _table(self) -> FileStoreTable:
         return self.replay.table
 
-    def _bucket(
-        self,
-        bucket: BucketId,
-        base: Sequence[DataFileMeta],
-        changes: Sequence[DataFileMeta],
-        last: Sequence[DataFileMeta],
-    ) -> RowDifferences | None:
-        places = {file.file_name: place for place, file in enumerate(changes, 1)}
+    def _bucket(self, files: BucketReplay) -> RowDifferences | None:
+        read = {*files.base, *files.changes, *files.last}
         if not self._table.merges_by_vectors:  # else the same file has not always the same rows
-            read = changed_files(self._table, [*base, *changes], last)
-            base, changes, last = (
-                [file for file in files if file in read] for files in (base, changes, last)
-            )
+            read = changed_files(self._table, [*files.base, *files.changes], files.last)
+        last = [file for file in files.last if file in read]
         return compared(
             self._table,
-            self._replayed(bucket, base, changes, places),
-            merged_rows(self._table, self._live(self.replay.last, bucket), last),
+            self._replayed(files, read),
+            merged_rows(self._table, self._live(self.replay.last, files.bucket), last),
             are_unexpected_told=not self.replay.may_forget_deletes,
         )
 
-    def _replayed(
-        self,
-        bucket: BucketId,
-        base: Sequence[DataFileMeta],
-        changes: Sequence[DataFileMeta],
-        places: Mapping[str, int],
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows that the changes lead to, in key order."""
+    def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        """The rows that the changes lead to, in key order; of the files that are to be read."""
         layout, function = self._rule()
-        files = _ChangeFiles(
-            self._table.bucket_files(*bucket),
+        is_by_number = self.replay.is_by_sequence_number
+        places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
+        access = _ChangeFiles(
+            self._table.bucket_files(*files.bucket),
             layout.key_names,
-            None if self.replay.is_by_sequence_number else places,
+            None if is_by_number else places,
         )
         # By a sequence field, a delete of the base may be newer than a change that comes.
         rows = merged_rows(
-            self._table, self._live(self.replay.base, bucket), base, keep_deletes=True
+            self._table,
+            self._live(self.replay.base, files.bucket),
+            [file for file in files.base if file in read],
+            keep_deletes=True,
         )
-        if not self.replay.is_by_sequence_number:
+        if not is_by_number:
             rows = (_numbered(batch, 0) for batch in rows)
+        changes = [file for file in files.changes if file in read]
         changed = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, function, files)
+            for batch in merged_section(section, layout, function, access)
         )
         for window in merge_windows([rows, changed], layout):
             yield without_deletes(function.merge(window, layout))

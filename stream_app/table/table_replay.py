@@ -6,7 +6,7 @@ replays tables with a primary key, `append_check` those without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.data_file_meta import DataFileMeta
@@ -16,13 +16,23 @@ from stream_app.planning.changelog_replay import ReplayRange, VersionChanges, re
 from stream_app.planning.follow_up import FollowUp, follow_up, least_full_level
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.metadata_check import Progress
 from stream_app.table.named_versions import VersionKind, named_versions
 from stream_app.table.readable import check_readable
 from stream_app.table.split_scan import by_bucket
 
 _BY_SEQUENCE_NUMBER = ("none", "input")
 """Producers whose changes of a key have an order of their own."""
-BucketsFiles = dict[BucketId, list[DataFileMeta]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketReplay:
+    """The files of a bucket: of the base, of all changes in their order, of the last version."""
+
+    bucket: BucketId
+    base: Sequence[DataFileMeta]
+    changes: Sequence[DataFileMeta]
+    last: Sequence[DataFileMeta]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +67,28 @@ class TableReplay:
         """
         return self.is_by_sequence_number and bool(self.table.schema.sequence_fields)
 
-    def rows(self, version: Snapshot | None) -> BucketsFiles:
-        """The files of a version whose rows the changes lead to.
-
-        What lies below the levels that a compaction with a changelog reaches has no changes yet.
+    def buckets(self, progress: Progress) -> Iterator[BucketReplay]:
+        """All buckets that have files on either side.
 
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
+        """
+        base, last, changes = self._rows(self.base), self._rows(self.last), self._changed()
+        buckets = sorted(base.keys() | last.keys() | changes.keys())
+        for place, bucket in enumerate(buckets):
+            progress("buckets replayed", place, len(buckets))
+            yield BucketReplay(
+                bucket=bucket,
+                base=base.get(bucket, ()),
+                changes=changes.get(bucket, ()),
+                last=last.get(bucket, ()),
+            )
+        progress("buckets replayed", len(buckets), len(buckets))
+
+    def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
+        """The files of a version whose rows the changes lead to.
+
+        What lies below the levels that a compaction with a changelog reaches has no changes yet.
         """
         least = 0
         if self.table.schema.has_primary_key:
@@ -71,12 +96,7 @@ class TableReplay:
         live = FileStoreScan(self.table).live(version)
         return by_bucket(entry for entry in live if entry.file.level >= least)
 
-    def changed(self) -> BucketsFiles:
-        """The files of all changes, in their order.
-
-        Raises:
-            CorruptFileError: as `rows`.
-        """
+    def _changed(self) -> dict[BucketId, list[DataFileMeta]]:
         entries = (entry for snapshot in self.changes for entry in self._entries(snapshot))
         return by_bucket(entry for entry in entries if entry.kind is FileKind.ADD)
 
