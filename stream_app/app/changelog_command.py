@@ -16,7 +16,7 @@ from stream_app.app.debezium_output import DebeziumMessages
 from stream_app.app.kafka_output import KafkaOutput
 from stream_app.app.read_command import columns_of
 from stream_app.app.row_output import with_constant, write_jsonl, write_table
-from stream_app.app.table_argument import named_table
+from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.errors import UsageError
 from stream_app.table.changelog_follow import (
     ChangelogBatch,
@@ -63,16 +63,12 @@ examples:
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser = add_table_parser(
+        verbs,
         "changelog",
-        help="print a table's changes",
+        summary="print a table's changes",
         description="Print the changes that each snapshot brought, oldest first.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
     parser.add_argument(
         "--from",

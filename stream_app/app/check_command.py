@@ -16,21 +16,23 @@ import orjson
 
 from stream_app.app.cli import FAILED
 from stream_app.app.config import SourceConfig, load_config
-from stream_app.app.table_argument import named_table
+from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.errors import UsageError
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_check import CheckReport, TableCheck
 
 _EPILOG = """\
-what is checked, in every snapshot, tag and changelog that is there:
+what is checked, in every snapshot, tag and changelog of the table and of its branches:
   snapshots    that their numbers follow each other, the hints, record counts, epochs put in twice
+  consumers    that what they want next is there or still to come
   manifests    that they can be read, that lists and counts say what is in them, that merged ones
                mean the same, that nothing is deleted that is not there
   levels       that the files of a level above 0 do not overlap, and lie in the right bucket
   files        that they are there, with their size; then, row by row: counts, key order and range,
                sequence numbers, bucket and partition of each row, statistics, deletion vectors
-  changelog    that replaying it from the first snapshot on gives the table's rows
+  changes      that they lead to the table's rows: the changelog, or without one what was appended,
+               replayed on top of the oldest version that is left
   source       on wish: that the topics, read anew up to where the table is, give its rows
 
 It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
@@ -47,16 +49,12 @@ exit codes: 0 nothing is wrong; 1 something is"""
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser = add_table_parser(
+        verbs,
         "check",
-        help="check that a table is sound",
+        summary="check that a table is sound",
         description="Check a table's metadata against its files, and both against the format.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
@@ -144,8 +142,11 @@ def _print(
 def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     """What was looked at, and what came of it."""
     looked = f"{report.versions} versions"
+    if report.branches:
+        looked += f" of the table and {report.branches} of its branches"
     looked += "" if quick else f", {report.files} files with {report.rows} rows"
-    lines = [f"not checked: {text}" for text in report.left_out]
+    lines = [f"replayed: {text}" for text in report.replayed]
+    lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.secrets import is_secret
-from stream_app.app.table_argument import named_table
+from stream_app.app.table_argument import add_table, named_table
 from stream_app.errors import UsageError
 from stream_app.model.core_options import option_problems
 from stream_app.model.option import parse_duration_ms
@@ -40,9 +40,7 @@ class CompactJob:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add them."""
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
-    )
+    add_table(parser)
     parser.add_argument(
         "--partition",
         action="append",

@@ -127,8 +127,12 @@ def run(args: argparse.Namespace) -> int:
     expire = ExpirePartitions(table, retention)
 
     def drop(plan: _Plan) -> Iterator[str]:
-        for snapshot in expire.execute(plan.expiry):
-            yield f"snapshot {snapshot.snapshot_id} drops them"
-        yield f"dropped {counted(len(plan.expiry.partitions), 'partition')}"
+        left = len(plan.expiry.partitions)
+        for done in expire.execute(plan.expiry):
+            yield f"snapshot {done.snapshot.snapshot_id} drops them"
+            left -= len(done.partitions)
+        if left:
+            yield f"written to meanwhile, and so kept: {counted(left, 'partition')}"
+        yield f"dropped {counted(len(plan.expiry.partitions) - left, 'partition')}"
 
     return run_upkeep(args, _Plan(table, expire.plan()), drop)

@@ -32,7 +32,7 @@ from stream_app.app.inspect_partitions import (
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
 from stream_app.app.inspect_tags import TagRow, tag_rows
-from stream_app.app.table_argument import named_table
+from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -83,16 +83,12 @@ examples:
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser = add_table_parser(
+        verbs,
         "inspect",
-        help="look at snapshots, files and levels of a table",
+        summary="look at snapshots, files and levels of a table",
         description="Show what a table is made of. Reads metadata only: no row, no data file.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
     parser.add_argument(
         "what",

@@ -10,6 +10,7 @@ from typing import Any
 
 from stream_app.app.config_settings import file_io_options
 from stream_app.app.row_output import WRITERS, output
+from stream_app.app.table_argument import add_table_parser
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
 from stream_app.table.paimon_table import open_table
@@ -39,16 +40,12 @@ examples:
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser = add_table_parser(
+        verbs,
         "read",
-        help="print a table's rows",
+        summary="print a table's rows",
         description="Print the rows of a table at a snapshot: the newest version of each key.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
     )
     add_version(parser)
     parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")

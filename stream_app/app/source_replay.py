@@ -28,6 +28,7 @@ from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import Progress
 from stream_app.table.readable import check_readable
+from stream_app.table.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.source_check import SourceCheck
 
 _CHUNK_ROWS = 200_000
@@ -60,6 +61,8 @@ def source_findings(
         left_out.append("the source: rows of level 0 are not read before they are compacted")
         return
     check_readable(table, merges=True)
+    if table.schema.sequence_fields:
+        left_out.append(f"the source: {FORGOTTEN_DELETES}")
     snapshot, ends = _table_end(table, source)
     decode = message_format(
         source.format,

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from stream_app.app.table_argument import add_table_parser
 from stream_app.errors import UsageError
 from stream_app.model.option import parse_duration_ms
 
@@ -36,17 +37,7 @@ def add_upkeep_parser(
     verbs: Any, name: str, *, summary: str, description: str, epilog: str
 ) -> argparse.ArgumentParser:
     """A verb's parser, with TABLE and ``--dry-run``; the verb adds what is its own."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
-    )
+    parser = add_table_parser(verbs, name, summary=summary, description=description, epilog=epilog)
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be done, and change nothing"
     )

@@ -13,8 +13,17 @@ from stream_app.fileio.file_io import FileIO
 _PREFIX = "branch-"
 
 
+def branch_names(file_io: FileIO, root: str) -> list[str]:
+    """The names of all branches of the table at `root`, in order."""
+    names = sorted(file_io.list_names(f"{root}/branch"))
+    return [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+
+
+def branch_root(root: str, name: str) -> str:
+    """The folder in which a branch's schemas, snapshots and tags lie."""
+    return f"{root}/branch/{_PREFIX}{name}"
+
+
 def branch_roots(file_io: FileIO, root: str) -> list[str]:
-    """The folders of all branches of the table at `root`, in which snapshots and tags lie."""
-    folder = f"{root}/branch"
-    names = sorted(file_io.list_names(folder))
-    return [f"{folder}/{name}" for name in names if name.startswith(_PREFIX)]
+    """The folders of all branches of the table at `root`."""
+    return [branch_root(root, name) for name in branch_names(file_io, root)]

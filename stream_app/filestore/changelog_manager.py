@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.numbered_files import numbers_of
+from stream_app.filestore.numbered_files import hint_of, numbers_of
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -68,6 +68,12 @@ class ChangelogManager:
                     self.file_io.overwrite(path, str(ids[place]).encode())
                 else:
                     self.file_io.delete(path)
+
+    def hints(self) -> tuple[int | None, int | None]:
+        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        folder = f"{self.root}/changelog"
+        latest = hint_of(self.file_io, f"{folder}/{_LATEST}")
+        return latest, hint_of(self.file_io, f"{folder}/{_EARLIEST}")
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/changelog/{_PREFIX}{snapshot_id}"

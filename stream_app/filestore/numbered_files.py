@@ -1,4 +1,7 @@
-"""Files of a folder that are numbered, such as ``snapshot-12``."""
+"""Files of a folder that are numbered, such as ``snapshot-12``, and hints that save its listing.
+
+Source: Paimon `utils/HintFileUtils.java`.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +16,11 @@ def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
         if number != name and number.isascii() and number.isdigit():
             found.append(int(number))
     return sorted(found)
+
+
+def hint_of(file_io: FileIO, path: str) -> int | None:
+    """The number that a hint says; None when it is absent or unreadable."""
+    try:
+        return int(file_io.read_bytes(path))
+    except (OSError, ValueError):
+        return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.numbered_files import numbers_of
+from stream_app.filestore.numbered_files import hint_of, numbers_of
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.snapshot import Snapshot
 
@@ -110,13 +110,9 @@ class SnapshotManager:
                 self._write_hint(_EARLIEST, self.ids()[0])
         return created
 
-    def hint_latest(self) -> int | None:
-        """What the file LATEST says; None when it is absent or says nothing."""
-        return self._hint(_LATEST)
-
-    def hint_earliest(self) -> int | None:
-        """What the file EARLIEST says; None when it is absent or says nothing."""
-        return self._hint(_EARLIEST)
+    def hints(self) -> tuple[int | None, int | None]:
+        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        return self._hint(_LATEST), self._hint(_EARLIEST)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Write the file of a snapshot again that has expired, and that a tag has kept."""
@@ -152,10 +148,7 @@ class SnapshotManager:
             return  # readers list the folder then
 
     def _hint(self, name: str) -> int | None:
-        try:
-            return int(self.file_io.read_bytes(f"{self.root}/snapshot/{name}"))
-        except (OSError, ValueError):
-            return None  # it only saves a listing
+        return hint_of(self.file_io, f"{self.root}/snapshot/{name}")
 
     def _exists(self, snapshot_id: int) -> bool:
         return self.file_io.exists(self._path(snapshot_id))

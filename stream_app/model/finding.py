@@ -31,6 +31,7 @@ class FindingKind(enum.Enum):
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
     CHANGELOG = "changelog"
+    CONSUMER = "consumer"
     SOURCE = "source"
 
 

@@ -77,25 +77,42 @@ def chain_findings(
         for left, right in pairwise(numbers)
         if right != left + 1
     ]
-    last = numbers[-1] if numbers else 0
-    if latest is not None and latest > last:
+    return findings + hint_findings("snapshot", numbers, (latest, earliest), where)
+
+
+def hint_findings(
+    what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
+) -> list[Finding]:
+    """What is wrong with the hints of a folder of numbered files.
+
+    Args:
+        what: the files are, for people.
+        numbers: of those that are there, ascending.
+        hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
+    """
+    findings = []
+    latest, earliest = hints
+    # Paimon believes only what is above 0, and writes -1 when no changelog is left.
+    is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
+    if is_believed and latest not in numbers:
         findings.append(
             Finding(
                 kind=FindingKind.HINT,
-                what=f"the hint LATEST says {latest}, but the newest snapshot is {last or 'none'}",
+                what=f"the hint LATEST says {latest}, but the newest {what} is "
+                f"{numbers[-1] if numbers else 'none'}",
                 where=f"{where}/LATEST",
-                fix="delete the file: Paimon believes it and would look for a snapshot that is "
-                "not there; without it the folder is listed",
+                fix=f"delete the file: Paimon believes it unless the next {what} is there, and "
+                "would look for one that is not; without it the folder is listed",
             )
         )
-    if earliest is not None and earliest in numbers and earliest != numbers[0]:
+    if earliest is not None and earliest in numbers[1:]:
         findings.append(
             Finding(
                 kind=FindingKind.HINT,
-                what=f"the hint EARLIEST says {earliest}, but snapshot {numbers[0]} is there",
+                what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
                 where=f"{where}/EARLIEST",
-                fix="delete the file: with it the older snapshots are never expired; without it "
-                "the folder is listed",
+                fix=f"delete the file: with it the older {what}s are never found nor expired; "
+                "without it the folder is listed",
             )
         )
     return findings

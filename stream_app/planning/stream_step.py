@@ -30,6 +30,12 @@ class StreamPosition:
     index: int = 0
     is_full: bool = False
 
+    @property
+    def last_read(self) -> int:
+        """The newest snapshot of which something was read, or whose number was passed."""
+        begun = self.is_full or self.index > 0
+        return self.snapshot_id if begun else self.snapshot_id - 1
+
     def next_snapshot(self) -> StreamPosition:
         """Behind all splits of this one."""
         return StreamPosition(snapshot_id=self.snapshot_id + 1)

@@ -4,6 +4,9 @@ At least once: a consumer's progress is written when the rows of a snapshot have
 more is asked for, never before. Rows that are read first have no progress of their own: who is
 interrupted there begins anew.
 
+A table that was rolled back and written again has other snapshots under the numbers that were read.
+So each look also asks whether the last one is still what it was, as long as it is there.
+
 Source: Paimon `table/source/DataTableStreamScan.java#notifyCheckpointComplete`,
 `table/source/AbstractDataTableScan.java#createStartingScanner`.
 """
@@ -20,7 +23,7 @@ from stream_app.model.data_split import StreamContent
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.next_snapshot import check_progress
+from stream_app.table.next_snapshot import check_progress, check_still_read, snapshot_name
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
 
@@ -93,17 +96,23 @@ class ChangelogFollow:
             latest = self._table.snapshots.latest_id() or 0
             self._end = latest if how.end is None else min(how.end, latest)
         self._position = self._beginning()
+        self._last_name = snapshot_name(self._table, self._position.last_read)
 
     def steps(self) -> Iterator[StreamStep]:
         """Steps with splits, a snapshot each; progress is written when the next one is asked for.
 
         Raises:
             UsageError: the next snapshot has expired, or the table went back.
+            CheckpointError: the table went back, and was written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
         self._tell(self._position)  # from here on expiry leaves what is read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
+            # After the step is planned: a snapshot on top of another one is not taken for the next.
+            self._check_last_read(step.begin)
+            if step.end != step.begin:
+                self._last_name = snapshot_name(self._table, step.end.last_read)
             if step.splits:
                 yield step
             self._position = step.end
@@ -140,6 +149,15 @@ class ChangelogFollow:
                 check_progress(self._table, consumer_id, following)
                 return StreamPosition(snapshot_id=following)
         return self._scan.begin(self._how.start)
+
+    def _check_last_read(self, position: StreamPosition) -> None:
+        check_still_read(
+            self._table,
+            position.last_read,
+            self._last_name,
+            fix="begin anew with all rows (latest-full), a consumer with --ignore-progress "
+            "(ignore_progress) as well, and make what was taken over since then anew",
+        )
 
     def _tell(self, position: StreamPosition) -> None:
         """Write how far the consumer has come, if that is new; or to say that he is still there."""

@@ -1,8 +1,12 @@
 """Takes old long-lived changelogs away, with the files that only they need.
 
-As `expire_snapshots`, and after it. Where the table writes changelog files, those go. Where flushed
-files are the changelog, those go that a version took out of the table: they belong to changelogs
+As `expire_snapshots`, and after it. Changelog files go. Where flushed files were the changelog when
+the snapshot expired, those go as well that it took out of the table: they belong to changelogs
 before it.
+
+Which files are the changelog follows from the producer of today, for that is by what those who
+follow the table read all of it. So flushed files of a time without changelog files need not stay
+when there are some today.
 
 Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
 """
@@ -100,11 +104,11 @@ class ExpireChangelogs:
         collector.keep_metadata_of([earliest, *tagged])
         collector.keep_metadata_of(later, may_be_gone=True)
         for changelog in changelogs:
-            if changelog.changelog_manifest_list is not None:
-                add_changelog(collector, changelog, protected)
-            else:
-                self._add_dropped(collector, changelog, protected)
-                add_manifest_lists(collector, changelog)
+            add_changelog(collector, changelog, protected)
+            # They are gone, unless flushed files were the changelog when the snapshot expired; that
+            # may be so although it has changelog files, for the producer may have been changed.
+            self._add_dropped(collector, changelog, protected)
+            add_manifest_lists(collector, changelog)
         self._cache.forget_unasked()
         return collector.files
 

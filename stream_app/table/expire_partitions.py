@@ -3,6 +3,10 @@
 A drop is an OVERWRITE commit of a user of its own: a job that writes the table finds it as another
 writer's, and forgets what it knew of these buckets. The files go when the snapshots before it do.
 
+By update-time a partition is young again as soon as somebody writes to it. So a drop is made only
+on top of a snapshot in which all of its partitions are still too old. By their values they stay
+old, and rows that come late go with them.
+
 Source: Paimon `operation/PartitionExpire.java`.
 """
 
@@ -10,11 +14,11 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.errors import UsageError
+from stream_app.errors import CommitConflictError, UsageError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
 from stream_app.model.core_options import CoreOptions, unknown_key
@@ -66,6 +70,14 @@ class PartitionExpiry:
     batch_size: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedPartitions:
+    """What one snapshot has dropped."""
+
+    snapshot: Snapshot
+    partitions: tuple[DatedPartition, ...]
+
+
 def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     """What the options say; None: partitions do not expire.
 
@@ -103,32 +115,66 @@ class ExpirePartitions:
 
     def plan(self) -> PartitionExpiry:
         """What goes now."""
-        dated = self._dated(self.table.snapshots.latest())
-        before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
-        going = expired_partitions(dated, before_ms=before_ms, at_most=self.retention.at_most)
+        dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
-            partitions=tuple(going),
+            partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
             undated=sum(each.time_ms is None for each in dated),
             batch_size=self.retention.batch_size,
         )
 
-    def execute(self, expiry: PartitionExpiry) -> Iterator[Snapshot]:
+    def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
         """Drop them, in one snapshot or more; each as it is made.
+
+        Those are left that have become young again since they were planned.
 
         Raises:
             CommitError: others won every race; what was not dropped is found again next time.
         """
         user = f"expire-partitions-{uuid.uuid4()}"
         for batch in batches(list(expiry.partitions), expiry.batch_size):
-            history = CommitHistory(self.table, user, self.table.snapshots.latest())
-            commit = FileStoreCommit(self.table, history)
-            yield commit.drop_partitions(
-                [each.partition for each in batch], BATCH_COMMIT_IDENTIFIER
+            dropped = self._drop(user, batch)
+            if dropped is not None:
+                yield dropped
+
+    def _drop(self, user: str, going: Sequence[DatedPartition]) -> DroppedPartitions | None:
+        """Drop those that are still too old; None: none is."""
+        while going:
+            latest = self.table.snapshots.latest()
+            commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
+            try:
+                snapshot = commit.drop_partitions(
+                    [each.partition for each in going], BATCH_COMMIT_IDENTIFIER, check=self._check
+                )
+                return DroppedPartitions(snapshot=snapshot, partitions=tuple(going))
+            except CommitConflictError:
+                live = FileStoreScan(self.table).live(self.table.snapshots.latest())
+                old = {each.partition for each in self._too_old(self._dated(live))}
+                still = [each for each in going if each.partition in old]
+                if len(still) == len(going):  # something else stands against it
+                    raise
+                going = still
+        return None
+
+    def _check(self, files: Sequence[ManifestEntry]) -> None:
+        """See that the partitions of files that go are too old."""
+        if self.retention.age_of is AgeOf.VALUES:
+            return
+        dated = self._dated(files)
+        young = len(dated) - len(self._too_old(dated))
+        if young:
+            raise CommitConflictError(
+                f"{young} of the partitions were written to meanwhile",
+                where=self.table.location,
+                fix="expire partitions again, which looks how old they are",
             )
 
-    def _dated(self, latest: Snapshot | None) -> list[DatedPartition]:
+    def _too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
+        before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
+        return expired_partitions(dated, before_ms=before_ms, at_most=len(dated))
+
+    def _dated(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}
-        for entry in FileStoreScan(self.table).live(latest):
+        for entry in files:
             entries.setdefault(entry.partition, []).append(entry)
         return [self._partition(partition, found) for partition, found in entries.items()]
 

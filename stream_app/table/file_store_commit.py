@@ -10,11 +10,12 @@ Source: seed document 001, Paimon `operation/FileStoreCommitImpl.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CommitConflictError, CommitError
 from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.retry_wait import retry_wait_s
 from stream_app.table.commit_changes import CommitChanges, appended, compacted, overwritten
@@ -109,44 +110,63 @@ class FileStoreCommit:
             return CompactOutcome(conflict=error.what)
 
     def overwrite(
-        self, committable: ManifestCommittable, partitions: Collection[bytes] | None = None
+        self,
+        committable: ManifestCommittable,
+        partitions: Collection[bytes] | None = None,
+        *,
+        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
     ) -> Snapshot:
         """Replace what is there by new files, in one snapshot; without any, it is just gone.
 
-        What others commit meanwhile is overwritten as well. The known snapshot stays what it was:
-        who follows the table finds this one as if another writer had made it.
+        What others commit meanwhile is overwritten as well, unless `check` forbids it. The known
+        snapshot stays what it was: who follows the table finds this one as if another writer had
+        made it.
 
         Args:
             committable: its appends come in; an overwrite has no changelog, so they have none.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
+            check: sees the files that go, again whenever others were first; raises
+                CommitConflictError when they must not.
 
         Raises:
+            CommitConflictError: `check` did; nothing has changed.
             CommitError: others won every race, or the time is over; nothing has changed.
         """
         messages = committable.appends or ()
         assert not any(message.changelog_files for message in messages)
         assert partitions is None or {message.partition for message in messages} <= {*partitions}
+
+        def changes(latest: Snapshot | None) -> CommitChanges:
+            found = overwritten(self.table, latest, partitions, messages)
+            if check is not None:
+                check([entry for entry in found.entries if entry.kind is FileKind.DELETE])
+            return found
+
         return self._publish(
-            _Commit(
-                kind=CommitKind.OVERWRITE,
-                committable=committable,
-                changes=lambda latest: overwritten(self.table, latest, partitions, messages),
-            )
+            _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
         )
 
-    def drop_partitions(self, partitions: Collection[bytes], identifier: int) -> Snapshot:
+    def drop_partitions(
+        self,
+        partitions: Collection[bytes],
+        identifier: int,
+        *,
+        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+    ) -> Snapshot:
         """Take all rows of partitions out of the table, in one snapshot.
 
         Args:
             partitions: serialized; one that holds nothing does no harm.
             identifier: of this commit. A stream gives that of its newest commit; whoever has a
                 commit user of his own may give `BATCH_COMMIT_IDENTIFIER`.
+            check: as `overwrite`.
 
         Raises:
-            CommitError: as `overwrite`.
+            CommitConflictError, CommitError: as `overwrite`.
         """
         assert partitions, "nothing is to be dropped"
-        return self.overwrite(ManifestCommittable(identifier=identifier, appends=()), partitions)
+        nothing = ManifestCommittable(identifier=identifier, appends=())
+        return self.overwrite(nothing, partitions, check=check)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Take all rows out of the table, in one snapshot; otherwise as `drop_partitions`."""

@@ -19,6 +19,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.filestore.branches import branch_root
 from stream_app.filestore.bucket_files import BucketFiles
 from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
@@ -58,17 +59,24 @@ class FileStoreTable:
     Attributes:
         location: absolute path of the table's folder.
         schema: its options may hold more than the schema file, for this process only.
+        branch: name of the branch whose versions these are; empty: the table's own.
     """
 
     location: str
     schema: TableSchema
     file_io: FileIO
     clock: Clock
+    branch: str = ""
 
     @property
     def options(self) -> CoreOptions:
         """The table's options."""
         return self.schema.core_options
+
+    @property
+    def version_root(self) -> str:
+        """The folder in which schemas, snapshots, tags, changelogs and consumers lie."""
+        return branch_root(self.location, self.branch) if self.branch else self.location
 
     @cached_property
     def paths(self) -> FileStorePathFactory:
@@ -78,27 +86,27 @@ class FileStoreTable:
     @property
     def schemas(self) -> SchemaManager:
         """The schema files."""
-        return SchemaManager(self.file_io, self.location)
+        return SchemaManager(self.file_io, self.version_root)
 
     @property
     def snapshots(self) -> SnapshotManager:
         """The snapshot files."""
-        return SnapshotManager(self.file_io, self.location)
+        return SnapshotManager(self.file_io, self.version_root)
 
     @property
     def changelogs(self) -> ChangelogManager:
         """The long-lived changelogs."""
-        return ChangelogManager(self.file_io, self.location)
+        return ChangelogManager(self.file_io, self.version_root)
 
     @property
     def tags(self) -> TagManager:
         """The tag files."""
-        return TagManager(self.file_io, self.location)
+        return TagManager(self.file_io, self.version_root)
 
     @property
     def consumers(self) -> ConsumerManager:
         """The consumer files."""
-        return ConsumerManager(self.file_io, self.location)
+        return ConsumerManager(self.file_io, self.version_root)
 
     @cached_property
     def manifests(self) -> ManifestFiles:
@@ -207,6 +215,16 @@ class FileStoreTable:
             return known[schema_id]
 
         return schema_of
+
+    def open_branch(self, name: str) -> FileStoreTable | None:
+        """One of its branches, as a table whose files lie among this one's; None without a schema.
+
+        Raises:
+            CorruptFileError: the branch's schema cannot be read.
+        """
+        branch = replace(self, branch=name)
+        schema = branch.schemas.latest()
+        return None if schema is None else replace(branch, schema=schema)
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
         """The table with options for this process, which its schema file does not get.

@@ -21,7 +21,6 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.file_stats import FileStats
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.stats_filter import StatsFilter
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.key_value_batch import take
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -33,10 +32,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.incremental_range import ScanMode, SnapshotPair, SnapshotRange
 from stream_app.table.interleaved import Stream
 from stream_app.table.readable import check_readable
+from stream_app.table.row_choice import RowChoice
 from stream_app.table.row_filter import RowFilter
-from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
 from stream_app.table.scan_pruning import ScanPruning, scan_pruning
-from stream_app.table.split_read import check_columns
 from stream_app.table.split_scan import by_bucket
 from stream_app.table.time_travel import numbered_snapshot
 
@@ -59,14 +57,16 @@ class IncrementalRead:
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=False)
-        check_columns(self.table, self.columns)
+        _ = self._choice  # refuses columns that there are not
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of what is read."""
-        fields = self.table.schema.fields
-        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
-        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+        return self._choice.schema
+
+    @property
+    def _choice(self) -> RowChoice:
+        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
 
     def streams(self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode) -> list[Stream]:
         """What can be read apart, for `interleaved`; a file or a bucket each.
@@ -185,16 +185,9 @@ class IncrementalRead:
         if keyed and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
-        if self.row_filter is not None:
-            batch = batch.filter(self.row_filter.expression)
-        if not batch.num_rows:
-            return
-        names = self.table.schema.fields.names if self.columns is None else self.columns
-        columns = [batch.column(name) for name in names]
-        if self.row_kind:
-            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
-            columns.insert(0, kind)
-        yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        chosen = self._choice.of(batch)
+        if chosen.num_rows:
+            yield chosen
 
 
 def _check_bucket_numbers(

@@ -12,7 +12,7 @@ Source: Paimon `operation/AbstractFileStoreScan.java`, `operation/FileStoreCommi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stream_app.model.finding import Finding, FindingKind
@@ -20,14 +20,10 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
-from stream_app.planning.check_versions import (
-    RecordCounts,
-    chain_findings,
-    count_findings,
-    identity_findings,
-)
+from stream_app.planning.check_versions import RecordCounts, count_findings
 from stream_app.planning.live_entries import compacted_entries, live_entries
 from stream_app.planning.live_files import LiveFiles
+from stream_app.table.chain_check import chain_check
 from stream_app.table.file_presence import FilePresence
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.manifest_check import ManifestCheck
@@ -76,7 +72,7 @@ class MetadataCheck:
     def run(self) -> list[Finding]:
         """All findings: first of the chain of snapshots, then version by version."""
         versions = named_versions(self.table)
-        findings = self._chain(versions)
+        findings = chain_check(self.table, versions)
         known = {
             version.snapshot.snapshot_id: version.snapshot
             for version in versions
@@ -92,18 +88,6 @@ class MetadataCheck:
             findings += found
         self.progress("versions", len(versions), len(versions))
         return findings
-
-    def _chain(self, versions: Sequence[NamedVersion]) -> list[Finding]:
-        manager, folder = self.table.snapshots, f"{self.table.location}/snapshot"
-        snapshots = [version for version in versions if version.kind is VersionKind.SNAPSHOT]
-        numbers = sorted(int(version.path.rpartition("-")[2]) for version in snapshots)
-        # A writer that goes on meanwhile may be further than what was listed.
-        latest = manager.hint_latest()
-        if latest is not None and manager.exists(latest):
-            latest = None
-        findings = chain_findings(numbers, latest, manager.hint_earliest(), folder)
-        found = [version.snapshot for version in snapshots if version.snapshot is not None]
-        return findings + identity_findings(found, folder)
 
     def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> list[Finding]:
         snapshot, self._manifests.findings = version.snapshot, []
@@ -234,7 +218,8 @@ class MetadataCheck:
         """A changelog keeps its changelog files, or the files that its APPEND brought."""
         if snapshot.changelog_manifest_list is not None:
             return self._changelog(snapshot, version)
-        if self.table.options.writes_changelog or snapshot.commit_kind is not CommitKind.APPEND:
+        producer = self.table.options.raw.get("changelog-producer", "none").lower()
+        if producer != "none" or snapshot.commit_kind is not CommitKind.APPEND:
             return []
         metas = self._manifests.manifests(
             snapshot.delta_manifest_list, snapshot.delta_manifest_list_size

@@ -48,7 +48,7 @@ class NamedVersion:
 def named_versions(table: FileStoreTable) -> list[NamedVersion]:
     """The versions of a table: tags by name, changelogs by number, then snapshots by number."""
     order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
-    found = versions_below(table.file_io, table.location)
+    found = versions_below(table.file_io, table.version_root)
     return sorted(found, key=lambda version: order.index(version.kind))
 
 

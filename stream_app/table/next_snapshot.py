@@ -5,7 +5,7 @@ Source: Paimon `utils/NextSnapshotFetcher.java`.
 
 from __future__ import annotations
 
-from stream_app.errors import UsageError
+from stream_app.errors import CheckpointError, UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -82,6 +82,37 @@ def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
     if table.snapshots.exists(number):
         return True
     return not whole and number in table.changelogs.ids()
+
+
+def snapshot_name(table: FileStoreTable, number: int) -> str | None:
+    """What no other snapshot has, not even one that takes the same number later: its delta list.
+
+    None: the snapshot is not there, or not any more.
+    """
+    try:
+        return table.snapshots.snapshot(number).delta_manifest_list
+    except FileNotFoundError:
+        return None
+
+
+def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fix: str) -> None:
+    """See that the snapshot that was read last is still the one of its number.
+
+    Args:
+        name: its `snapshot_name` when it was read; None: nobody knows.
+        fix: what can be done when it is another one.
+
+    Raises:
+        CheckpointError: the table was rolled back behind it, and written again.
+    """
+    there = snapshot_name(table, number)
+    if there is not None and name is not None and there != name:
+        raise CheckpointError(
+            f"snapshot {number} is another than the one that was read: the table was rolled back, "
+            "and written again",
+            where=table.location,
+            fix=fix,
+        )
 
 
 def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:

@@ -175,6 +175,7 @@ class PaimonTable:
 
         Raises:
             UsageError: no such start; or while it is read: the next snapshot has expired.
+            CheckpointError: the table was rolled back behind what was read, and written again.
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         store = self.store

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.model.table_schema import VALUE_KIND
-from stream_app.table.diff_read import DiffRead
+from stream_app.table.diff_read import merged_rows
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.row_comparison import RowDifferences, compared
 from stream_app.table.write_bucket import bucket_writer, finish
 
 _SCRATCH_OPTIONS = {"changelog-producer": "none"}
@@ -64,66 +62,30 @@ class SourceCheck:
         for entry in FileStoreScan(self.table).live(snapshot):
             live[entry.partition, entry.bucket].append(entry.file)
         for bucket in sorted(self._files.keys() | live.keys()):
-            told = self._files[bucket]
-            access = _BothFiles(
-                self.table.bucket_files(*bucket),
-                self._scratch().bucket_files(*bucket),
-                frozenset(file.file_name for file in told),
+            scratch, table = self._scratch(), self.table
+            differ = compared(
+                table,
+                merged_rows(scratch, scratch.bucket_files(*bucket), self._files[bucket]),
+                merged_rows(table, table.bucket_files(*bucket), live[bucket]),
+                are_unexpected_told=not table.schema.sequence_fields,
             )
-            yield from self._bucket(bucket, access, told, live[bucket])
+            if differ is not None:
+                yield self._finding(bucket, differ)
 
-    def _bucket(
-        self,
-        bucket: BucketId,
-        access: KeyValueFileAccess,
-        told: list[DataFileMeta],
-        live: list[DataFileMeta],
-    ) -> Iterator[Finding]:
-        differ = gone = 0
-        example = ""
-        keys = list(self.table.schema.primary_keys)
-        for batch in DiffRead(self.table, keep_deletes=True).read_from(access, told, live):
-            missing = int((batch.column(VALUE_KIND).to_numpy() == int(RowKind.DELETE)).sum())
-            gone += missing
-            differ += batch.num_rows - missing
-            if not example:
-                first = batch.select(keys).slice(0, 1).to_pylist()[0]
-                example = ", ".join(f"{name} = {value!r}" for name, value in first.items())
-        if differ or gone:
-            yield Finding(
-                kind=FindingKind.SOURCE,
-                what=f"{gone} rows of the source are not in the table, and {differ} of the table "
-                f"are not what the source tells, such as {example}",
-                where=self.table.paths.bucket(*bucket),
-                fix="see whether another writer changed the table, or the topic has lost records; "
-                "to make the table anew, drop its rows and let a job with a new checkpoint read "
-                "the topic from its beginning",
-            )
+    def _finding(self, bucket: BucketId, differ: RowDifferences) -> Finding:
+        return Finding(
+            kind=FindingKind.SOURCE,
+            what=f"{differ.missing} rows of the source are not in the table, {differ.wrong} have "
+            f"other values there, and {differ.unexpected} of the table are not in the source, such "
+            f"as {differ.example}",
+            where=self.table.paths.bucket(*bucket),
+            fix="see whether another writer changed the table, or the topic has lost records; "
+            "to make the table anew, drop its rows and let a job with a new checkpoint read "
+            "the topic from its beginning",
+        )
 
     def _scratch(self) -> FileStoreTable:
         options = {**self.table.schema.options, **_SCRATCH_OPTIONS}
         return replace(
             self.table, location=self.folder, schema=replace(self.table.schema, options=options)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _BothFiles:
-    """Reads the files of both sides; writes none."""
-
-    table: KeyValueFileAccess
-    scratch: KeyValueFileAccess
-    in_scratch: frozenset[str]
-
-    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        side = self.scratch if file.file_name in self.in_scratch else self.table
-        return side.read(file)
-
-    def data_writer(self, *, level: int, source: FileSource) -> KeyValueFileWriter:
-        return self.scratch.data_writer(level=level, source=source)
-
-    def changelog_writer(self) -> KeyValueFileWriter:
-        return self.scratch.changelog_writer()
-
-    def delete(self, file: DataFileMeta) -> None:
-        self.scratch.delete(file)

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import CorruptFileError
 from stream_app.filestore.deletion_vector_files import BucketVectors
 from stream_app.filestore.live_rows_reader import LiveRowsReader
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.stats_filter import StatsFilter
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_rewriter import (
     lies_by_age,
     merged_section,
@@ -23,15 +22,14 @@ from stream_app.mergetree.compact.compact_rewriter import (
 )
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
-from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.data_type import RowType
 from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.split_generator import are_merged_by_vectors, needs_no_merge, section_files
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.readable import check_readable
+from stream_app.table.row_choice import RowChoice
 from stream_app.table.row_filter import RowFilter
-from stream_app.table.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,16 @@ class SplitRead:
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
-        check_columns(self.table, self.columns)
+        _ = self._choice  # refuses columns that there are not
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of what is read."""
-        fields = self.table.schema.fields
-        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
-        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+        return self._choice.schema
+
+    @property
+    def _choice(self) -> RowChoice:
+        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of a split; of batches without rows none.
@@ -67,9 +67,9 @@ class SplitRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        keyed = self.table.schema.has_primary_key
+        keyed, choice = self.table.schema.has_primary_key, self._choice
         for batch in self._merged(split) if keyed else self._appended(split):
-            chosen = self._choose(batch)
+            chosen = choice.of(batch)
             if chosen.num_rows:
                 yield chosen
 
@@ -170,34 +170,3 @@ class SplitRead:
             *schema.sequence_fields,
         }
         return schema.fields.project([name for name in schema.fields.names if name in needed])
-
-    def _choose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.row_filter is not None:
-            batch = batch.filter(self.row_filter.expression)
-        names = self.table.schema.fields.names if self.columns is None else self.columns
-        columns = [batch.column(name) for name in names]
-        if self.row_kind:
-            keyed = self.table.schema.has_primary_key
-            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
-            columns.insert(0, kind)
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def check_columns(table: FileStoreTable, columns: tuple[str, ...] | None) -> None:
-    """Refuse columns that the table does not have, or that are named twice.
-
-    Raises:
-        UsageError: names them, and the nearest known ones.
-    """
-    names = table.schema.fields.names
-    wanted = columns or ()
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        raise UsageError(
-            "; ".join(unknown_key("column", name, names) for name in unknown),
-            where=table.location,
-            fix=f"the table has {', '.join(names)}",
-        )
-    twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
-    if twice:
-        raise UsageError(f"column {twice[0]!r} is named twice", fix="name each once")

@@ -18,7 +18,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.data_split import StreamSplit
 from stream_app.planning.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.next_snapshot import check_progress
+from stream_app.table.next_snapshot import check_progress, check_still_read, snapshot_name
 from stream_app.table.stream_scan import StreamScan, start_of_table
 
 Offset = dict[str, Any]
@@ -102,7 +102,7 @@ class StreamOffsets:
             "snapshot": position.snapshot_id,
             "index": position.index,
             "full": position.is_full,
-            "after": self._delta_list(_last_read(position)),
+            "after": snapshot_name(self.table, position.last_read),
         }
 
     def _position(self, offset: Offset) -> StreamPosition:
@@ -115,28 +115,13 @@ class StreamOffsets:
         position = StreamPosition(
             snapshot_id=offset["snapshot"], index=offset["index"], is_full=offset["full"]
         )
-        there, then = self._delta_list(_last_read(position)), offset.get("after")
-        if there is not None and then is not None and there != then:
-            raise CheckpointError(
-                f"snapshot {_last_read(position)} is another than the one that was read: the table "
-                "was rolled back, and written again",
-                where=self.table.location,
-                fix="begin with a new checkpoint, and make what was read since then anew",
-            )
+        check_still_read(
+            self.table,
+            position.last_read,
+            offset.get("after"),
+            fix="begin with a new checkpoint, and make what was read since then anew",
+        )
         return position
-
-    def _delta_list(self, number: int) -> str | None:
-        """None: the snapshot is not there, or not any more."""
-        try:
-            return self.table.snapshots.snapshot(number).delta_manifest_list
-        except FileNotFoundError:
-            return None
-
-
-def _last_read(position: StreamPosition) -> int:
-    """The newest snapshot of which something was read, or whose number was passed."""
-    begun = position.is_full or position.index > 0
-    return position.snapshot_id if begun else position.snapshot_id - 1
 
 
 def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> StreamOffsets:

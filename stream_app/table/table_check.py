@@ -1,4 +1,6 @@
-"""Checks a whole table: metadata, files, deletion vectors, changelog.
+"""Checks a whole table and its branches: metadata, files, deletion vectors, changelog.
+
+A branch is checked as a table of its own, but a file that it shares is looked into once.
 
 Each part may find that it cannot look at something, such as files of another format: that is told
 as well, for a check that has not looked has not found the table well.
@@ -12,16 +14,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.filestore.branches import branch_names, branch_root
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check_file_facts import fact_findings
-from stream_app.table.changelog_check import ChangelogCheck, why_not_complete
+from stream_app.table.append_check import AppendCheck
+from stream_app.table.changelog_check import ChangelogCheck
 from stream_app.table.data_file_facts import measure
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.readable import check_readable
+from stream_app.table.row_comparison import FORGOTTEN_DELETES
+from stream_app.table.table_replay import plan_replay
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 
@@ -32,14 +38,18 @@ class CheckReport:
 
     Attributes:
         versions: snapshots, tags and changelogs.
+        branches: how many.
         files, rows: of the data and changelog files that were read.
+        replayed: which changes were replayed.
         left_out: what could not be looked at, and why.
         unread: files of a kind that stream_app does not read, and why.
     """
 
     versions: int = 0
+    branches: int = 0
     files: int = 0
     rows: int = 0
+    replayed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -59,42 +69,85 @@ class TableCheck:
     report: CheckReport = field(default_factory=CheckReport)
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong, as it is found."""
-        metadata = MetadataCheck(self.table, self.progress)
+        """Everything that is wrong, as it is found; each thing once."""
+        told: set[tuple[FindingKind, str, str]] = set()
+        for finding in self._all():
+            if (one := (finding.kind, finding.what, finding.where)) not in told:
+                told.add(one)
+                yield finding
+
+    def _all(self) -> Iterator[Finding]:
+        table = self.table
+        looked_into: set[str] = set()
+        yield from self._one(table, looked_into, "")
+        for name in branch_names(table.file_io, table.location):
+            self.report.branches += 1
+            try:
+                branch = table.open_branch(name)
+            except CorruptFileError as error:
+                yield _branch_finding(table, name, error.what)
+                continue
+            if branch is None and name in branch_names(table.file_io, table.location):
+                yield _branch_finding(table, name, f"branch {name!r} has no schema")
+            if branch is not None:
+                yield from self._one(branch, looked_into, f"branch {name}: ")
+
+    def _one(self, table: FileStoreTable, looked_into: set[str], name: str) -> Iterator[Finding]:
+        """Check the table or a branch.
+
+        Args:
+            looked_into: paths of files that were; grows.
+            name: stands before what is told of it.
+        """
+        metadata = MetadataCheck(table, self.progress)
         found = metadata.run()
         yield from found
-        self.report.versions = metadata.versions
+        self.report.versions += metadata.versions
         if self.quick:
             return
         try:
-            check_readable(self.table, merges=False)
+            check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"rows: {error.what}")
+            self.report.left_out.append(f"{name}rows: {error.what}")
             return
         damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
-        rows = _FileChecks(self.table, self.report)
-        files = [file for file in metadata.files.values() if file.path not in damaged]
+        rows = _FileChecks(table, self.report)
+        seen = damaged | looked_into
+        files = [file for file in metadata.files.values() if file.path not in seen]
         for place, file in enumerate(files):
             self.progress("files", place, len(files))
             yield from rows.file(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.vectors.items():
-            if path not in damaged and entry.holds_deletion_vectors:
+            if path not in seen and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
-        yield from self._changelog()
+        looked_into |= {*metadata.files, *metadata.vectors}
+        yield from self._replay(table, name)
 
-    def _changelog(self) -> Iterator[Finding]:
+    def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
+        what = f"{name}replay of the changes"
         try:
-            check_readable(self.table, merges=True)
-            snapshots = [self.table.snapshots.snapshot(n) for n in self.table.snapshots.ids()]
-            reason = why_not_complete(self.table, snapshots)
-            if reason is None:
-                yield from ChangelogCheck(self.table, self.progress).run(snapshots)
-            else:
-                self.report.left_out.append(f"replay of the changelog: {reason}")
+            replay = plan_replay(table)
+            if isinstance(replay, str):
+                self.report.left_out.append(f"{what}: {replay}")
+                return
+            if replay.may_forget_deletes:
+                self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
+            check = ChangelogCheck if table.schema.has_primary_key else AppendCheck
+            yield from check(replay, self.progress).findings()
+            self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
-            what = error.what if isinstance(error, StreamAppError) else str(error)
-            self.report.left_out.append(f"replay of the changelog: {what}")
+            text = error.what if isinstance(error, StreamAppError) else str(error)
+            self.report.left_out.append(f"{what}: {text}")
+
+
+def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
+    return Finding(
+        kind=FindingKind.SCHEMA,
+        what=what,
+        where=branch_root(table.location, name),
+        fix="restore its folder schema from a backup; or delete the branch, if nobody needs it",
+    )
 
 
 @dataclass(slots=True)

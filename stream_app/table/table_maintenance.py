@@ -124,13 +124,11 @@ class TableMaintenance:
             return
         self._partitions_checked = now
         expire = ExpirePartitions(self.table, retention)
-        expiry = expire.plan()
-        for snapshot in expire.execute(expiry):
-            _LOG.info("snapshot %d drops old partitions", snapshot.snapshot_id)
-        if expiry.partitions:
-            names = ", ".join(self.table.paths.partition(p.partition) for p in expiry.partitions)
-            _LOG.info("dropped %d partitions: %s", len(expiry.partitions), names)
-            self._count(partitions_expired=len(expiry.partitions))
+        for done in expire.execute(expire.plan()):
+            names = ", ".join(self.table.paths.partition(p.partition) for p in done.partitions)
+            count, number = len(done.partitions), done.snapshot.snapshot_id
+            _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
+            self._count(partitions_expired=count)
 
     def _tag(self) -> None:
         report = self._tags.run()

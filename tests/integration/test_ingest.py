@@ -14,14 +14,13 @@ from tests.support.job_bench import JobBench, change
 from tests.support.normal_rows import normal_rows, sorted_rows
 from tests.unit.cdc.debezium_messages import FIXTURES, a_format, captured
 from tests.unit.cdc.test_captured_messages import (
-    ALL_TYPES,
     CUSTOMERS,
     DEFAULT_IDENTITY,
     FLAT,
     MARIA_CUSTOMERS,
-    MARIA_TYPES,
     ORDERS,
 )
+from tests.unit.cdc.test_captured_types import ALL_TYPES, MARIA_TYPES
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 ID, KEYS_ONLY = ("id",), DEFAULT_IDENTITY

@@ -29,6 +29,7 @@ from stream_app.table.file_store_table import FileStoreTable, open_table
 from tests.support.normal_rows import Row, normal_rows, sorted_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.sound_table import sound_report
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 APPEND_KINDS = [
@@ -174,6 +175,7 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         options={
             "bucket": 2, "deletion-vectors.enabled": True, "deletion-vectors.bitmap64": is_64,
             "num-sorted-run.compaction-trigger": 4,
+            "changelog-producer": "lookup" if is_64 else "none",
         },
     )  # fmt: skip
     vectors = 0
@@ -192,8 +194,11 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         )
         vectors += len(deletion_vectors(open_table(str(location)), latest_of(table.store)))
     assert vectors
+    assert sound_report(table.store).replayed[0].startswith("snapshots 1 to")
     with pytest.raises(UnsupportedTableError, match="are not compared"):
         table.read_incremental((1, 2), scan_mode="diff")
+    paimon_java.expire(location, retain_max=4, retain_min=4)
+    assert "on top of" in sound_report(table.store).replayed[0]
 
 
 def publish(

@@ -13,14 +13,18 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
+from stream_app.model.finding import FindingKind
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.changelog_follow import ChangelogBatch
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from tests.interop import test_append_tables as appending
 from tests.interop.test_tables import LOW, TABLES, a_table
+from tests.support.damaged_table import Damage
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
+from tests.support.sound_table import kinds_in, sound_report
 from tests.support.table_writer import TableWriter
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
@@ -140,6 +144,47 @@ def test_javas_tables_are_followed_alike(
     table = stream_app.open_table(path).store
     found = assert_followed_alike(paimon_java, path, times_of(table))
     assert len(found) > 1
+    assert sound_report(table).replayed == [f"snapshots 1 to {table.snapshots.latest_id()}"]
+    if producer in ("lookup", "full-compaction"):
+        damage, scan = Damage(table), FileStoreScan(table)
+        lost = next(each for each in scan.live(damage.latest) if each.file.level > 0)
+        damage.delta(lambda entries: [*entries, lost.as_delete()])
+        assert kinds_in(table) == {FindingKind.CHANGELOG}
+
+
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_the_changelogs_that_java_keeps_lead_to_its_rows(
+    paimon_java: PaimonJava, tmp_path: Path, producer: str
+) -> None:
+    path = str(tmp_path / "java.db" / "t")
+    paimon_java.create(
+        path, [("p", "INT NOT NULL"), ("k", "INT NOT NULL"), ("v", "STRING")],
+        primary_keys=["p", "k"], partition_keys=["p"],
+        options={
+            "bucket": 1, "changelog-producer": producer, "num-sorted-run.compaction-trigger": 3,
+        },
+    )  # fmt: skip
+    for epoch in range(9):
+        changes = [("+U", {"p": k % 2, "k": k, "v": f"{epoch}"}) for k in range(epoch, epoch + 6)]
+        gone = ("-D", {"p": epoch % 2, "k": epoch, "v": "x"})
+        paimon_java.write(path, [*changes, gone], identifier=epoch + 1)
+        if epoch == 6:
+            paimon_java.compact(path)
+    table = stream_app.open_table(path).store
+    kept, changes_kept = 3, 8
+    paimon_java.expire_by_options(
+        path,
+        {
+            "snapshot.num-retained.min": kept, "snapshot.num-retained.max": kept,
+            "changelog.num-retained.min": changes_kept, "changelog.num-retained.max": changes_kept,
+        },
+    )  # fmt: skip
+    oldest = table.snapshots.ids()[0]
+    assert table.changelogs.ids()[-1] == oldest - 1
+    report = sound_report(table)
+    assert ["on top of the rows of snapshot" in text for text in report.replayed] == [True]
+    paimon_java.roll_back(path, snapshot=oldest)
+    assert kinds_in(table) == set()
 
 
 def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.orphan_files import plan_orphans
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.table_check import TableCheck
 from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named
@@ -21,6 +20,7 @@ from tests.support.paimon_java import PaimonJava, sorted_rows
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter, read_rows
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
@@ -36,10 +36,6 @@ def our_table(path: Path) -> TableWriter:
         writer.write(changes.epoch(5))
     writer.commit.drain()
     return writer
-
-
-def findings(table: FileStoreTable) -> list[object]:
-    return list(TableCheck(table, False, lambda *_: None).findings())
 
 
 def go_back(table: FileStoreTable, **version: Any) -> None:
@@ -64,7 +60,7 @@ def test_paimon_reads_our_tags_and_keeps_them(tmp_path: Path, paimon_java: Paimo
     assert told["timed"]["snapshot_id"] == 3
     assert told["timed"]["time_retained"] == "PT24H0.5S"
     assert told["plain"]["time_retained"] is None
-    assert findings(table) == []
+    assert found_in(table) == []
     delete_tags(table, plan_tag_deletion(table, ["plain", "timed"]))
     assert files_on_disk(table) == files_that_are_named(table)
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
@@ -84,7 +80,7 @@ def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: Pai
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
     written = [{"k": key, "v": "java 2"} for key in range(20)]
     assert all(row in read_rows(table) for row in written)
-    assert findings(table) == []
+    assert found_in(table) == []
 
 
 def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> None:
@@ -99,7 +95,7 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
     assert table.snapshots.ids() == left.snapshots.ids()
     assert table.tags.names() == left.tags.names() == []
     assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
-    assert findings(left) == []
+    assert found_in(left) == []
     # What Paimon leaves behind is what we call orphans, and of ours none is.
     assert plan_orphans(table, 10**15).files == ()
     named = files_that_are_named(left)
@@ -134,7 +130,7 @@ def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> 
                 rows = [(kind, {**row, "w": None}) for kind, row in rows]
             paimon_java.write(path, rows, identifier=number)
         paimon_java.expire(path, retain_max=3, retain_min=3)
-        assert findings(open_table(str(path))) == [], name
+        assert found_in(open_table(str(path))) == [], name
 
 
 @pytest.mark.parametrize("key", ["k", ""])
@@ -150,5 +146,5 @@ def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, 
         rows = pa.table(columns, schema=schema)
         pypaimon.write(path, rows, primary_keys=keys, options=options)
     table = open_table(str(path))
-    assert findings(table) == []
+    assert found_in(table) == []
     assert table.snapshots.ids() == [1, 2, 3]

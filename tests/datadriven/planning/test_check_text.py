@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
+from stream_app.planning.changelog_replay import VersionChanges, replay_range
 from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
+from stream_app.planning.check_followers import changelog_findings, consumer_findings
 from stream_app.planning.check_versions import (
     RecordCounts,
     chain_findings,
@@ -33,8 +36,41 @@ def _number(case: Case, name: str) -> int | None:
 
 
 def _chain(case: Case) -> str:
-    numbers = [int(word) for word in case.args["snapshots"].split(",") if word]
+    numbers = _numbers(case, "snapshots")
     return _show(chain_findings(numbers, _number(case, "latest"), _number(case, "earliest"), "t"))
+
+
+def _numbers(case: Case, name: str) -> list[int]:
+    return [int(word) for word in case.args.get(name, "").split(",") if word]
+
+
+def _changelogs(case: Case) -> str:
+    hints = _number(case, "latest"), _number(case, "earliest")
+    numbers, first = _numbers(case, "changelogs"), _number(case, "first-snapshot")
+    return _show(changelog_findings(numbers, first, hints, "t"))
+
+
+def _consumer(case: Case) -> str:
+    following = int(case.args["next"])
+    consumer = Consumer(consumer_id="c", next_snapshot=following, modified_millis=0)
+    bounds = _number(case, "earliest"), _number(case, "latest")
+    return _show(consumer_findings(consumer, *bounds, "t"))
+
+
+def _replay(case: Case) -> str:
+    """Versions ``number:producer``, without one ``none``; those that end with o are OVERWRITEs."""
+    changes = []
+    for word in case.args.get("changes", "").split(","):
+        number, _, producer = word.partition(":")
+        if number:
+            changes.append(
+                VersionChanges(
+                    snapshot_id=int(number.rstrip("o")),
+                    is_overwrite=number.endswith("o"),
+                    producer=producer or "none",
+                )
+            )
+    return str(replay_range(changes, _numbers(case, "bases")))
 
 
 def _epochs(case: Case) -> str:
@@ -111,6 +147,7 @@ def _followed(case: Case) -> str:
 
 COMMANDS = {
     "chain": _chain, "epochs": _epochs, "counts": _counts, "files": _files, "followed": _followed,
+    "changelogs": _changelogs, "consumer": _consumer, "replay": _replay,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.errors import UsageError
+from stream_app.errors import CheckpointError, UsageError
 from stream_app.planning.stream_start import stream_start
 from stream_app.table.changelog_follow import (
     ChangelogBatch,
@@ -18,7 +18,9 @@ from stream_app.table.changelog_follow import (
     changelog_batches,
 )
 from stream_app.table.paimon_table import PaimonTable
+from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.stream_read import StreamRead
+from stream_app.table.time_travel import Version
 from tests.support.small_table import TIME_MS, SmallTable, small_table
 
 
@@ -218,3 +220,36 @@ def test_the_consumers_of_a_table_are_a_system_table(small: SmallTable) -> None:
         {"consumer_id": "a", "next_snapshot_id": 2},
         {"consumer_id": "b", "next_snapshot_id": 7},
     ]
+
+
+@pytest.mark.parametrize("snapshots", [2, 3, 5], ids=["shorter", "as long", "longer"])
+def test_a_table_that_was_rolled_back_and_written_again_is_found_out(
+    small: SmallTable, snapshots: int
+) -> None:
+    commit(small, "a", "b", "c")
+
+    def go_back(wait: int) -> bool:
+        target = rollback_target(small.table, Version(snapshot=1))
+        roll_back(small.table, plan_rollback(small.table, target), resets_consumers=False)
+        commit(SmallTable(small.table), *"xyzuv"[: snapshots - 1])
+        return wait > 1
+
+    following = waiting(small, go_back)
+    assert told(islice(following, 3)) == [(1, "a"), (2, "b"), (3, "c")]
+    if snapshots == 2:
+        with pytest.raises(UsageError, match="snapshot 4 is ahead"):
+            next(following)
+    else:
+        with pytest.raises(CheckpointError, match="rolled back, and written again") as error:
+            next(following)
+        assert "latest-full" in error.value.fix
+
+
+def test_a_rollback_behind_which_nothing_was_read_does_no_harm(small: SmallTable) -> None:
+    commit(small, "a", "b", "c")
+    following = waiting(small, lambda wait: wait > 1)
+    assert told(islice(following, 1)) == [(1, "a")]
+    target = rollback_target(small.table, Version(snapshot=1))
+    roll_back(small.table, plan_rollback(small.table, target), resets_consumers=False)
+    commit(SmallTable(small.table), "x")
+    assert told(following) == [(2, "x")]

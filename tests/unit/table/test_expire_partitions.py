@@ -11,11 +11,16 @@ import pytest
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
-from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
+from stream_app.table.expire_partitions import (
+    ExpirePartitions,
+    PartitionExpiry,
+    partition_retention,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.small_table import TIME_MS, Change, SteppingClock, small_table
 from tests.support.table_writer import TableWriter, by_content, read_rows
+from tests.unit.table.test_commit_races import RacedFileIO
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 DAY_MS = 86_400_000
@@ -109,6 +114,53 @@ def test_by_update_time_the_newest_file_counts(tmp_path: Path) -> None:
     clock.millis += 2 * DAY_MS
     now = replace(table, clock=clock)
     assert drop(now, **{"partition.expiration-strategy": "update-time"}) == ["dt=2025-12-30"]
+
+
+def an_expiry_by_update_time(
+    folder: Path,
+) -> tuple[TableWriter, ExpirePartitions, PartitionExpiry]:
+    """Two partitions are too old, and are going to be dropped; the writer's clock is the same."""
+    clock = SteppingClock()
+    table = replace(a_table(folder), clock=clock)
+    writer = TableWriter(table)
+    writer.write(day(1, 1) + day(2, 1))
+    clock.millis += 11 * DAY_MS
+    table = table.with_options({"partition.expiration-strategy": "update-time"})
+    retention = partition_retention(table.options)
+    assert retention is not None
+    expire = ExpirePartitions(table, retention)
+    expiry = expire.plan()
+    assert [table.paths.partition(each.partition) for each in expiry.partitions] == [
+        "dt=2025-12-01",
+        "dt=2025-12-02",
+    ]
+    return writer, expire, expiry
+
+
+@pytest.mark.parametrize("written", [(), (1,), (1, 2)], ids=["none", "one", "both"])
+def test_by_update_time_what_was_written_to_since_the_plan_stays(
+    tmp_path: Path, written: tuple[int, ...]
+) -> None:
+    writer, expire, expiry = an_expiry_by_update_time(tmp_path)
+    if written:
+        writer.write([row for number in written for row in day(number, 2)])
+    dropped = [each for done in expire.execute(expiry) for each in done.partitions]
+    assert len(dropped) == 2 - len(written)
+    kept = {(row["dt"], row["k"]) for row in read_rows(writer.table)}
+    assert kept == {(f"2025-12-{number:02}", key) for number in written for key in (1, 2)}
+
+
+def test_by_update_time_a_commit_that_wins_the_race_keeps_its_partition(tmp_path: Path) -> None:
+    """The drop has looked, has written its manifests, and only then another snapshot comes."""
+    writer, expire, expiry = an_expiry_by_update_time(tmp_path)
+    racing = RacedFileIO([lambda: writer.write(day(2, 2))])
+    expire = replace(expire, table=replace(expire.table, file_io=racing))
+    dropped = [each for done in expire.execute(expiry) for each in done.partitions]
+    assert [each.values for each in dropped] == [("2025-12-01",)]
+    assert [(row["dt"], row["k"]) for row in read_rows(writer.table)] == [
+        ("2025-12-02", 1),
+        ("2025-12-02", 2),
+    ]
 
 
 def test_an_unknown_strategy_is_told(tmp_path: Path) -> None:

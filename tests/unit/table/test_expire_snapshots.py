@@ -38,6 +38,7 @@ from tests.support.expiring_table import (
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError, Mode
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter, by_content
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -170,6 +171,7 @@ def test_what_stays_reads_as_ever_and_nothing_is_left_over(
             history.settle()
             gone += expire(history.table, **history.config())
             history.check()
+    assert found_in(history.table) == []
     history.table.consumers.delete("c")
     history.settle()
     gone += expire(history.table, num_max=1, num_min=1)

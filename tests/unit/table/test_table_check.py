@@ -1,4 +1,4 @@
-"""A damaged table for each kind of finding, and sound ones in which nothing is found."""
+"""A damaged table for each kind of finding."""
 
 from __future__ import annotations
 
@@ -12,27 +12,16 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.file_store_scan import FileStoreScan
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import open_table
 from stream_app.table.table_check import TableCheck
 from tests.support.damaged_table import Damage, Entries, set_value
-from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
-from tests.support.table_writer import TableWriter
-from tests.unit.table.test_random_epochs import SHAPES, a_table
+from tests.support.sound_table import found_in, kinds_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-JAVA_TABLES = Path(__file__).parents[2] / "fixtures" / "java_tables" / "java.db"
-
-
-def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
-    return list(TableCheck(table, quick, lambda *_: None).findings())
-
-
-def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
-    return {finding.kind for finding in found_in(table, quick=quick)}
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +81,35 @@ def hint_ahead(damage: Damage) -> None:
 
 def hint_hides(damage: Damage) -> None:
     damage.path("snapshot/EARLIEST").write_text("3")
+
+
+def changelog_hint_ahead(damage: Damage) -> None:
+    folder = damage.path("changelog")
+    folder.mkdir()
+    (folder / "LATEST").write_text("1")
+
+
+def changelog_gap(damage: Damage) -> None:
+    folder = damage.path("changelog")
+    folder.mkdir()
+    damage.path("snapshot/snapshot-1").rename(folder / "changelog-1")
+    damage.path("snapshot/snapshot-2").unlink()
+    damage.path("snapshot/EARLIEST").write_text("3")
+
+
+def consumer_behind(damage: Damage) -> None:
+    damage.table.consumers.reset("search", 1)
+    damage.path("snapshot/snapshot-1").unlink()
+    damage.path("snapshot/EARLIEST").write_text("2")
+
+
+def consumer_ahead(damage: Damage) -> None:
+    damage.table.consumers.reset("search", damage.latest.snapshot_id + 2)
+
+
+def consumer_cut(damage: Damage) -> None:
+    damage.table.consumers.reset("search", 1)
+    damage.path("consumer/consumer-search").write_text("{")
 
 
 def gap(damage: Damage) -> None:
@@ -263,6 +281,11 @@ def a_change_altered(damage: Damage) -> None:
 QUICK: dict[Callable[[Damage], None], set[FindingKind]] = {
     hint_ahead: {FindingKind.HINT},
     hint_hides: {FindingKind.HINT},
+    changelog_hint_ahead: {FindingKind.HINT},
+    changelog_gap: {FindingKind.SNAPSHOTS},
+    consumer_behind: {FindingKind.CONSUMER},
+    consumer_ahead: {FindingKind.CONSUMER},
+    consumer_cut: {FindingKind.CONSUMER},
     gap: {FindingKind.SNAPSHOTS},
     cut_snapshot: {FindingKind.SNAPSHOTS},
     epoch_twice: {FindingKind.SNAPSHOTS},
@@ -327,22 +350,6 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
     tagged = shop.table.tags.tags()[0].snapshot
     shop.file_of(FileStoreScan(shop.table).delta(tagged)[0]).unlink()
     assert kinds_in(shop.table, quick=True) == {FindingKind.FILE_MISSING}
-
-
-@pytest.mark.parametrize("name", ["changelog", "partitions", "thin", "every key type"])
-def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
-    shape = SHAPES[name]
-    writer = TableWriter(a_table(tmp_path, shape))
-    changes = RandomChanges(writer.table.schema, random.Random(seed), deletes=shape.deletes)
-    for _ in range(4):
-        writer.write(changes.epoch(shape.rows))
-    writer.commit.drain()
-    assert found_in(writer.table) == []
-
-
-@pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
-def test_javas_tables_are_sound(path: Path) -> None:
-    assert found_in(open_table(str(path))) == []
 
 
 def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:

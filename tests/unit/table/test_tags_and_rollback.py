@@ -19,12 +19,12 @@ from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.table_check import TableCheck
 from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
 from tests.support.faulty_file_io import Fault, InjectedError, Mode
 from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
 from tests.unit.table.test_expire_snapshots import TABLES, History, a_history, at, expire
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -41,10 +41,6 @@ def take_away(table: FileStoreTable, *names: str) -> None:
 def go_back(table: FileStoreTable, *, force: bool = False, **version: object) -> None:
     target = rollback_target(table, Version(**version))  # type: ignore[arg-type]
     roll_back(table, plan_rollback(table, target), resets_consumers=force)
-
-
-def findings(table: FileStoreTable) -> list[object]:
-    return list(TableCheck(table, True, lambda *_: None).findings())
 
 
 def tag_or_not(history: History) -> None:
@@ -94,7 +90,7 @@ def test_random_histories_leave_what_is_named_and_no_more(
     if history.table.tags.names():
         take_away(history.table, *history.table.tags.names())
     history.check()
-    assert findings(history.table) == []
+    assert found_in(history.table, quick=True) == []
 
 
 def with_tags(folder: Path) -> History:
@@ -140,7 +136,7 @@ def check_crashes(
         with contextlib.suppress(UsageError) if again else contextlib.nullcontext():
             work(left)
         assert set(versions(left)) == expected
-        assert findings(left) == []
+        assert found_in(left, quick=True) == []
         shutil.rmtree(there)
 
 

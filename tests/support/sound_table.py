@@ -1,0 +1,30 @@
+"""What `stream-app check` finds in a table."""
+
+from __future__ import annotations
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.table_check import CheckReport, TableCheck
+
+
+def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
+    """All findings."""
+    return list(_check(table, quick=quick).findings())
+
+
+def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
+    """What is wrong, by kind; each finding tells how to mend it."""
+    findings = found_in(table, quick=quick)
+    assert all(finding.fix and finding.where for finding in findings)
+    return {finding.kind for finding in findings}
+
+
+def sound_report(table: FileStoreTable) -> CheckReport:
+    """What was looked at in a table in which nothing is found."""
+    check = _check(table, quick=False)
+    assert list(check.findings()) == []
+    return check.report
+
+
+def _check(table: FileStoreTable, *, quick: bool) -> TableCheck:
+    return TableCheck(table, quick, lambda *_: None)

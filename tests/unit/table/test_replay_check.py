@@ -1,0 +1,309 @@
+"""Changes that do not lead to the table's rows are found, from whichever version they are left."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.snapshot import CommitKind
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_changelogs import ExpireChangelogs
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from tests.support.damaged_table import Damage, Entries, set_value
+from tests.support.deleted_rows import delete_some
+from tests.support.expiring_table import give_tag, make_branch
+from tests.support.small_table import Change, SmallTable, small_table
+from tests.support.sound_table import found_in, kinds_in, sound_report
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+KEPT = {"changelog_producer": "input", "changelog__num_retained__max": 50}
+
+
+def rows(epoch: int, count: int = 12) -> list[Change]:
+    deleted = ("-D", {"k": epoch % count, "v": f"{epoch - 1}"})
+    return [*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(count)), deleted]
+
+
+def a_table(folder: Path, **options: object) -> SmallTable:
+    """Four epochs, of which the last three are compacted; a row is deleted in each."""
+    made = small_table(
+        folder / "db.db" / "t", "k INT, v STRING", ("k",),
+        num_sorted_run__compaction_trigger=2, **options,
+    )  # fmt: skip
+    for epoch in range(4):
+        made.commit(*rows(epoch))
+        made.compact()
+    return made
+
+
+def an_append_table(folder: Path, **options: object) -> SmallTable:
+    made = small_table(
+        folder / "db.db" / "t", "k INT, v STRING", (), compaction__min__file_num=2, **options
+    )
+    for epoch in range(4):
+        made.commit(*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(12)))
+    made.compact()
+    return made
+
+
+def expire(table: FileStoreTable, keep: int) -> None:
+    config = expire_config(table.options, num_max=keep, num_min=keep)
+    snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
+    snapshots.execute(snapshots.plan(config))
+    changelogs.execute(changelogs.plan(config))
+
+
+def rewrite_compacted(table: FileStoreTable, change: Callable[[pa.Table], pa.Table]) -> None:
+    """The newest compaction has written other rows."""
+    damage = Damage(table)
+    assert damage.latest.commit_kind is CommitKind.COMPACT
+
+    def rewrite(entries: Entries) -> Entries:
+        return [
+            damage.rewritten(entry, change) if entry.kind is FileKind.ADD else entry
+            for entry in entries
+        ]
+
+    damage.delta(rewrite)
+
+
+def of_replay(table: FileStoreTable) -> list[Finding]:
+    return [finding for finding in found_in(table) if finding.kind is FindingKind.CHANGELOG]
+
+
+def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: Path) -> None:
+    table = a_table(tmp_path).table
+    assert sound_report(table).replayed == ["snapshots 1 to 7"]
+    rewrite_compacted(table, lambda found: set_value(found, "v", "2", row=5))
+    (finding,) = of_replay(table)
+    assert finding.what == (
+        "0 rows that the changes lead to are not in the table, 1 have other values there, and 0 "
+        "of the table are not what they lead to, such as k = 6"
+    )
+    assert "a compaction has lost or altered rows" in finding.fix
+    assert finding.where.endswith("bucket-0")
+
+
+def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) -> None:
+    table = a_table(tmp_path).table
+
+    def with_the_deleted(found: pa.Table) -> pa.Table:
+        return set_value(found, "k", 3, row=2)  # instead of 2: 3 was deleted
+
+    rewrite_compacted(table, with_the_deleted)
+    (finding,) = of_replay(table)
+    assert finding.what.startswith("1 rows that the changes lead to are not in the table, 0 have")
+    assert "and 1 of the table are not what they lead to" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("keep", "tag", "kept", "replayed"),
+    [
+        (3, None, False, "snapshots 6 to 7, on top of the rows of snapshot 5"),
+        (3, None, True, "snapshots 1 to 7"),
+        (3, 4, False, "snapshots 5 to 7, on top of the rows of snapshot 4"),
+        (3, 2, False, "snapshots 6 to 7, on top of the rows of snapshot 5"),
+    ],
+    ids=["snapshots", "long-lived changelogs", "the tag before them", "an older tag is no use"],
+)
+@pytest.mark.parametrize("producer", ["input", "none"])
+def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
+    tmp_path: Path, producer: str, keep: int, tag: int | None, kept: bool, replayed: str
+) -> None:
+    options = {"changelog__num_retained__max": 50} if kept else {}
+    table = a_table(tmp_path, changelog_producer=producer, **options).table
+    if tag is not None:
+        give_tag(table, "t", tag)
+    expire(table, keep)
+    report = sound_report(table)
+    assert (report.replayed, report.left_out) == ([replayed], [])
+    rewrite_compacted(table, lambda found: set_value(found, "v", "2", row=5))
+    assert len(of_replay(table)) == 1
+
+
+def test_the_oldest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
+    table = a_table(tmp_path, **KEPT).table
+    expire(table, 3)
+    give_tag(table, "t", 5)
+    for number in (1, 2):
+        Damage(table).path(f"changelog/changelog-{number}").unlink()
+    Damage(table).path("changelog/EARLIEST").unlink()
+    assert sound_report(table).replayed == ["snapshots 6 to 7, on top of the rows of snapshot 5"], (
+        "between changelog 3 and the first version with rows nothing can be told"
+    )
+
+
+def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None:
+    made = a_table(tmp_path, changelog_producer="input")
+    expire(made.table, 2)
+    made.commit(("+I", {"k": 5, "v": "new"}))
+    assert sound_report(made.table).replayed
+    Damage(made.table).changelog(lambda _: [])
+    (finding,) = of_replay(made.table)
+    assert "1 have other values there" in finding.what
+    assert "such as k = 5" in finding.what
+    assert "latest-full" in finding.fix
+
+
+def test_an_overwrite_is_where_a_replay_begins(tmp_path: Path) -> None:
+    made = a_table(tmp_path, changelog_producer="input")
+    Damage(made.table).snapshot(3, commit_kind=CommitKind.OVERWRITE)
+    report = sound_report(made.table)
+    assert report.replayed == ["snapshots 4 to 7, on top of the rows of snapshot 3"]
+    Damage(made.table).snapshot(commit_kind=CommitKind.OVERWRITE)
+    report = sound_report(made.table)
+    assert report.left_out == [
+        "replay of the changes: snapshot 7 is an OVERWRITE, which no changes tell"
+    ]
+
+
+@pytest.mark.parametrize(("before", "after"), [("none", "input"), ("input", "none")])
+def test_a_replay_begins_where_the_producer_was_changed(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    table = a_table(tmp_path, changelog_producer=before).table
+    options = {**table.schema.options, "changelog-producer": after}
+    assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
+    writer = SmallTable(open_table(table.location, table.clock), _epoch=4)
+    for epoch in range(10, 13):
+        writer.commit(*rows(epoch))
+    writer.compact()
+    changed = open_table(table.location)
+    report = sound_report(changed)
+    assert [text.split(" to ")[0] for text in report.replayed] == ["snapshots 8"]
+
+
+def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
+    tmp_path: Path,
+) -> None:
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, ts INT, v STRING", ("k",), sequence__field="ts",
+        changelog_producer="input", num_sorted_run__compaction_trigger=2,
+    )  # fmt: skip
+    made.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
+    made.commit(("+I", {"k": 2, "ts": 6, "v": "b"}))
+    made.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
+    made.compact()
+    assert made.table.snapshots.latest_id() == 4
+    made.commit(("+I", {"k": 1, "ts": 7, "v": "late"}))
+    report = sound_report(made.table)
+    assert report.replayed == ["snapshots 1 to 5"]
+    assert ["forgotten the delete" in text for text in report.left_out] == [True]
+    Damage(made.table).changelog(lambda _: [])
+    assert of_replay(made.table) == [], "so an untold row is not found here"
+
+
+def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None:
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, ts INT, v STRING", ("k",), sequence__field="ts",
+        changelog_producer="input",
+    )  # fmt: skip
+    made.commit(("+I", {"k": 1, "ts": 5, "v": "a"}), ("+I", {"k": 2, "ts": 5, "v": "a"}))
+    made.commit(("-D", {"k": 1, "ts": 9, "v": "a"}))
+    made.commit(("+I", {"k": 1, "ts": 7, "v": "late"}), ("+I", {"k": 2, "ts": 8, "v": "b"}))
+    expire(made.table, 2)
+    assert sound_report(made.table).replayed == ["snapshot 3, on top of the rows of snapshot 2"]
+
+
+@pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
+def test_a_compaction_of_appended_rows_must_keep_them(
+    tmp_path: Path, options: dict[str, object]
+) -> None:
+    table = an_append_table(tmp_path, **options).table
+    report = sound_report(table)
+    last = table.snapshots.latest_id()
+    assert (report.replayed, report.left_out) == ([f"snapshots 1 to {last}"], [])
+    again = open_table(shutil.copytree(table.location, tmp_path / "again.db" / "t").as_posix())
+    rewrite_compacted(table, lambda found: set_value(found, "v", "2", row=1))
+    findings = of_replay(table)
+    assert findings
+    assert all("which are not the same" in finding.what for finding in findings)
+    rewrite_compacted(again, lambda found: found.slice(1))
+    assert {FindingKind.CHANGELOG, FindingKind.ROW_COUNT} <= kinds_in(again)
+    assert "rows and gave" in of_replay(again)[0].what
+
+
+def test_a_compaction_that_takes_deleted_rows_away_is_not_replayed(tmp_path: Path) -> None:
+    made = an_append_table(tmp_path, bucket=-1, deletion_vectors__enabled=True)
+    delete_some(made.table, random.Random(1))
+    deleted = made.table.snapshots.latest_id()
+    made.commit(("+I", {"k": 99, "v": "new"}))
+    report = sound_report(made.table)
+    assert report.replayed == [f"snapshot {deleted + 1}, on top of the rows of snapshot {deleted}"]
+    for number in range(4):
+        made.commit(("+I", {"k": number, "v": "new"}))
+    made.compact()
+    report = sound_report(made.table)
+    assert report.replayed == []
+    assert "deleted by deletion vectors" in report.left_out[0]
+
+
+def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:
+    """A branch of snapshot 3 of a table that has gone on, and has forgotten it."""
+    made = a_table(folder)
+    make_branch(made.table, "b", 3)
+    expire(made.table, 1)
+    branch = made.table.open_branch("b")
+    assert branch is not None
+    return made.table, Damage(branch)
+
+
+def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
+    table, branch = with_a_branch(tmp_path)
+    report = sound_report(table)
+    assert (report.branches, report.versions) == (1, 2)
+    files = [entry.file.file_name for entry in FileStoreScan(branch.table).live(branch.latest)]
+    branch.file_of(FileStoreScan(branch.table).live(branch.latest)[0]).unlink()
+    (finding,) = found_in(table, quick=True)
+    assert finding.kind is FindingKind.FILE_MISSING
+    assert finding.where.endswith(files[0])
+
+
+def test_what_a_branch_shares_with_the_table_is_looked_into_and_told_once(tmp_path: Path) -> None:
+    made = a_table(tmp_path)
+    alone = sound_report(made.table)
+    make_branch(made.table, "b", 3)
+    report = sound_report(made.table)
+    assert (report.files, report.versions) == (alone.files, alone.versions + 1)
+    damage = Damage(made.table)
+    live = FileStoreScan(made.table).live(made.table.snapshots.snapshot(3))
+    damage.file_of(live[0]).unlink()
+    assert len(found_in(made.table, quick=True)) == 1
+
+
+def test_branches_without_a_schema_or_with_a_cut_one_are_told(tmp_path: Path) -> None:
+    table, branch = with_a_branch(tmp_path)
+    schema = branch.path("branch/branch-b/schema/schema-0")
+    schema.write_text("{")
+    assert kinds_in(table) == {FindingKind.SCHEMA}
+    schema.unlink()
+    (finding,) = found_in(table)
+    assert finding.what == "branch 'b' has no schema"
+    assert "delete the branch" in finding.fix
+
+
+def test_consumers_and_tags_of_a_branch_are_its_own(tmp_path: Path) -> None:
+    table, branch = with_a_branch(tmp_path)
+    branch.table.consumers.reset("search", 9)
+    (finding,) = found_in(table)
+    assert finding.kind is FindingKind.CONSUMER
+    assert finding.where.endswith("branch/branch-b/consumer/consumer-search")
+
+
+def test_a_consumer_that_is_silent_for_too_long_goes_by_itself(tmp_path: Path) -> None:
+    table = a_table(tmp_path, consumer__expiration_time="1 h").table
+    table.consumers.reset("search", 99)
+    an_hour_on = replace(table.clock, millis=table.consumers.consumers()[0].modified_millis)
+    assert kinds_in(replace(table, clock=an_hour_on)) == {FindingKind.CONSUMER}
+    later = replace(an_hour_on, millis=an_hour_on.millis + 3_700_000)
+    assert found_in(replace(table, clock=later)) == []
