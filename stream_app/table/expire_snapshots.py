@@ -17,13 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import UsageError
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.planning.expire_config import ExpireConfig
 from stream_app.planning.expire_range import ExpireRange, snapshot_range
 from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job_epochs import first_that_tells
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import (
     LiveFilesCache,
@@ -59,14 +60,11 @@ class ExpireSnapshots:
     table: FileStoreTable
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
-    def plan(self, config: ExpireConfig, *, forget_jobs: bool = False) -> SnapshotExpiry:
+    def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """What goes now.
 
-        The newest snapshot of an epoch stays: by it a job that starts again knows what it has
-        committed, and does not write the epoch twice.
-
-        Args:
-            forget_jobs: let that one go as well.
+        The newest snapshot that tells of the jobs' epochs stays: by it a job that starts again
+        knows what it has committed, and does not write the epoch twice.
 
         Raises:
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
@@ -74,8 +72,8 @@ class ExpireSnapshots:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
-        if not going.is_empty and not forget_jobs:
-            going = self._without_newest_epoch(going)
+        if not going.is_empty:
+            going = self._without_newest_epochs(going)
         snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
         kept = next((number for number in ids if number >= going.end), None)
         files, tags = FilesToDelete(), frozenset[str]()
@@ -139,13 +137,12 @@ class ExpireSnapshots:
             time_of=self._time_of,
         )
 
-    def _without_newest_epoch(self, going: ExpireRange) -> ExpireRange:
-        for snapshot in self.table.snapshots.backwards(down_to=going.begin):
-            if SOURCE_END_PROPERTY in (snapshot.properties or {}):
-                if snapshot.snapshot_id >= going.end:
-                    return going
-                return replace(going, end=snapshot.snapshot_id, kept_by="a job's newest epoch")
-        return going
+    def _without_newest_epochs(self, going: ExpireRange) -> ExpireRange:
+        now = self.table.clock.now_ms()
+        needed = first_that_tells(self.table.snapshots, going.begin, now)
+        if needed is None or needed >= going.end:
+            return going
+        return replace(going, end=needed, kept_by="the newest epoch of a job")
 
     def _time_of(self, number: int) -> int | None:
         found = self._snapshots([number])
