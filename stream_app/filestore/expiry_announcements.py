@@ -76,7 +76,7 @@ class ExpiryAnnouncements:
 
 
 def _announcement(data: bytes) -> ExpiryAnnouncement:
-    json = JsonObject.decode(data, what="announcement of an expiry")
+    json = JsonObject.decode(data, what="tag/expiring")
     return ExpiryAnnouncement(
         begin=json.integer("begin"),
         end=json.integer("end"),

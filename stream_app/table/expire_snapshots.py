@@ -29,7 +29,12 @@ from stream_app.planning.unused_files import dropped_files, unprotected, without
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import end_announcements, whole_or_staying
+from stream_app.table.going_versions import (
+    delete_void_tags,
+    holding_announcements,
+    whole_or_staying,
+    withdraw_what_is_over,
+)
 from stream_app.table.job_epochs import first_that_tells
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import (
@@ -112,6 +117,8 @@ class ExpireSnapshots:
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
             return
+        # Left by expiries that died; afterwards nobody knows any more what was going.
+        delete_void_tags(table, holding_announcements(table))
         # In this order: who tags a version does the opposite, so one of both sees the other.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
@@ -127,7 +134,8 @@ class ExpireSnapshots:
         for snapshot in expiry.snapshots:
             table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.write_earliest_hint(expiry.kept)
-        end_announcements(table)
+        delete_void_tags(table, [expiry.announcement], expiry.tags)
+        withdraw_what_is_over(table)
 
     def _check_no_new_tag(self, expiry: SnapshotExpiry, announcement: ExpiryAnnouncement) -> None:
         for name, status in sorted(self.table.tags.statuses().items()):

@@ -10,9 +10,10 @@ The rules: `planning.announced_expiry`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileStatus
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.announced_expiry import holds, is_going, is_over
@@ -29,7 +30,7 @@ def is_announced(table: FileStoreTable, number: int) -> bool:
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    return is_going(number, _holding(table))
+    return is_going(number, holding_announcements(table))
 
 
 def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[Snapshot]:
@@ -38,7 +39,7 @@ def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    holding = _holding(table)
+    holding = holding_announcements(table)
     return [
         snapshot
         for snapshot in tagged
@@ -46,38 +47,58 @@ def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[
     ]
 
 
-def end_announcements(table: FileStoreTable) -> None:
-    """After an expiry: take back what is over, and before that the tags that came too late.
+def delete_void_tags(
+    table: FileStoreTable,
+    going: Sequence[ExpiryAnnouncement],
+    known: Mapping[str, FileStatus] | None = None,
+) -> None:
+    """Take back the tags that came too late for what expiries have deleted.
+
+    Args:
+        going: what these have announced.
+        known: tags that need not be looked at, because all of them have thought of these.
 
     Raises:
-        CorruptFileError: what was announced, or a tag, cannot be read.
-        OSError: the file system refused; the next expiry finishes.
+        CorruptFileError: a tag cannot be read.
+        OSError: the file system refused.
     """
-    announced = table.expiry_announcements.announcements()
-    holding = [each for each in announced.values() if holds(each, _end_list(table, each))]
-    if holding:
-        _delete_void_tags(table, holding)
-    earliest = table.snapshots.earliest_id()
-    for name, each in announced.items():
-        if is_over(each, _end_list(table, each), earliest):
-            table.expiry_announcements.withdraw(name)
-
-
-def _delete_void_tags(table: FileStoreTable, holding: Sequence[ExpiryAnnouncement]) -> None:
-    for tag in table.tags.tags():
-        if not is_going(tag.snapshot.snapshot_id, holding) or _is_whole(table, tag.snapshot):
+    statuses = table.tags.statuses() if going else {}
+    unknown = [name for name, status in statuses.items() if (known or {}).get(name) != status]
+    for name in sorted(unknown):
+        tag = table.tags.tag(name)
+        if tag is None or not is_going(tag.snapshot.snapshot_id, going):
             continue
-        if table.tags.tag(tag.name) == tag:  # the name may have been given to another version
-            table.tags.delete(tag.name)
+        if _is_whole(table, tag.snapshot):
+            continue
+        if table.tags.tag(name) == tag:  # the name may have been given to another version
+            table.tags.delete(name)
         _LOG.warning(
             "the tag %s of snapshot %d was given when its files were being deleted: it held "
             "nothing, and was deleted",
-            tag.name,
+            name,
             tag.snapshot.snapshot_id,
         )
 
 
-def _holding(table: FileStoreTable) -> list[ExpiryAnnouncement]:
+def withdraw_what_is_over(table: FileStoreTable) -> None:
+    """Take back what was announced and is done, or means nothing any more.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+        OSError: the file system refused; the next expiry does it.
+    """
+    earliest = table.snapshots.earliest_id()
+    for name, each in table.expiry_announcements.announcements().items():
+        if is_over(each, _end_list(table, each), earliest):
+            table.expiry_announcements.withdraw(name)
+
+
+def holding_announcements(table: FileStoreTable) -> list[ExpiryAnnouncement]:
+    """What expiries have announced that go on, or have died.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
     announced = table.expiry_announcements.announcements().values()
     return [each for each in announced if holds(each, _end_list(table, each))]
 

@@ -24,7 +24,7 @@ class DeadError(BaseException):
 class _GatedFileIO:
     """A file system that asks before each operation."""
 
-    def __init__(self, files: FileIO, gate: Callable[[], None]) -> None:
+    def __init__(self, files: FileIO, gate: Callable[[str], None]) -> None:
         self._files, self._gate = files, gate
 
     def __getattr__(self, name: str) -> Any:
@@ -33,7 +33,7 @@ class _GatedFileIO:
             return method
 
         def gated(*arguments: Any, **named: Any) -> Any:
-            self._gate()
+            self._gate(name)
             return method(*arguments, **named)
 
         return gated
@@ -44,13 +44,13 @@ class Actor:
     """Work in a thread of its own, which runs only while `run_to` or `finish` waits for it.
 
     Attributes:
-        operations: how many have been done.
+        operations: those that have been done.
         result, error: of the work, when it has ended.
     """
 
     table: FileStoreTable
     work: Callable[[FileStoreTable], Any]
-    operations: int = 0
+    operations: list[str] = field(default_factory=list)
     result: Any = None
     error: BaseException | None = None
     has_ended: bool = False
@@ -62,7 +62,8 @@ class Actor:
 
     def run_to(self, operation: int | None) -> None:
         """Let it go on until it stands before an operation (from 0) or has ended; None: the end."""
-        if self.has_ended:
+        is_there = self._thread is not None and len(self.operations) == operation
+        if self.has_ended or is_there:
             return
         self._stop = operation
         if self._thread is None:
@@ -90,10 +91,10 @@ class Actor:
         self.has_ended = True
         self._has_stopped.release()
 
-    def _pass(self) -> None:
-        if not self._killed and self.operations == self._stop:
+    def _pass(self, operation: str) -> None:
+        if not self._killed and len(self.operations) == self._stop:
             self._has_stopped.release()
             self._may_go.acquire()
         if self._killed:
             raise DeadError
-        self.operations += 1
+        self.operations.append(operation)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.errors import UsageError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
@@ -100,7 +100,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, tagger: Acto
     return f"{tagged}, {'expired' if expirer.error is None else 'not expired'}"
 
 
-def counted(story: Story, work: Any) -> int:
+def operations_of(story: Story, work: Any) -> list[str]:
     actor = Actor(story.again(), work)
     actor.finish()
     assert actor.error is None
@@ -109,7 +109,7 @@ def counted(story: Story, work: Any) -> int:
 
 def test_wherever_one_of_both_stops(story: Story) -> None:
     """One goes on to an operation, then the other to one of his, then the first to its end."""
-    places = counted(story, expire), counted(story, give_tag)
+    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
     assert places[0] > 40
     seen: Counter[str] = Counter()
     for first in (0, 1):
@@ -137,7 +137,7 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
     ],
 )
 def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -> None:
-    places = counted(story, expire), counted(story, give_tag)
+    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
     seen: Counter[str] = Counter()
     for stop in range(places[0]):
         for other_stop in range(places[1]) if who != "the expiry" else [None]:
@@ -155,6 +155,22 @@ def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -
             tagger.finish()
             seen[outcome_of(table, story, expirer, tagger)] += 1
     assert seen.keys() == outcomes
+
+
+def test_whoever_tags_dies_amid_an_expiry_that_dies_later(story: Story) -> None:
+    """The next expiry finds a tag that holds nothing, whatever is left of what was announced."""
+    whole = operations_of(story, expire)
+    first_delete = whole.index("delete")
+    tag_is_given = operations_of(story, give_tag).index("create_if_absent") + 1
+    for stop in range(first_delete, len(whole)):
+        table = story.again()
+        expirer, tagger = Actor(table, expire), Actor(table, give_tag)
+        expirer.run_to(first_delete)
+        tagger.run_to(tag_is_given)
+        tagger.kill()
+        expirer.run_to(stop)
+        expirer.kill()
+        assert outcome_of(table, story, expirer, tagger) == "died, not expired"
 
 
 def stopped_expiry(table: FileStoreTable) -> None:
@@ -182,6 +198,16 @@ def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story:
     assert latest
     expire(table)
     assert table.expiry_announcements.announcements() == {}
+
+
+def test_what_was_announced_and_cannot_be_read_stops_both(story: Story) -> None:
+    table = story.again()
+    table.file_io.overwrite(f"{table.location}/tag/expiring-x", b"{")
+    for attempt in (give_tag, expire):
+        with pytest.raises(CorruptFileError, match="cannot read a tag/expiring file"):
+            attempt(table)
+    assert table.tags.names() == []
+    assert versions(table).keys() == story.rows.keys()
 
 
 def test_numbers_that_come_again_after_a_rollback_can_be_tagged(story: Story) -> None:
