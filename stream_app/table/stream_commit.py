@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_publisher import CompactionPublisher
@@ -58,8 +58,8 @@ class StreamTableCommit:
         commit_user: the streaming query's id; of a job that only compacts, a fresh one.
         last_identifier: of this user's newest commit, which compactions carry too; None when it has
             not committed yet. Given only for a job that commits no epochs.
-        last_source_end: where the epoch of that number ends, in the source's own words, as the
-            table told when this began; None when it did not.
+        last_source_end: where the epoch of that number ends, in the source's own words; None when
+            the table does not tell.
         stopping: whether the job is asked to end.
         coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
     """
@@ -159,6 +159,7 @@ class StreamTableCommit:
             raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
+        self.last_source_end = (properties or {}).get(SOURCE_END_PROPERTY)
         self.coordinator.add_new_files(messages)
         self._publisher.tally.add_flushes(messages)
         for message in messages:

@@ -138,6 +138,16 @@ class OvertakenFileIO(LocalFileIO):
         return LocalFileIO.create_if_absent(self, path, data)
 
 
+def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) -> None:
+    job = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
+    job.begin_epoch()
+    job.commit_epoch(0, [], properties={SOURCE_END_PROPERTY: "the end"})
+    write_much(jobs)
+    assert jobs.expire() == 1
+    again = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
+    assert job.last_source_end == again.last_source_end == "the end"
+
+
 def test_a_commit_that_lost_a_race_tells_what_the_winner_told(jobs: Jobs) -> None:
     jobs.first.restart(OvertakenFileIO(others=[lambda: jobs.write(jobs.second, 2)]))
     jobs.write(jobs.first)
