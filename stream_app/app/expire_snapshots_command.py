@@ -55,11 +55,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="so many go at most; default: no limit"
     )
-    parser.add_argument(
-        "--forget-jobs",
-        action="store_true",
-        help="also the newest epoch of a job goes; the job must not be started again",
-    )
     return parser
 
 
@@ -106,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
-    plan = _Plan(snapshots.plan(config, forget_jobs=args.forget_jobs), changelogs.plan(config))
+    plan = _Plan(snapshots.plan(config), changelogs.plan(config))
 
     def expire(plan: _Plan) -> Iterator[str]:
         snapshots.execute(plan.snapshots)

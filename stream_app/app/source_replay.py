@@ -22,10 +22,11 @@ from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.errors import SourceError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job_epochs import newest_epochs
 from stream_app.table.metadata_check import Progress
 from stream_app.table.readable import check_readable
 from stream_app.table.row_comparison import FORGOTTEN_DELETES
@@ -87,13 +88,13 @@ def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _
     Others may have compacted since, which changes no row.
     """
     latest = table.snapshots.latest()
-    for snapshot in table.snapshots.backwards():
-        text = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
-        if text is None:
+    epochs = newest_epochs(table.snapshots).values()
+    for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
+        if epoch.source_end is None:
             continue
         ends = {
             (topic, int(partition)): int(end)
-            for topic, partitions in json.loads(text).items()
+            for topic, partitions in json.loads(epoch.source_end).items()
             if not source.topics or topic in source.topics
             for partition, end in partitions.items()
         }

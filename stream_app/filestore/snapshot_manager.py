@@ -79,22 +79,15 @@ class SnapshotManager:
         """Whether there is such a snapshot now."""
         return self._exists(snapshot_id)
 
-    def backwards(self, *, down_to: int = 1) -> Iterator[Snapshot]:
-        """Snapshots from the newest one down, as far as they are left."""
-        current = self.latest_id()
+    def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
+        """Snapshots from one down, as far as they are left; None: from the newest one."""
+        current = self.latest_id() if begin is None else begin
         while current is not None and current >= down_to:
             try:
                 yield self.snapshot(current)
             except FileNotFoundError:  # expired
                 return
             current -= 1
-
-    def latest_of_user(self, commit_user: str, *, down_to: int = 1) -> Snapshot | None:
-        """The newest snapshot that a commit user made."""
-        for snapshot in self.backwards(down_to=down_to):
-            if snapshot.commit_user == commit_user:
-                return snapshot
-        return None
 
     def publish(self, snapshot: Snapshot) -> bool:
         """Make a snapshot exist; False when another one has its number.

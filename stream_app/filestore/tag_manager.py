@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io import FileIO, FileStatus
 from stream_app.format.tag_json import decode_tag, encode_tag
 from stream_app.model.tag import Tag
 
@@ -27,6 +27,14 @@ class TagManager:
         """The names of all tags, in order."""
         names = self.file_io.list_names(f"{self.root}/tag")
         return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+
+    def statuses(self) -> dict[str, FileStatus]:
+        """The files of all tags, by name: one that has changed belongs to another tag."""
+        return {
+            status.name.removeprefix(_PREFIX): status
+            for status in self.file_io.list_status(f"{self.root}/tag")
+            if status.name.startswith(_PREFIX) and not status.is_folder
+        }
 
     def tag(self, name: str) -> Tag | None:
         """The tag of a name; None when there is none.

@@ -271,22 +271,16 @@ def _check_not_behind(commit: StreamTableCommit, epoch: int) -> None:
 
 def _check_same_end(commit: StreamTableCommit, epoch: int, source_end: str) -> None:
     """An epoch that the table has must be the same one: what it has more would be lost."""
-    for snapshot in commit.table.snapshots.backwards():
-        if snapshot.commit_user != commit.commit_user or snapshot.commit_identifier > epoch:
-            continue
-        # A commit of compactions between epochs has the epoch's number and does not tell its end.
-        end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
-        if snapshot.commit_identifier < epoch or end == source_end:
-            return
-        if end is None:
-            continue
-        raise CheckpointError(
-            f"epoch {epoch} ends elsewhere in the checkpoint than in the table: at {source_end}, "
-            f"not {end}",
-            where=f"{commit.table.location}, snapshot {snapshot.snapshot_id}",
-            fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
-            "source.starting-offsets where the table ends",
-        )
+    end = commit.last_source_end
+    if end is None or commit.last_identifier != epoch or end == source_end:
+        return
+    raise CheckpointError(
+        f"epoch {epoch} ends elsewhere in the checkpoint than in the table: at {source_end}, "
+        f"not {end}",
+        where=commit.table.location,
+        fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
+        "source.starting-offsets where the table ends",
+    )
 
 
 def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:

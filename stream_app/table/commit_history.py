@@ -12,8 +12,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job_epochs import epochs_as_of, newest_epoch
 
 ATTEMPTS_KEPT = 100
 """Delta lists of snapshots that we have tried to make, by which we know ours again."""
@@ -33,15 +35,17 @@ class CommitHistory:
     known: Snapshot | None
     _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _epoch: JobEpoch | None = None
 
     @property
     def known_id(self) -> int:
         """Number of the known snapshot, 0 for none."""
         return 0 if self.known is None else self.known.snapshot_id
 
-    def last_commit(self) -> Snapshot | None:
-        """This user's newest snapshot; None when there is none."""
-        return self.table.snapshots.latest_of_user(self.commit_user)
+    def last_epoch(self) -> JobEpoch | None:
+        """This user's newest epoch in the table, as he is to know it from here on."""
+        self._epoch = newest_epoch(self.table.snapshots, self.commit_user)
+        return self._epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
         """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
@@ -53,6 +57,10 @@ class CommitHistory:
         An overwrite does not: what it has changed is taken in like another writer's changes.
         """
         self._made.append(snapshot.delta_manifest_list)
+        if snapshot.commit_kind is CommitKind.APPEND:
+            self._epoch = JobEpoch(
+                identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
+            )
         is_next = snapshot.snapshot_id == self.known_id + 1
         if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self.known = snapshot
@@ -96,11 +104,24 @@ class CommitHistory:
         has read would be left out as done.
 
         Raises:
-            CommitConflictError: above the known snapshot there is one of our user that we have not
-                made, or an epoch of ours of which we did not hear that it came to be.
+            CommitConflictError: above the known snapshot there is, or was, one of our user that we
+                have not made, or an epoch of ours of which we did not hear that it came to be.
         """
         if latest is None:
             return
+        self._check_snapshots()
+        # The other one's snapshots may have expired; what it has committed is told all the same.
+        told = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
+        if told and (self._epoch is None or told.identifier > self._epoch.identifier):
+            raise CommitConflictError(
+                f"another process works with the same checkpoint: it made epoch {told.identifier} "
+                f"for commit user {self.commit_user}",
+                where=self.table.location,
+                fix="run one job for each checkpoint; if the other one is gone, start this again: "
+                "it takes up what is in the table",
+            )
+
+    def _check_snapshots(self) -> None:
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._made:

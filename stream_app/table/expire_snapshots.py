@@ -1,29 +1,41 @@
 """Takes old snapshots away, with the files that only they need.
 
 `plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
-left half done is found and finished by the next one. The order of deletion:
+left half done is found and finished by the next one. What is going to go is announced first, and
+then the tags are looked at once more (`planning.announced_expiry`). The order of deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
 3. manifests, index files and statistics; then the lists that name them,
 4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each),
-5. the hint EARLIEST.
+5. the hint EARLIEST; then the announcement.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import UsageError
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.fileio.file_io import FileStatus
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.announced_expiry import is_going
 from stream_app.planning.expire_config import ExpireConfig
 from stream_app.planning.expire_range import ExpireRange, snapshot_range
 from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import (
+    delete_void_tags,
+    holding_announcements,
+    whole_or_staying,
+    withdraw_what_is_over,
+)
+from stream_app.table.job_epochs import first_that_tells
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import (
     LiveFilesCache,
@@ -40,7 +52,8 @@ class SnapshotExpiry:
         kept: the first snapshot that stays.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: why no more go, for people.
-        tags: names of the tags that were thought of.
+        tags: when each tag was written that was thought of, by name.
+        announcement: what is to be said before anything is deleted; None: nothing goes.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -49,7 +62,8 @@ class SnapshotExpiry:
     files: FilesToDelete
     keeps_changelogs: bool
     cleans_folders: bool
-    tags: frozenset[str]
+    tags: Mapping[str, FileStatus]
+    announcement: ExpiryAnnouncement | None
 
 
 @dataclass(slots=True)
@@ -59,14 +73,11 @@ class ExpireSnapshots:
     table: FileStoreTable
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
-    def plan(self, config: ExpireConfig, *, forget_jobs: bool = False) -> SnapshotExpiry:
+    def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """What goes now.
 
-        The newest snapshot of an epoch stays: by it a job that starts again knows what it has
-        committed, and does not write the epoch twice.
-
-        Args:
-            forget_jobs: let that one go as well.
+        The newest snapshot that tells of the jobs' epochs stays: by it a job that starts again
+        knows what it has committed, and does not write the epoch twice.
 
         Raises:
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
@@ -74,15 +85,17 @@ class ExpireSnapshots:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
-        if not going.is_empty and not forget_jobs:
-            going = self._without_newest_epoch(going)
+        if not going.is_empty:
+            going = self._without_newest_epochs(going)
         snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
         kept = next((number for number in ids if number >= going.end), None)
-        files, tags = FilesToDelete(), frozenset[str]()
+        files, tags, announcement = FilesToDelete(), dict[str, FileStatus](), None
         if snapshots and kept is not None:
             end = self.table.snapshots.snapshot(kept)
-            tags = frozenset(self.table.tags.names())
-            files = self._files(config, snapshots, end)
+            tags = self.table.tags.statuses()
+            protected = self._protected()
+            files = self._files(config, snapshots, end, protected)
+            announcement = _announcement(snapshots[0], end, protected)
         return SnapshotExpiry(
             snapshots=tuple(snapshots),
             kept=kept,
@@ -91,6 +104,7 @@ class ExpireSnapshots:
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
             tags=tags,
+            announcement=announcement,
         )
 
     def execute(self, expiry: SnapshotExpiry) -> None:
@@ -101,9 +115,17 @@ class ExpireSnapshots:
             OSError: the file system refused; the next expiry finishes what is left.
         """
         table = self.table
-        if not expiry.snapshots or expiry.kept is None:
+        if expiry.announcement is None or expiry.kept is None:
             return
-        self._check_no_new_tag(expiry)
+        # Left by expiries that died; afterwards nobody knows any more what was going.
+        delete_void_tags(table, holding_announcements(table))
+        # In this order: who tags a version does the opposite, so one of both sees the other.
+        announced = table.expiry_announcements.announce(expiry.announcement)
+        try:
+            self._check_no_new_tag(expiry, expiry.announcement)
+        except UsageError:
+            table.expiry_announcements.withdraw(announced)
+            raise
         delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
         if expiry.keeps_changelogs:
             for snapshot in expiry.snapshots:
@@ -112,12 +134,13 @@ class ExpireSnapshots:
         for snapshot in expiry.snapshots:
             table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.write_earliest_hint(expiry.kept)
+        delete_void_tags(table, [expiry.announcement], expiry.tags)
+        withdraw_what_is_over(table)
 
-    def _check_no_new_tag(self, expiry: SnapshotExpiry) -> None:
-        going = {snapshot.snapshot_id for snapshot in expiry.snapshots}
-        for name in sorted({*self.table.tags.names()} - expiry.tags):
-            tag = self.table.tags.tag(name)
-            if tag is not None and tag.snapshot.snapshot_id in going:
+    def _check_no_new_tag(self, expiry: SnapshotExpiry, announcement: ExpiryAnnouncement) -> None:
+        for name, status in sorted(self.table.tags.statuses().items()):
+            tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
+            if tag is not None and is_going(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
                     f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
                     f"given the tag {name!r}: nothing was deleted",
@@ -139,13 +162,12 @@ class ExpireSnapshots:
             time_of=self._time_of,
         )
 
-    def _without_newest_epoch(self, going: ExpireRange) -> ExpireRange:
-        for snapshot in self.table.snapshots.backwards(down_to=going.begin):
-            if SOURCE_END_PROPERTY in (snapshot.properties or {}):
-                if snapshot.snapshot_id >= going.end:
-                    return going
-                return replace(going, end=snapshot.snapshot_id, kept_by="a job's newest epoch")
-        return going
+    def _without_newest_epochs(self, going: ExpireRange) -> ExpireRange:
+        now = self.table.clock.now_ms()
+        needed = first_that_tells(self.table.snapshots, going.begin, now)
+        if needed is None or needed >= going.end:
+            return going
+        return replace(going, end=needed, kept_by="the newest epoch of a job")
 
     def _time_of(self, number: int) -> int | None:
         found = self._snapshots([number])
@@ -162,10 +184,19 @@ class ExpireSnapshots:
         except FileNotFoundError:
             return None
 
-    def _files(
-        self, config: ExpireConfig, snapshots: list[Snapshot], end: Snapshot
-    ) -> FilesToDelete:
+    def _protected(self) -> ProtectedVersions:
+        """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
         protected = protected_versions(self.table)
+        kept = whole_or_staying(self.table, protected.tags.values())
+        return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
+
+    def _files(
+        self,
+        config: ExpireConfig,
+        snapshots: list[Snapshot],
+        end: Snapshot,
+        protected: ProtectedVersions,
+    ) -> FilesToDelete:
         collector = FileCollector(ManifestReads(self.table))
         # A snapshot's changes say what those before it had and it has not.
         for snapshot in (*snapshots[1:], end):
@@ -200,6 +231,17 @@ class ExpireSnapshots:
         if dropped:
             needed = protected.files_needed(snapshot.snapshot_id, reads, self._cache)
             collector.add_data_files(unprotected(dropped, needed))
+
+
+def _announcement(
+    begin: Snapshot, end: Snapshot, protected: ProtectedVersions
+) -> ExpiryAnnouncement:
+    return ExpiryAnnouncement(
+        begin=begin.snapshot_id,
+        end=end.snapshot_id,
+        end_list=end.delta_manifest_list,
+        tagged=frozenset(n for n in protected.tags if begin.snapshot_id <= n < end.snapshot_id),
+    )
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:

@@ -14,9 +14,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CommitConflictError, CommitError
+from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    SOURCE_END_PROPERTY,
+    CommitKind,
+    Snapshot,
+)
+from stream_app.planning.job_epochs import carried
 from stream_app.planning.retry_wait import retry_wait_s
 from stream_app.table.commit_changes import CommitChanges, appended, compacted, overwritten
 from stream_app.table.commit_conflicts import CommitConflicts
@@ -25,6 +33,7 @@ from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compacted_index import compacted_index
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job_epochs import epochs_as_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +228,7 @@ class FileStoreCommit:
         """Try once; None when another snapshot came first."""
         latest = self.table.snapshots.latest()
         self.history.check(latest)
+        epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)
         if latest and (commit.check or latest.snapshot_id != self.history.known_id):
@@ -230,6 +240,7 @@ class FileStoreCommit:
             changes = replace(changes, index=index)
         lists = files.write(latest, changes)
         snapshot = self._snapshot(commit, changes, latest, lists, schema_id)
+        snapshot = self._with_epochs(snapshot, epochs)
         self.history.note_attempt(snapshot)
         try:
             published = self.table.snapshots.publish(snapshot)
@@ -284,9 +295,22 @@ class FileStoreCommit:
             else None,
             watermark=_latest_watermark(committable.watermark, latest),
             statistics=latest.statistics if latest and same_schema else None,
-            properties=_properties(committable.properties),
+            properties=committable.properties,
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )
+
+    def _with_epochs(self, snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
+        """The snapshot with what the table is to know of its jobs."""
+        epochs, properties = dict(before), dict(snapshot.properties or {})
+        is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+        if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
+            epochs[snapshot.commit_user] = JobEpoch(
+                identifier=snapshot.commit_identifier,
+                time_millis=snapshot.time_millis,
+                source_end=properties.get(SOURCE_END_PROPERTY),
+            )
+        properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
+        return replace(snapshot, properties=properties)
 
     def _total_records(self, latest: Snapshot | None) -> int:
         if latest is None:
@@ -299,7 +323,3 @@ class FileStoreCommit:
 def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:
     known = [mark for mark in (given, latest.watermark if latest else None) if mark is not None]
     return max(known, default=None)
-
-
-def _properties(properties: Mapping[str, str] | None) -> dict[str, str] | None:
-    return dict(properties) if properties else None

@@ -25,6 +25,7 @@ from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
+from stream_app.filestore.expiry_announcements import ExpiryAnnouncements
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.row_group_filter import RowGroupFilter
@@ -102,6 +103,11 @@ class FileStoreTable:
     def tags(self) -> TagManager:
         """The tag files."""
         return TagManager(self.file_io, self.version_root)
+
+    @property
+    def expiry_announcements(self) -> ExpiryAnnouncements:
+        """What expiries say before they delete."""
+        return ExpiryAnnouncements(self.file_io, self.location)
 
     @property
     def consumers(self) -> ConsumerManager:

@@ -31,6 +31,7 @@ from stream_app.planning.unused_files import FileKey, unprotected
 from stream_app.table.expire_snapshots import add_changelog, add_manifest_lists
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import is_announced
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import ProtectedVersions, protected_versions
 from stream_app.table.tag_changes import add_live_files
@@ -73,8 +74,16 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     """What a rollback does.
 
     Raises:
+        UsageError: an expiry was stopped while it deleted the files of the target.
         CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
     """
+    if is_announced(table, target.snapshot_id):
+        raise UsageError(
+            f"snapshot {target.snapshot_id} is going: an expiry is deleting its files, or has died "
+            "while it did so",
+            where=table.location,
+            fix="go back to a newer snapshot, or to a tag",
+        )
     now, expiration_ms = (
         table.clock.now_ms(),
         table.options.optional_integer("consumer.expiration-time"),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_publisher import CompactionPublisher
@@ -58,6 +58,8 @@ class StreamTableCommit:
         commit_user: the streaming query's id; of a job that only compacts, a fresh one.
         last_identifier: of this user's newest commit, which compactions carry too; None when it has
             not committed yet. Given only for a job that commits no epochs.
+        last_source_end: where the epoch of that number ends, in the source's own words; None when
+            the table does not tell.
         stopping: whether the job is asked to end.
         coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
     """
@@ -66,6 +68,7 @@ class StreamTableCommit:
     commit_user: str
     executor: CompactExecutor
     last_identifier: int | None = None
+    last_source_end: str | None = field(init=False, default=None)
     stopping: Callable[[], bool] = lambda: False
     _history: CommitHistory = field(init=False)
     _commit: FileStoreCommit = field(init=False)
@@ -89,8 +92,8 @@ class StreamTableCommit:
         self._follower = TableFollower(
             self.table, self._history, self._constraints, self.coordinator, self._write_only
         )
-        if self.last_identifier is None and (last := self._history.last_commit()):
-            self.last_identifier = last.commit_identifier
+        if self.last_identifier is None and (last := self._history.last_epoch()):
+            self.last_identifier, self.last_source_end = last.identifier, last.source_end
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch is in the table already; then nothing is to be done for it."""
@@ -156,6 +159,7 @@ class StreamTableCommit:
             raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
+        self.last_source_end = (properties or {}).get(SOURCE_END_PROPERTY)
         self.coordinator.add_new_files(messages)
         self._publisher.tally.add_flushes(messages)
         for message in messages:

@@ -22,6 +22,7 @@ from stream_app.planning.tag_neighbours import nearest_numbers
 from stream_app.planning.unused_files import FileKey, file_key, unprotected
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import is_announced
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import protected_versions
 from stream_app.table.tag_rules import tag_rules
@@ -57,27 +58,43 @@ def new_tag(
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     """Give the name; False when it was taken meanwhile.
 
-    A snapshot whose expiry is deleting files at this moment can still get a name that holds
-    nothing; Paimon knows no means against it.
+    Beside an expiry of ours the version has all its files, or there is no tag. An expiry of another
+    engine that is deleting the version's files at this moment cannot be seen.
 
     Raises:
-        UsageError: the snapshot has expired meanwhile, and its files with it; there is no tag.
+        UsageError: the snapshot has expired meanwhile, or is just expiring; there is no tag.
+        OSError: the file system refused; there may be a tag.
     """
     if not table.tags.create(tag):
         return False
-    number = tag.snapshot.snapshot_id
-    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
-    kept = table.snapshots.exists(number) or any(
-        other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
-    )
-    if not kept:
+    try:
+        gone = _gone(table, tag)
+    except BaseException:
+        table.tags.delete(tag.name)
+        raise
+    if gone is not None:
         table.tags.delete(tag.name)
         raise UsageError(
-            f"snapshot {number} has expired while it was given the tag {tag.name!r}",
+            f"snapshot {tag.snapshot.snapshot_id} {gone} while it was given the tag {tag.name!r}",
             where=table.location,
             fix="tag a newer one",
         )
     return True
+
+
+def _gone(table: FileStoreTable, tag: Tag) -> str | None:
+    """What has become of the version; None when it is whole. The tag is there already.
+
+    An expiry takes its announcement back when the snapshots are gone, so those are looked at last.
+    """
+    number = tag.snapshot.snapshot_id
+    if is_announced(table, number):
+        return "was expiring"
+    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
+    kept = table.snapshots.exists(number) or any(
+        other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
+    )
+    return None if kept else "has expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

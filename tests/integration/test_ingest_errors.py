@@ -139,7 +139,7 @@ def test_an_older_copy_of_the_checkpoint_loses_nothing(bench: JobBench) -> None:
     error = bench.fails()
     assert error.startswith("epoch 1 ends elsewhere in the checkpoint than in the table: at {")
     assert '":3}' in error.splitlines()[0]
-    assert f"  where: {bench.table}, snapshot 2\n  to fix: " in error
+    assert f"  where: {bench.table}\n  to fix: " in error
     for kept_by_spark in ("offsets", "commits"):
         shutil.rmtree(checkpoint / kept_by_spark)
     error = bench.fails()

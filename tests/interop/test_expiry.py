@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots
@@ -20,7 +21,7 @@ from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.paimon_java import PaimonJava, sorted_rows
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
-from tests.support.table_writer import TableWriter, by_content
+from tests.support.table_writer import TableWriter, by_content, read_rows
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 TABLES: dict[str, dict[str, Any]] = {
@@ -168,3 +169,36 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
     # That snapshot was made just before the time that is retained, and replaced within it.
     assert open_table(str(theirs)).snapshots.ids()[0] == number + 1
     assert table.snapshots.ids()[0] == number
+
+
+def test_jobs_know_their_epochs_through_paimons_commits_and_expiry(
+    tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    """Paimon reads what our snapshots tell of jobs, and minds no announcement of an expiry."""
+    path = tmp_path / "db.db" / "t"
+    first = our_table(path, {})
+    second = TableWriter(first.table, user="second")
+    second.write([("+I", {"k": 1, "v": "second"})])
+    second.commit.drain()
+    table = first.table
+    paimon_java.tag(path, "t", 2)
+    announced = ExpiryAnnouncement(begin=1, end=2, end_list="that of another snapshot")
+    table.expiry_announcements.announce(announced)
+    for number in range(2):
+        rows = [("+I", {"k": 20 + number, "v": "paimon"})]
+        paimon_java.write(path, rows, identifier=number, options={"write-only": True})
+    paimon_java.expire(path, retain_max=3, retain_min=3)
+    users = [one.commit_user for one in table.snapshots.backwards()]
+    assert len(users) == 3
+    assert users[2] == "second"
+    assert [row["tag_name"] for row in paimon_java.read(f"{path}$tags")] == ["t"]
+    for job in (first, second):
+        job.restart()
+        assert job.commit.last_identifier == job.epoch - 1
+    first.write([("+I", {"k": 30, "v": "first"})])
+    expire(table, num_max=1, num_min=1)
+    assert table.expiry_announcements.announcements() == {}
+    assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
+    paimon_java.write(path, [("+I", {"k": 31, "v": "paimon"})], identifier=9)
+    second.restart()
+    assert second.commit.last_identifier == 0

@@ -127,8 +127,7 @@ def scenario(seed: int) -> Scenario:
     kind = rng.choice(["key", "key", "key", "append", "bucketed append"])
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
     if rng.random() < 0.3:
-        # Expiry keeps the newest epoch of one job, so only one may rely on it.
-        rivals = [*(each for each in rivals if each != "rival"), "expirer"]
+        rivals = [*rivals, "expirer"]
     is_calm = rng.random() < 0.1
     rounds = []
     for number in range(rng.randint(*ROUNDS)):

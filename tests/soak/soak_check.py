@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from stream_app import open_table
 from stream_app.clock import SystemClock
+from stream_app.format.job_epochs_json import decode_epochs
+from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.file_store_table import open_table as open_store_table
@@ -150,8 +152,12 @@ class SoakCheck:
 
 
 def source_end(snapshot: Snapshot) -> dict[int, int] | None:
-    """Kafka partition → offset at which the snapshot's epoch ends; None: it is not of an epoch."""
-    text = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
+    """Kafka partition → offset up to which the snapshot has the topic; None: it does not tell."""
+    properties = snapshot.properties or {}
+    text = properties.get(SOURCE_END_PROPERTY)
+    if text is None:  # a commit of compactions: it has the job's newest epoch
+        epoch = decode_epochs(properties.get(EPOCHS_PROPERTY, "{}")).get(snapshot.commit_user)
+        text = epoch.source_end if epoch else None
     if text is None:
         return None
     (offsets,) = json.loads(text.splitlines()[0]).values()

@@ -6,7 +6,6 @@ What must lie on disk is told by tests.support.expiring_table, from the files th
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.snapshot_manager import SnapshotManager
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.planning.expire_config import expire_config
 from stream_app.planning.expire_range import Retention
 from stream_app.table.expire_changelogs import ExpireChangelogs
@@ -232,28 +231,6 @@ def at(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileS
     """The table in a copied folder."""
     file_io = FaultyFileIO(fault=fault or Fault())
     return replace(table, location=str(folder / "db.db" / "t"), file_io=file_io)
-
-
-def test_the_newest_epoch_of_a_job_stays(tmp_path: Path) -> None:
-    """By it the job that comes back knows what it has committed; all the rest may go."""
-    history = a_history(tmp_path, next(iter(TABLES)), seed=1)
-    for _ in range(5):
-        history.step()
-    history.settle()
-    table, ids = history.table, history.table.snapshots.ids()
-    for number in ids[:2]:
-        file = Path(table.location, "snapshot", f"snapshot-{number}")
-        document = json.loads(file.read_text())
-        properties = {SOURCE_END_PROPERTY: f"end of {number}"}
-        file.write_text(json.dumps({**document, "properties": properties}))
-    assert expire(table, num_max=1, num_min=1) == 1
-    assert table.snapshots.ids() == ids[1:]
-    told = ExpireSnapshots(table)
-    config = expire_config(table.options, num_max=1, num_min=1)
-    assert told.plan(config).kept_by == "a job's newest epoch"
-    told.execute(told.plan(config, forget_jobs=True))
-    assert table.snapshots.ids() == ids[-1:]
-    history.check()
 
 
 def test_a_commit_goes_on_after_an_expiry(tmp_path: Path) -> None:

@@ -12,9 +12,6 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
@@ -123,28 +120,11 @@ def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_pa
     assert maintenance.metrics().failures == 0
 
 
-def write_more(table: FileStoreTable, **properties: str) -> None:
+def write_more(table: FileStoreTable) -> None:
     commit = StreamTableCommit(table, "another", CompactInCaller(table))
     first = commit.begin_epoch()
     messages = write_changes(table, [("+I", {"k": 1, "v": "y"})], first)
-    commit.commit_epoch((commit.last_identifier or 0) + 1, messages, properties=properties)
-
-
-def test_the_newest_epoch_of_a_job_stays_for_its_next_start(tmp_path: Path) -> None:
-    """Others have committed since; without it the job would write its last epoch again."""
-    table = a_table(tmp_path, **KEEP_ONE, num_sorted_run__compaction_trigger=100)
-    write(table, 2)
-    write_more(table.table, **{SOURCE_END_PROPERTY: "17"})
-    newest_epoch = table.table.snapshots.latest_id()
-    write_more(table.table)
-    write_more(table.table)
-    expire = ExpireSnapshots(table.table)
-    config = expire_config(table.table.options)
-    assert expire.plan(config).kept == newest_epoch
-    assert expire.plan(config).kept_by == "a job's newest epoch"
-    expire.execute(expire.plan(config))
-    assert table.table.snapshots.earliest_id() == newest_epoch
-    assert expire.plan(config, forget_jobs=True).kept == table.table.snapshots.latest_id()
+    commit.commit_epoch((commit.last_identifier or 0) + 1, messages)
 
 
 def test_a_consumer_that_is_forgotten_keeps_nothing_any_more(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""What a job has committed last, as the table remembers it for the job's next start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EPOCHS_PROPERTY = "stream_app.epochs"
+"""Key of a snapshot's property: the newest epoch of each job; see `planning.job_epochs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEpoch:
+    """The newest epoch of one job.
+
+    Attributes:
+        identifier: of its commit: the epoch's number.
+        time_millis: when it was committed, since 1970 in UTC.
+        source_end: where it ends, in the source's own words; None when nobody told.
+    """
+
+    identifier: int
+    time_millis: int
+    source_end: str | None = None

@@ -1,0 +1,127 @@
+"""Versions that an expiry has announced to be going, and tags that were given to them too late.
+
+`expire_snapshots` announces; `tag_changes` and `rollback` ask. A tag that came too late is taken
+back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
+that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
+
+The rules: `planning.announced_expiry`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileStatus
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.announced_expiry import holds, is_going, is_over
+from stream_app.table.file_presence import FilePresence
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+def is_announced(table: FileStoreTable, number: int) -> bool:
+    """Whether a version may be half gone, so that nothing can keep it.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    return is_going(number, holding_announcements(table))
+
+
+def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[Snapshot]:
+    """Of tagged versions those that are to be kept: all but what a tag came too late for.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    holding = holding_announcements(table)
+    return [
+        snapshot
+        for snapshot in tagged
+        if not is_going(snapshot.snapshot_id, holding) or _is_whole(table, snapshot)
+    ]
+
+
+def delete_void_tags(
+    table: FileStoreTable,
+    going: Sequence[ExpiryAnnouncement],
+    known: Mapping[str, FileStatus] | None = None,
+) -> None:
+    """Take back the tags that came too late for what expiries have deleted.
+
+    Args:
+        going: what these have announced.
+        known: tags that need not be looked at, because all of them have thought of these.
+
+    Raises:
+        CorruptFileError: a tag cannot be read.
+        OSError: the file system refused.
+    """
+    statuses = table.tags.statuses() if going else {}
+    unknown = [name for name, status in statuses.items() if (known or {}).get(name) != status]
+    for name in sorted(unknown):
+        tag = table.tags.tag(name)
+        if tag is None or not is_going(tag.snapshot.snapshot_id, going):
+            continue
+        if _is_whole(table, tag.snapshot):
+            continue
+        if table.tags.tag(name) == tag:  # the name may have been given to another version
+            table.tags.delete(name)
+        _LOG.warning(
+            "the tag %s of snapshot %d was given when its files were being deleted: it held "
+            "nothing, and was deleted",
+            name,
+            tag.snapshot.snapshot_id,
+        )
+
+
+def withdraw_what_is_over(table: FileStoreTable) -> None:
+    """Take back what was announced and is done, or means nothing any more.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+        OSError: the file system refused; the next expiry does it.
+    """
+    earliest = table.snapshots.earliest_id()
+    for name, each in table.expiry_announcements.announcements().items():
+        if is_over(each, _end_list(table, each), earliest):
+            table.expiry_announcements.withdraw(name)
+
+
+def holding_announcements(table: FileStoreTable) -> list[ExpiryAnnouncement]:
+    """What expiries have announced that go on, or have died.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    announced = table.expiry_announcements.announcements().values()
+    return [each for each in announced if holds(each, _end_list(table, each))]
+
+
+def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | None:
+    try:
+        return table.snapshots.snapshot(announcement.end).delta_manifest_list
+    except FileNotFoundError:
+        return None
+
+
+def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Whether all is there that a tag keeps of a version."""
+    presence, paths = FilePresence(table), table.paths
+    try:
+        entries = FileStoreScan(table).live(snapshot)
+        indexes = (
+            table.manifests.read_index_manifest(snapshot.index_manifest)
+            if snapshot.index_manifest is not None
+            else []
+        )
+    except CorruptFileError:
+        return False
+    wanted = [paths.data_file(one.partition, one.bucket, one.file) for one in entries]
+    wanted += [paths.index_file(one.partition, one.bucket, one.index_file) for one in indexes]
+    return not any(presence.findings(path, None) for path in wanted)

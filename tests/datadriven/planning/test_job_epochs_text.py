@@ -1,0 +1,111 @@
+"""Snapshots in, from the newest one down; what they tell of the table's jobs out.
+
+A line a snapshot: its number, its commit user and identifier; ``ends=x`` when it ends an epoch at
+x; ``tells=a:7@5,b:3@2`` when it has the jobs' epochs, each with the day of its commit
+(``tells=-``: of no job). A snapshot of number n is made on day n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from stream_app.format.job_epochs_json import encode_epochs
+from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
+from stream_app.planning.job_epochs import carried, epoch_of_user, epochs_of, oldest_needed
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+DAY_MS = 86_400_000
+
+
+def _told(text: str) -> dict[str, JobEpoch]:
+    found = {}
+    for part in [] if text == "-" else text.split(","):
+        user, _, rest = part.partition(":")
+        identifier, _, day = rest.partition("@")
+        found[user] = JobEpoch(identifier=int(identifier), time_millis=int(day) * DAY_MS)
+    return found
+
+
+def _snapshot(line: str) -> Snapshot:
+    number, user, identifier, *rest = line.split()
+    given = dict(word.partition("=")[::2] for word in rest)
+    properties = {}
+    if "ends" in given:
+        properties[SOURCE_END_PROPERTY] = given["ends"]
+    if "tells" in given:
+        properties[EPOCHS_PROPERTY] = encode_epochs(_told(given["tells"]))
+    return Snapshot(
+        snapshot_id=int(number), schema_id=0, base_manifest_list="b", base_manifest_list_size=1,
+        delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,
+        changelog_manifest_list_size=None, index_manifest=None, commit_user=user,
+        commit_identifier=int(identifier), commit_kind=CommitKind.APPEND,
+        time_millis=int(number) * DAY_MS, total_record_count=0, delta_record_count=0,
+        changelog_record_count=None, watermark=None, statistics=None,
+        properties=properties or None, next_row_id=0,
+    )  # fmt: skip
+
+
+class _Walk:
+    """Snapshots that are counted when they are looked at."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._snapshots = [_snapshot(line) for line in lines]
+        self.looked_at = 0
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for snapshot in self._snapshots:
+            self.looked_at += 1
+            yield snapshot
+
+
+def _show(epochs: Mapping[str, JobEpoch]) -> str:
+    return " ".join(f"{user}:{_epoch(epoch)}" for user, epoch in epochs.items()) or "none"
+
+
+def _epoch(epoch: JobEpoch) -> str:
+    ends = "" if epoch.source_end is None else f" ({epoch.source_end})"
+    return f"{epoch.identifier}@{epoch.time_millis // DAY_MS}{ends}"
+
+
+def _epochs(case: Case) -> str:
+    walk = _Walk(case.input_lines)
+    found = dict(sorted(epochs_of(walk).items()))
+    return f"{_show(found)}, after {walk.looked_at}"
+
+
+def _user(case: Case) -> str:
+    walk = _Walk(case.input_lines)
+    found = epoch_of_user(case.args["of"], walk)
+    return f"{'none' if found is None else _epoch(found)}, after {walk.looked_at}"
+
+
+def _carried(case: Case) -> str:
+    return _show(carried(_told(case.input), int(case.args["day"]) * DAY_MS))
+
+
+def _crowd(case: Case) -> str:
+    epochs = {f"j{n}": JobEpoch(identifier=n, time_millis=n) for n in range(int(case.input))}
+    kept = carried(epochs, DAY_MS)
+    return f"{len(kept)}, the oldest is {min(epoch.identifier for epoch in kept.values())}"
+
+
+def _needed(case: Case) -> str:
+    walk = _Walk(case.input_lines)
+    found = oldest_needed(walk, int(case.args["day"]) * DAY_MS)
+    return f"{'none' if found is None else found}, after {walk.looked_at}"
+
+
+COMMANDS = {
+    "epochs": _epochs,
+    "user": _user,
+    "carried": _carried,
+    "crowd": _crowd,
+    "needed": _needed,
+}
+
+
+def test_job_epochs() -> None:
+    run_file(HERE / "job_epochs.txt", lambda case: COMMANDS[case.command](case))

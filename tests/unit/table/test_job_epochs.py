@@ -1,0 +1,255 @@
+"""Jobs of one table find their last epoch again, however much has been committed and expired."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CommitConflictError, CorruptFileError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.model.job_epoch import EPOCHS_PROPERTY
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, CommitKind
+from stream_app.planning.expire_config import expire_config
+from stream_app.planning.job_epochs import KEPT_MS
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job_epochs import newest_epochs
+from stream_app.table.rollback import plan_rollback, roll_back
+from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.tag_changes import create_tag, new_tag
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.small_table import SteppingClock, small_table
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+@dataclass
+class Jobs:
+    """A table without a key, where a row that is written twice is there twice, and two jobs."""
+
+    table: FileStoreTable
+    first: TableWriter = field(init=False)
+    second: TableWriter = field(init=False)
+    rng: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def __post_init__(self) -> None:
+        self.first = TableWriter(self.table, user="first")
+        self.second = TableWriter(self.table, user="second")
+
+    def write(self, job: TableWriter, epochs: int = 1) -> None:
+        for _ in range(epochs):
+            job.write([("+I", {"k": self.rng.randrange(9), "v": job.user})])
+
+    def expire(self, keep: int = 1) -> int:
+        """Expire all but the newest so many; how many snapshots are left."""
+        expire = ExpireSnapshots(self.table)
+        config = expire_config(self.table.options, num_max=keep, num_min=keep)
+        expire.execute(expire.plan(config))
+        return len(self.table.snapshots.ids())
+
+    def users(self) -> set[str]:
+        return {snapshot.commit_user for snapshot in self.table.snapshots.backwards()}
+
+    def assert_rows(self) -> None:
+        rows = [*self.first.model.rows(), *self.second.model.rows()]
+        assert by_content(read_rows(self.table)) == by_content(rows)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
+    options = {"compaction__min__file_num": 2, "snapshot__expire__limit": 1000}
+    return Jobs(small_table(tmp_path / "db.db" / "t", "k INT, v STRING", **options).table)
+
+
+def write_much(jobs: Jobs) -> None:
+    jobs.write(jobs.second, 5)
+
+
+def only_compact(jobs: Jobs) -> None:
+    """A job that only compacts, after another engine's rows."""
+    compactor = StreamTableCommit(
+        jobs.table, "compactor", CompactInCaller(jobs.table), BATCH_COMMIT_IDENTIFIER
+    )
+    while compactor.compact_whole():
+        pass
+
+
+def commit_as_others_do(jobs: Jobs) -> None:
+    """Snapshots of an engine that knows nothing of our properties."""
+    jobs.write(jobs.second)
+    for _ in range(3):
+        a_foreign_snapshot(jobs.table)
+    jobs.write(jobs.second)
+    a_foreign_snapshot(jobs.table)
+
+
+def a_foreign_snapshot(table: FileStoreTable) -> None:
+    snapshot = committer(table, "flink").drop_partitions([b"no such partition"], 1)
+    edit(table, snapshot.snapshot_id, lambda document: document.pop("properties"))
+
+
+def committer(table: FileStoreTable, user: str) -> FileStoreCommit:
+    return FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
+
+
+def edit(table: FileStoreTable, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    file = Path(table.location, "snapshot", f"snapshot-{number}")
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("meanwhile", [write_much, only_compact, commit_as_others_do])
+def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
+    jobs: Jobs, meanwhile: Callable[[Jobs], None]
+) -> None:
+    """Its checkpoint does not know that the last epoch is done; all its snapshots have expired."""
+    for _ in range(2):
+        jobs.write(jobs.first, 3)
+        meanwhile(jobs)
+        # What other engines have committed since tells nothing, so one of ours stays before it.
+        assert jobs.expire() == (2 if meanwhile is commit_as_others_do else 1)
+        assert "first" not in jobs.users()
+        jobs.first.restart()
+        assert jobs.first.attempt(jobs.first.epoch - 1) is None
+        jobs.assert_rows()
+    jobs.write(jobs.first)
+    jobs.assert_rows()
+
+
+@dataclass(frozen=True)
+class OvertakenFileIO(LocalFileIO):
+    """Lets somebody else commit just before a snapshot is made, once."""
+
+    others: list[Callable[[], None]] = field(default_factory=list)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        if "/snapshot/" in path and self.others:
+            self.others.pop()()
+        return LocalFileIO.create_if_absent(self, path, data)
+
+
+def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) -> None:
+    job = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
+    job.begin_epoch()
+    job.commit_epoch(0, [], properties={SOURCE_END_PROPERTY: "the end"})
+    write_much(jobs)
+    assert jobs.expire() == 1
+    again = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
+    assert job.last_source_end == again.last_source_end == "the end"
+
+
+def test_a_commit_that_lost_a_race_tells_what_the_winner_told(jobs: Jobs) -> None:
+    jobs.first.restart(OvertakenFileIO(others=[lambda: jobs.write(jobs.second, 2)]))
+    jobs.write(jobs.first)
+    assert jobs.table.snapshots.latest().commit_user == "first"  # type: ignore[union-attr]
+    assert jobs.expire() == 1
+    for job in (jobs.first, jobs.second):
+        job.restart()
+        assert job.commit.last_identifier == job.epoch - 1
+    jobs.assert_rows()
+
+
+def test_a_twin_is_found_when_its_snapshots_have_expired(jobs: Jobs) -> None:
+    jobs.write(jobs.first, 2)
+    alive = TableWriter(jobs.table, user="first")
+    alive.model.changes += jobs.first.model.changes
+    jobs.write(jobs.first)  # in another process: its twin does not know
+    jobs.write(jobs.second, 2)
+    assert jobs.expire() == 1
+    with pytest.raises(CommitConflictError, match="another process works with the same checkpoint"):
+        jobs.write(alive)
+    jobs.assert_rows()
+
+
+def test_a_job_that_is_gone_for_good_keeps_nothing(jobs: Jobs) -> None:
+    """Also where no job of ours commits any more, and nobody could hand on what it has done."""
+    clock = jobs.table.clock
+    assert isinstance(clock, SteppingClock)
+    jobs.write(jobs.first, 2)
+    for _ in range(3):
+        a_foreign_snapshot(jobs.table)
+    assert jobs.expire() == 4
+    clock.millis += KEPT_MS
+    assert jobs.expire() == 1
+    a_foreign_snapshot(jobs.table)
+    jobs.write(jobs.second)
+    assert set(newest_epochs(jobs.table.snapshots)) == {"second"}
+
+
+def test_a_table_of_an_older_version(jobs: Jobs) -> None:
+    """Its epochs tell of their own job only, and its compactions of none."""
+    jobs.write(jobs.first, 3)
+    newest_of_first = next(
+        one.snapshot_id
+        for one in jobs.table.snapshots.backwards()
+        if one.commit_kind is CommitKind.APPEND
+    )
+    jobs.write(jobs.second, 3)
+    a_foreign_snapshot(jobs.table)
+    for number in jobs.table.snapshots.ids():
+        snapshot = jobs.table.snapshots.snapshot(number)
+        end = {SOURCE_END_PROPERTY: f"end of {number}"}
+        kept = end if snapshot.commit_kind is CommitKind.APPEND else None
+        edit(jobs.table, number, lambda document, kept=kept: document.update(properties=kept))
+    jobs.expire()
+    assert jobs.table.snapshots.earliest_id() == newest_of_first
+    jobs.second.restart()
+    assert jobs.second.attempt(2) is None
+    jobs.write(jobs.second)
+    assert jobs.expire() == 1
+    jobs.first.restart()
+    assert jobs.first.commit.last_source_end == f"end of {newest_of_first}"
+    assert jobs.first.attempt(2) is None
+    jobs.assert_rows()
+
+
+def test_after_a_rollback_the_table_knows_what_is_in_it(jobs: Jobs) -> None:
+    jobs.write(jobs.first, 2)
+    jobs.write(jobs.second, 2)
+    create_tag(jobs.table, tag := new_tag(jobs.table, "t"))
+    jobs.write(jobs.first, 2)
+    jobs.write(jobs.second, 2)
+    assert jobs.expire() == 1
+    roll_back(jobs.table, plan_rollback(jobs.table, tag.snapshot), resets_consumers=False)
+    for job in (jobs.first, jobs.second):
+        job.restart()
+        assert job.commit.last_identifier == 1
+
+
+def test_of_many_snapshots_few_are_read(jobs: Jobs) -> None:
+    """By a commit and by an expiry, also when no job has ever committed an epoch."""
+    for _ in range(20):
+        a_foreign_snapshot(jobs.table)
+    committer(jobs.table, "one").truncate(BATCH_COMMIT_IDENTIFIER)
+    file_io = CountingFileIO()
+    table = replace(jobs.table, file_io=file_io)
+    committer(table, "two").truncate(BATCH_COMMIT_IDENTIFIER)
+    ExpireSnapshots(table).plan(expire_config(table.options, num_max=21, num_min=21))
+    read = {name for name in file_io.read if name.startswith("snapshot-")}
+    assert len(read) <= 4
+
+
+def test_a_property_that_cannot_be_read_stops_all_who_need_it(jobs: Jobs) -> None:
+    jobs.write(jobs.first, 2)
+    number = jobs.table.snapshots.latest_id()
+    assert number is not None
+    edit(jobs.table, number, lambda document: document["properties"].update({EPOCHS_PROPERTY: "["}))
+    with pytest.raises(
+        CorruptFileError, match=r"cannot read a snapshot's stream_app\.epochs"
+    ) as told:
+        jobs.write(jobs.first)
+    assert told.value.where == f"snapshot {number}"
+    before = jobs.table.snapshots.ids()
+    with pytest.raises(CorruptFileError):
+        jobs.expire()
+    assert jobs.table.snapshots.ids() == before

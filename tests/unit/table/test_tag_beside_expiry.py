@@ -1,0 +1,275 @@
+"""A tag that is given while its version expires: it is refused, or it reads whole.
+
+An expiry and whoever gives the tag are stopped before each of their file operations in turn, and
+the other one goes on; or they die there. Afterwards the next expiry works, and nothing is left.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rollback import plan_rollback, roll_back
+from stream_app.table.tag_changes import create_tag, new_tag
+from tests.support.expiring_table import rows_of, versions
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.table_writer import TableWriter
+from tests.support.turns import Actor, DeadError
+
+GOING, STAYING = 3, 2
+"""The version that gets the tag, and how many are kept at first."""
+OPTIONS = {
+    "bucket": "1",
+    "num-sorted-run.compaction-trigger": "2",
+    "file-operation.thread-num": "1",
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """A table with some versions, of which all but the newest are to go, and what they hold."""
+
+    table: FileStoreTable
+    rows: dict[str, list[str]]
+
+    def again(self) -> FileStoreTable:
+        """The table as it was, to be changed."""
+        files = self.table.file_io
+        assert isinstance(files, MemoryFileIO)
+        return replace(self.table, file_io=files.after_crash(kept=lambda _, size: size))
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
+        options=OPTIONS, time_millis=TIME_MS,
+    )  # fmt: skip
+    clock = SteppingClock()
+    table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
+    assert table.schemas.create(schema)
+    writer = TableWriter(table)
+    changes = RandomChanges(schema, random.Random(3), key_count=6)
+    for _ in range(4):
+        writer.write(changes.epoch(4))
+    writer.commit.drain()
+    return Story(table, {name: rows_of(table, one) for name, one in versions(table).items()})
+
+
+def expire(table: FileStoreTable, keep: int = STAYING) -> None:
+    expiry = ExpireSnapshots(table)
+    config = expire_config(table.options, num_max=keep, num_min=keep)
+    expiry.execute(expiry.plan(config))
+
+
+def give_tag(table: FileStoreTable) -> bool:
+    return create_tag(table, new_tag(table, "t", GOING))
+
+
+def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, tagger: Actor) -> str:
+    """What became of both, when the table is right."""
+    for error in (expirer.error, tagger.error):
+        assert error is None or isinstance(error, UsageError | DeadError), repr(error)
+    has_tag = table.tags.tag("t") is not None
+    if tagger.error is None:
+        assert tagger.result is True
+        assert has_tag
+    elif isinstance(tagger.error, UsageError):
+        assert not has_tag
+    if has_tag and not isinstance(tagger.error, DeadError):
+        assert rows_of(table, versions(table)["t"]) == story.rows[str(GOING)]
+    expire(table, keep=1)
+    assert len(table.snapshots.ids()) == 1
+    for name, snapshot in versions(table).items():
+        assert rows_of(table, snapshot) == story.rows[str(GOING) if name == "t" else name]
+    assert table.expiry_announcements.announcements() == {}
+    refused = "died" if isinstance(tagger.error, DeadError) else "refused"
+    tagged = "tagged" if tagger.error is None else refused
+    return f"{tagged}, {'expired' if expirer.error is None else 'not expired'}"
+
+
+def operations_of(story: Story, work: Any) -> list[str]:
+    actor = Actor(story.again(), work)
+    actor.finish()
+    assert actor.error is None
+    return actor.operations
+
+
+def test_wherever_one_of_both_stops(story: Story) -> None:
+    """One goes on to an operation, then the other to one of his, then the first to its end."""
+    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
+    assert places[0] > 40
+    seen: Counter[str] = Counter()
+    for first in (0, 1):
+        for stop in range(places[first] + 1):
+            for other_stop in range(places[1 - first] + 1) if first == 0 else [None]:
+                table = story.again()
+                actors = Actor(table, expire), Actor(table, give_tag)
+                actors[first].run_to(stop)
+                actors[1 - first].run_to(other_stop)
+                actors[first].finish()
+                actors[1 - first].finish()
+                seen[outcome_of(table, story, *actors)] += 1
+    # At worst both give way; mostly one does, or none has to.
+    assert seen.keys() == {
+        "tagged, expired", "tagged, not expired", "refused, expired", "refused, not expired"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("who", "outcomes"),
+    [
+        ("the expiry", {"tagged, not expired", "refused, not expired"}),
+        ("who tags", {"died, expired", "died, not expired"}),
+        ("both", {"died, not expired"}),
+    ],
+)
+def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -> None:
+    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
+    seen: Counter[str] = Counter()
+    for stop in range(places[0]):
+        for other_stop in range(places[1]) if who != "the expiry" else [None]:
+            table = story.again()
+            expirer, tagger = Actor(table, expire), Actor(table, give_tag)
+            expirer.run_to(stop)
+            if who == "the expiry":
+                expirer.kill()
+            tagger.run_to(other_stop)
+            if who != "the expiry":
+                tagger.kill()
+            if who == "both":
+                expirer.kill()
+            expirer.finish()
+            tagger.finish()
+            seen[outcome_of(table, story, expirer, tagger)] += 1
+    assert seen.keys() == outcomes
+
+
+def test_whoever_tags_dies_amid_an_expiry_that_dies_later(story: Story) -> None:
+    """The next expiry finds a tag that holds nothing, whatever is left of what was announced."""
+    whole = operations_of(story, expire)
+    first_delete = whole.index("delete")
+    tag_is_given = operations_of(story, give_tag).index("create_if_absent") + 1
+    for stop in range(first_delete, len(whole)):
+        table = story.again()
+        expirer, tagger = Actor(table, expire), Actor(table, give_tag)
+        expirer.run_to(first_delete)
+        tagger.run_to(tag_is_given)
+        tagger.kill()
+        expirer.run_to(stop)
+        expirer.kill()
+        assert outcome_of(table, story, expirer, tagger) == "died, not expired"
+
+
+def stopped_expiry(table: FileStoreTable) -> None:
+    """One that dies when it has deleted the first data file."""
+    files = len(data_files(table))
+    expirer, operation = Actor(table, expire), 0
+    while len(data_files(table)) == files:
+        operation += 1
+        expirer.run_to(operation)
+    expirer.kill()
+
+
+def data_files(table: FileStoreTable) -> list[str]:
+    return table.file_io.list_names(f"{table.location}/bucket-0")
+
+
+def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story: Story) -> None:
+    table = story.again()
+    stopped_expiry(table)
+    with pytest.raises(UsageError, match="snapshot 3 was expiring while it was given the tag"):
+        give_tag(table)
+    with pytest.raises(UsageError, match="snapshot 3 is going"):
+        plan_rollback(table, table.snapshots.snapshot(GOING))
+    latest = create_tag(table, new_tag(table, "newest"))
+    assert latest
+    expire(table)
+    assert table.expiry_announcements.announcements() == {}
+
+
+def test_what_was_announced_and_cannot_be_read_stops_both(story: Story) -> None:
+    table = story.again()
+    table.file_io.overwrite(f"{table.location}/tag/expiring-x", b"{")
+    for attempt in (give_tag, expire):
+        with pytest.raises(CorruptFileError, match="cannot read a tag/expiring file"):
+            attempt(table)
+    assert table.tags.names() == []
+    assert versions(table).keys() == story.rows.keys()
+
+
+def test_numbers_that_come_again_after_a_rollback_can_be_tagged(story: Story) -> None:
+    """What was announced was about other versions."""
+    table = story.again()
+    create_tag(table, kept := new_tag(table, "old", 1))
+    stopped_expiry(table)
+    roll_back(table, plan_rollback(table, kept.snapshot), resets_consumers=False)
+    assert table.expiry_announcements.announcements() != {}
+    writer = TableWriter(table, user="another")
+    for number in range(5):
+        writer.write([("+I", {"k": number, "v": "new"})])
+    assert give_tag(table)
+    rows = rows_of(table, table.snapshots.snapshot(GOING))
+    writer.write([("+I", {"k": 9, "v": "newer"})])
+    expire(table)
+    assert rows_of(table, versions(table)["t"]) == rows
+    assert table.expiry_announcements.announcements() == {}
+
+
+def test_a_tag_of_another_engine_that_came_too_late_does_not_stop_expiry(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It looks at nothing but the snapshot, whose files are being deleted."""
+    table = story.again()
+    tag = new_tag(table, "t", GOING)
+    stopped_expiry(table)
+    table.tags.create(tag)
+    expire(table, keep=1)
+    assert "the tag t of snapshot 3 was given when its files were being deleted" in caplog.text
+    assert versions(table).keys() == {str(table.snapshots.latest_id())}
+
+
+def test_a_name_that_was_given_to_another_version_since_the_plan_is_seen(story: Story) -> None:
+    """As while somebody at the command line thinks about what he was shown."""
+    table = story.again()
+    latest = table.snapshots.latest_id()
+    assert latest is not None
+    create_tag(table, new_tag(table, "t", latest))
+    expiry = ExpireSnapshots(table)
+    plan = expiry.plan(expire_config(table.options, num_max=1, num_min=1))
+    table.tags.delete("t")
+    assert give_tag(table)
+    with pytest.raises(UsageError, match="has just been given the tag 't': nothing was deleted"):
+        expiry.execute(plan)
+    assert rows_of(table, versions(table)["t"]) == story.rows[str(GOING)]
+    assert table.expiry_announcements.announcements() == {}
+
+
+def test_the_announcement_of_an_expiry_that_still_runs_stays(story: Story) -> None:
+    """Another expiry of fewer versions ends meanwhile; it takes back its own announcement only."""
+    table = story.again()
+    expirer = Actor(table, expire)
+    operation = 0
+    while not table.expiry_announcements.announcements():
+        operation += 1
+        expirer.run_to(operation)
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1, limit=1)))
+    assert len(table.expiry_announcements.announcements()) == 1
+    with pytest.raises(UsageError, match="was expiring"):
+        give_tag(table)
+    expirer.finish()
+    assert expirer.error is None
+    assert table.expiry_announcements.announcements() == {}
