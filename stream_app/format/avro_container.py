@@ -119,7 +119,11 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
             fastavro.schemaless_writer(sink, _BLOCK, {"count": count, "data": data, "sync": sync})
             block = io.BytesIO()
             count = 0
-    meta = {"avro.schema": schema_text, "avro.codec": codec_name.encode(), _DIGEST: digest.digest()}
+    meta = {
+        "avro.schema": schema_text,
+        "avro.codec": codec_name.encode(),
+        _DIGEST: digest.hexdigest().encode(),
+    }
     header = io.BytesIO()
     fastavro.schemaless_writer(header, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
     return header.getvalue() + sink.getvalue()
@@ -174,6 +178,8 @@ def _read(data: bytes) -> list[dict[str, Any]]:
             records.append(fastavro.schemaless_reader(rest, schema, None))
         if rest.tell() < len(content):
             raise ValueError("a block holds more than its records")
-    if meta.get(_DIGEST, digest.digest()) != digest.digest():
+    # In hexadecimal digits, for PyPaimon takes all metadata for text.
+    found = digest.hexdigest().encode()
+    if meta.get(_DIGEST, found) != found:
         raise ValueError("it is not what was written: its digest is another")
     return records

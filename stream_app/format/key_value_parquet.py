@@ -225,7 +225,9 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
 
 
 def _has_another_measure(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the same number means something else: another scale or unit."""
+    """Whether the same bytes mean something else: another scale or unit, or nothing at all."""
+    if pa.types.is_null(found):
+        return True
     if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
         return bool(found.scale != wanted.scale)
     if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
