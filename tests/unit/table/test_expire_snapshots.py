@@ -36,6 +36,7 @@ from tests.support.expiring_table import (
     versions,
 )
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError, Mode
+from tests.support.plain_object import plain_object
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import small_table
 from tests.support.table_writer import TableWriter, by_content
@@ -241,7 +242,7 @@ def test_the_newest_epoch_of_a_job_stays(tmp_path: Path) -> None:
     table, ids = history.table, history.table.snapshots.ids()
     for number in ids[:2]:
         file = Path(table.location, "snapshot", f"snapshot-{number}")
-        document = json.loads(file.read_text())
+        document = plain_object(file.read_text())
         properties = {SOURCE_END_PROPERTY: f"end of {number}"}
         file.write_text(json.dumps({**document, "properties": properties}))
     assert expire(table, num_max=1, num_min=1) == 1
