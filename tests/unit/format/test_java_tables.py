@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
@@ -160,6 +161,18 @@ def table_of(file: JavaFile) -> pa.Table:
     schema = key_value_file_schema(file.schema, thin=False)
     batches = read_batches(io.BytesIO(file.content), schema.names, 1_000)
     return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema)
+
+
+@pytest.mark.parametrize("file", ALL_FILES[:1])
+def test_the_checksums_of_java_s_pages_are_checked(file: JavaFile) -> None:
+    """A bit at the end of each column's last page."""
+    group = pq.ParquetFile(io.BytesIO(file.content)).metadata.row_group(0)
+    for column in map(group.column, range(group.num_columns)):
+        first = column.dictionary_page_offset or column.data_page_offset
+        changed = bytearray(file.content)
+        changed[first + column.total_compressed_size - 1] ^= 4
+        with pytest.raises(CorruptFileError, match="CRC checksum verification failed"):
+            list(read_batches(io.BytesIO(changed), [column.path_in_schema], 1_000))
 
 
 @pytest.mark.parametrize("file", ALL_FILES)
