@@ -83,7 +83,7 @@ class DataFileReader:
         self, footer: pq.FileMetaData, *, file: DataFileMeta, stored: Sequence[DataField | None]
     ) -> Sequence[int]:
         """Those to read, of a file that is the one which the manifest describes."""
-        check_footer(footer, self._stored_fields(stored), file.row_count)
+        check_footer(footer, [*self._system_fields, *self._stored_fields(stored)], file.row_count)
         # Of a single group the manifest's statistics tell the same, and they have a digest.
         if self.row_groups is None or footer.num_row_groups == 1:
             return range(footer.num_row_groups)
