@@ -1,12 +1,12 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|latency|reading]
+    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|checksums|latency|reading]
                    [--messages N] [--quick]
 
 Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
 then memory beside its budget, commits one after the other, and compaction: simulated, beside decode
-and encode, and beside the epochs; at last reading, beside other readers. About forty minutes;
-`--quick` takes five. With a name only that part.
+and encode, and beside the epochs; what checksums cost; at last reading, beside other readers. About
+forty-five minutes; `--quick` takes five. With a name only that part.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bench import (
     ingest,
     latency,
     memory,
+    page_checksums,
     reading,
     steps,
 )
@@ -74,6 +75,11 @@ def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
     return compaction.lines(folder)
 
 
+def _checksums(folder: Path, _: int, quick: bool) -> Iterator[str]:
+    rounds = 3 if quick else page_checksums.ROUNDS
+    return page_checksums.lines(folder, page_checksums.ROWS // (10 if quick else 1), rounds)
+
+
 def _latency(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from latency.lines(folder, 50, 500 if quick else 5_000, 1 if quick else 2)
 
@@ -89,6 +95,7 @@ PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "simulation": _simulation,
     "commits": _commits,
     "compaction": _compaction,
+    "checksums": _checksums,
     "latency": _latency,
     "reading": _reading,
 }

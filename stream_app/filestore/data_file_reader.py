@@ -21,7 +21,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_evolution import keeps_values
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.format.key_value_parquet import conform, read_batches
+from stream_app.format.key_value_parquet import check_footer, conform, read_batches
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import DataField, RowType
 from stream_app.model.table_schema import TableSchema
@@ -73,18 +73,24 @@ class DataFileReader:
             system = [field.name for field in self._system_fields]
             names = system + [column.name for column in stored if column]
             with self.file_io.open_input(path) as source:
-                for batch in read_batches(source, names, self.batch_rows, self._chosen(stored)):
+                chosen = partial(self._row_groups, file=file, stored=stored)
+                for batch in read_batches(source, names, self.batch_rows, chosen):
                     yield self._as_of_today(batch, stored)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 
-    def _chosen(
-        self, stored: Sequence[DataField | None]
-    ) -> Callable[[pq.FileMetaData], Sequence[int]] | None:
-        if self.row_groups is None:
-            return None
-        columns = list(zip(self.columns, stored, strict=True))
-        return partial(self.row_groups.row_groups, columns=columns)
+    def _row_groups(
+        self, footer: pq.FileMetaData, *, file: DataFileMeta, stored: Sequence[DataField | None]
+    ) -> Sequence[int]:
+        """Those to read, of a file that is the one which the manifest describes."""
+        check_footer(footer, [*self._system_fields, *self._stored_fields(stored)], file.row_count)
+        # Of a single group the manifest's statistics tell the same, and they have a digest.
+        if self.row_groups is None or footer.num_row_groups == 1:
+            return range(footer.num_row_groups)
+        return self.row_groups.row_groups(footer, zip(self.columns, stored, strict=True))
+
+    def _stored_fields(self, stored: Sequence[DataField | None]) -> list[pa.Field]:
+        return [pa.field(column.name, arrow_type(column.data_type)) for column in stored if column]
 
     @property
     def _system_fields(self) -> list[pa.Field]:
@@ -130,10 +136,7 @@ class DataFileReader:
     ) -> pa.RecordBatch:
         """First with the types that the file's schema says, for its bytes may not tell them."""
         system = self._system_fields
-        fields = [
-            pa.field(column.name, arrow_type(column.data_type)) for column in stored if column
-        ]
-        batch = conform(batch, pa.schema([*system, *fields]))
+        batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
         if None in stored:
             given, wanted = batch.columns[: len(system)], list(self.layout_schema)[len(system) :]
             present = iter(batch.columns[len(system) :])

@@ -3,6 +3,10 @@
 fastavro encodes the records; the file around them is made here, from its own Avro schemas, so that
 the codecs are those we ship (fastavro asks for another zstd library with each of its versions).
 
+What is written has a digest of its schema and records among the metadata of its header, where Avro
+leaves room for what is not its own: neither zstd's frames, as Java writes them, nor Avro's records
+would tell a bit that has changed.
+
 Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/AvroFileFormat.java`.
 """
 
@@ -24,6 +28,8 @@ _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _BLOCK_BYTES = 256 * 1024
 _RAW_DEFLATE = -15
+_DIGEST = "stream_app.digest"
+_DIGEST_BYTES = 16
 
 _HEADER = fastavro.parse_schema(
     {
@@ -102,20 +108,30 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
     schema_text = orjson.dumps(_without_marks(schema))
     # The marker between blocks only has to be unlike the data; a digest makes equal files equal.
     sync = hashlib.blake2b(schema_text, digest_size=_SYNC_BYTES).digest()
-    meta = {"avro.schema": schema_text, "avro.codec": codec_name.encode()}
-    sink = io.BytesIO()
-    fastavro.schemaless_writer(sink, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
-    block = io.BytesIO()
-    count = 0
+    sink, block = io.BytesIO(), io.BytesIO()
+    digest, count = _digest_of(schema_text), 0
     for index, record in enumerate(records):
         fastavro.schemaless_writer(block, schema, record)
         count += 1
         if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+            digest.update(block.getvalue())
             data = _COMPRESS[codec_name](block.getvalue())
             fastavro.schemaless_writer(sink, _BLOCK, {"count": count, "data": data, "sync": sync})
             block = io.BytesIO()
             count = 0
-    return sink.getvalue()
+    meta = {
+        "avro.schema": schema_text,
+        "avro.codec": codec_name.encode(),
+        _DIGEST: digest.hexdigest().encode(),
+    }
+    header = io.BytesIO()
+    fastavro.schemaless_writer(header, _HEADER, {"magic": _MAGIC, "meta": meta, "sync": sync})
+    return header.getvalue() + sink.getvalue()
+
+
+def _digest_of(schema_text: bytes) -> hashlib.blake2b:
+    """The beginning of a file's digest; the records' bytes follow."""
+    return hashlib.blake2b(schema_text, digest_size=_DIGEST_BYTES)
 
 
 def _without_marks(schema: Any) -> Any:
@@ -146,14 +162,24 @@ def _read(data: bytes) -> list[dict[str, Any]]:
         raise ValueError("it does not begin as one")
     source = io.BytesIO(data)
     header: Any = fastavro.schemaless_reader(source, _HEADER, None)
-    schema = fastavro.parse_schema(orjson.loads(header["meta"]["avro.schema"]))
-    decompress = _DECOMPRESS[header["meta"].get("avro.codec", b"null").decode()]
+    meta = header["meta"]
+    schema = fastavro.parse_schema(orjson.loads(meta["avro.schema"]))
+    decompress = _DECOMPRESS[meta.get("avro.codec", b"null").decode()]
+    digest = _digest_of(meta["avro.schema"])
     records: list[Any] = []
     while source.tell() < len(data):
         block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
         if block["sync"] != header["sync"]:
             raise ValueError("a block does not end where it should")
-        content = io.BytesIO(decompress(block["data"]))
+        content = decompress(block["data"])
+        digest.update(content)
+        rest = io.BytesIO(content)
         for _ in range(block["count"]):
-            records.append(fastavro.schemaless_reader(content, schema, None))
+            records.append(fastavro.schemaless_reader(rest, schema, None))
+        if rest.tell() < len(content):
+            raise ValueError("a block holds more than its records")
+    # In hexadecimal digits, for PyPaimon takes all metadata for text.
+    found = digest.hexdigest().encode()
+    if meta.get(_DIGEST, found) != found:
+        raise ValueError("it is not what was written: its digest is another")
     return records

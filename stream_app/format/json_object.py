@@ -2,10 +2,14 @@
 
 Numbers are read and written as 64-bit integers: Paimon's identifiers go up to 2^63 - 1, which a
 float cannot hold.
+
+What is written carries a digest of itself in a key that other readers ignore: one wrong digit of a
+snapshot would be another epoch, and one wrong letter of a key that may be absent its absence.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,13 +17,22 @@ import orjson
 
 from stream_app.errors import CorruptFileError
 
+DIGEST = "stream_app.digest"
+"""The key of the digest, which covers all the others."""
+_DIGEST_BYTES = 16
 _T = TypeVar("_T")
 
 
 def encode_object(value: Mapping[str, object]) -> bytes:
     """The object as indented JSON, like Java's; keys whose value is None are left out."""
     present = {key: item for key, item in value.items() if item is not None}
-    return orjson.dumps(present, option=orjson.OPT_INDENT_2)
+    return orjson.dumps({**present, DIGEST: _digest(present)}, option=orjson.OPT_INDENT_2)
+
+
+def _digest(value: Mapping[str, object]) -> str:
+    """Of what is said, in whatever order and layout."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class JsonObject:
@@ -36,12 +49,20 @@ class JsonObject:
         """Read a file.
 
         Raises:
-            CorruptFileError: the bytes are no JSON object.
+            CorruptFileError: the bytes are no JSON object, or not those that were written.
         """
         try:
-            return cls(orjson.loads(data), what=what)
+            value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise _corrupt(what, str(error)) from error
+        told = value.pop(DIGEST, None) if isinstance(value, dict) else None
+        if told is not None and told != _digest(value):
+            raise CorruptFileError(
+                f"a {what} file is not what was written: its digest is another",
+                fix="restore the file from a backup, or roll the table back to a tag; if it was "
+                f"edited on purpose, take its key {DIGEST!r} out",
+            )
+        return cls(value, what=what)
 
     def raw(self, key: str) -> Any:
         """The value as it stands, or None."""

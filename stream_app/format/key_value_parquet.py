@@ -9,7 +9,7 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -32,6 +32,16 @@ _CODECS = {
     "snappy": "snappy",
 }
 _PAGE_BYTES = 1 << 20
+_COMPLAINTS = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    UnicodeDecodeError,
+    OSError,
+)
+"""With which Arrow answers bytes that are not what they should be."""
 
 
 def parquet_writer(
@@ -61,6 +71,8 @@ def parquet_writer(
         use_deprecated_int96_timestamps=int96,
         # No Arrow schema in the footer: the file's own types say everything, to every reader.
         store_schema=False,
+        # As Java does by default: else a bit that flips in a page may be a wrong value.
+        write_page_checksum=True,
     )
 
 
@@ -135,41 +147,99 @@ def read_batches(
         row_groups_of: chooses row groups by the footer; None: all are read.
 
     Raises:
-        CorruptFileError: no Parquet file, or a column is not in it.
+        CorruptFileError: no Parquet file, a column is not in it, or a page is not what was
+            written: pages that have a checksum are held against it.
         OSError: the file system refused, which says nothing about the file.
     """
     try:
         # A merge opens many files and must stay small: pre_buffer reads whole row groups ahead, and
         # without a buffer of its own the reader holds a row group's columns as they are stored.
-        with pq.ParquetFile(source, pre_buffer=False, buffer_size=_READ_BUFFER_BYTES) as file:
+        with pq.ParquetFile(
+            source,
+            pre_buffer=False,
+            buffer_size=_READ_BUFFER_BYTES,
+            page_checksum_verification=True,
+        ) as file:
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
-                raise CorruptFileError(
-                    f"a data file lacks the columns {', '.join(missing)}",
-                    fix="restore the file from a backup, or roll the table back to a tag",
-                )
-            wanted = list(columns)
-            row_bytes = 0.0
+                raise damaged(f"a data file lacks the columns {', '.join(missing)}")
             groups: Sequence[int] = range(file.num_row_groups)
-            for group in groups if row_groups_of is None else row_groups_of(file.metadata):
-                metadata = file.metadata.row_group(group)
-                # What is repeated is small in the file: what came of the last group tells more.
-                row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-                rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
-                for batch in file.iter_batches(
-                    rows, row_groups=[group], columns=wanted, use_threads=False
-                ):
-                    row_bytes = batch.nbytes / max(1, batch.num_rows)
-                    yield batch.select(wanted)
-    except (pa.ArrowInvalid, OSError) as error:
+            if row_groups_of is not None:
+                groups = row_groups_of(file.metadata)
+            yield from _groups(file, groups, list(columns), batch_rows)
+    except _COMPLAINTS as error:
         # Arrow's own complaints about bytes are OSErrors too, without a number.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
-        raise CorruptFileError(
-            # In one line, for Arrow quotes bytes of the file: where and how to mend it come below.
-            f"not a readable Parquet file: {_printable(error)}",
-            fix="restore the file from a backup, or roll the table back to a tag",
-        ) from error
+        # In one line, for Arrow quotes bytes of the file: where and how to mend it come below.
+        raise damaged(f"not a readable Parquet file: {_printable(error)}") from error
+
+
+def _groups(
+    file: pq.ParquetFile, groups: Sequence[int], columns: list[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    row_bytes = 0.0
+    for group in groups:
+        metadata = file.metadata.row_group(group)
+        # What is repeated is small in the file: what came of the last group tells more.
+        row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
+        rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
+        found = 0
+        for batch in file.iter_batches(
+            rows, row_groups=[group], columns=columns, use_threads=False
+        ):
+            row_bytes = batch.nbytes / max(1, batch.num_rows)
+            found += batch.num_rows
+            yield batch.select(columns)
+        # A page whose header says that it is something else is passed over without a word.
+        if found != metadata.num_rows:
+            raise damaged(f"a row group of {metadata.num_rows} rows has only {found} in its pages")
+
+
+def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
+    """See that a footer tells what is known of its file; no checksum covers it.
+
+    Args:
+        fields: columns as the table knows them; what a footer may say instead, see `conform`.
+        row_count: as the manifest tells it.
+
+    Raises:
+        CorruptFileError: another number of rows, or a type with which values would be others.
+    """
+    groups = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    if not row_count == footer.num_rows == groups:
+        raise damaged(
+            f"a data file has {footer.num_rows} rows, in its row groups {groups}, and its manifest "
+            f"says {row_count}"
+        )
+    stored = footer.schema.to_arrow_schema()
+    physical = {footer.schema.column(at).name: footer.schema.column(at).physical_type
+                for at in range(len(footer.schema))}  # fmt: skip
+    for field in fields:
+        place = stored.get_field_index(field.name)
+        if place < 0:
+            continue  # who reads it will miss it
+        found = stored.field(place).type
+        if _has_another_measure(found, field.type) and physical[field.name] != "INT96":
+            raise damaged(f"column {field.name!r} is stored as {found}, not as {field.type}")
+
+
+def _has_another_measure(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether the same bytes mean something else: another scale or unit, or nothing at all."""
+    if pa.types.is_null(found):
+        return True
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        return bool(found.scale != wanted.scale)
+    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
+        return bool(found.unit != wanted.unit)
+    return False
+
+
+def damaged(what: str) -> CorruptFileError:
+    """The file's path is told by who has it."""
+    return CorruptFileError(
+        what, fix="restore the file from a backup, or roll the table back to a tag"
+    )
 
 
 def _printable(error: Exception) -> str:

@@ -16,6 +16,7 @@ from stream_app import open_table
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import open_table as open_store_table
 from tests.support.job_bench import JobBench, change
+from tests.support.plain_object import plain_object
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 COMPACTING = "table.options.num-sorted-run.compaction-trigger=2"
@@ -128,7 +129,7 @@ def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
     topic = a_table(bench, values="abc")
     ahead = 2 * 60 * 60 * 1000
     for file in bench.table.glob("snapshot/snapshot-*"):
-        document = json.loads(file.read_text())
+        document = plain_object(file.read_text())
         file.write_text(json.dumps({**document, "timeMillis": document["timeMillis"] + ahead}))
     retained = [
         "table.options.snapshot.num-retained.min=1",

@@ -2,14 +2,16 @@
 
     ./run.sh soak --minutes 30 [--seed S] [--rate 300] [--pause 10] [--keep DIR]
 
-Prints a report; the exit code is 1 when anything is wrong. The seed decides what is killed when and
-what the shop sells; how far the job is at that moment is the machine's.
+Prints a line for each event and a report; the exit code is 1 when anything is wrong. The seed
+decides what is killed when and what the shop sells; how far the job is at that moment is the
+machine's.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +27,8 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=10, help="mean seconds between kills")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave all there")
     args = parser.parse_args()
+    # A soak that is ended, by `timeout` as by Ctrl-C, takes its processes with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"seed {args.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="stream_app-soak-") as temporary:
         folder = args.keep or Path(temporary)

@@ -19,6 +19,8 @@ _WAIT_MS = 20_000
 _ANSWER_SECONDS = 90
 """Longer than a broker is away: the producer itself waits for it and then goes on."""
 
+_TRIES_AT_THE_END = 2
+
 
 @dataclass
 class ShopTopic:
@@ -97,7 +99,8 @@ class ShopTopic:
         while not self._stop.is_set():
             batch = list(shop.changes(_BATCH))
             tries = 0
-            while True:
+            # At the end nobody brings a broker back that stays away.
+            while tries < _TRIES_AT_THE_END or not self._stop.is_set():
                 try:
                     if producer is None:
                         producer = KafkaProducer(
@@ -121,4 +124,4 @@ class ShopTopic:
                 began -= ahead
             self._stop.wait(max(0.0, ahead))
         if producer is not None:
-            producer.close()
+            producer.close(timeout=_ANSWER_SECONDS)

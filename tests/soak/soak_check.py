@@ -16,13 +16,15 @@ from typing import Any, Protocol
 
 from stream_app import open_table
 from stream_app.clock import SystemClock
+from stream_app.errors import StreamAppError
 from stream_app.format.job_epochs_json import decode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.file_store_table import open_table as open_store_table
 from tests.support.expiring_table import files_on_disk, files_that_are_named
-from tests.support.topic_model import Key, Row, TopicModel, changes_by_key
+from tests.support.paimon_java import PaimonError, PaimonJava
+from tests.support.topic_model import Key, Row, TopicModel, changes_by_key, read_row
 
 Offsets = Mapping[int, int]
 
@@ -53,8 +55,12 @@ class SoakCheck:
     rows: int = 0
     changes_replayed: int = 0
     last_epoch: int = -1
+    java_rows: int = 0
+    java_changes: int = 0
     applied: dict[int, int] = field(default_factory=dict)
     _model: TopicModel = field(default_factory=TopicModel)
+    _window: TopicModel = field(default_factory=TopicModel)
+    _window_begin: int = 0
 
     def check(self, crashes: Sequence[tuple[float, float]]) -> None:
         """Look at everything; nobody may write to the table meanwhile.
@@ -68,9 +74,25 @@ class SoakCheck:
         if table is not None and snapshots:
             self.checks += 1
             self._check_epochs(snapshots)
-            self._check_rows(snapshots)
-            self._check_files(table, crashes)
+            for look in (self._check_rows, lambda _: self._check_files(table, crashes)):
+                try:
+                    look(snapshots)
+                except StreamAppError as error:
+                    self.complain(f"the table cannot be read: {error}")
         self.seconds += time.monotonic() - began
+
+    def check_with_java(self, java: PaimonJava) -> None:
+        """Paimon's own reader gets what the topic says, after `check` has looked at the same."""
+        try:
+            rows = [read_row(row) for row in java.read(self.location)]
+            plans = java.changelog(self.location, from_snapshot=self._window_begin + 1)
+        except PaimonError as error:
+            self.complain(f"Paimon's Java reader fails: {error}")
+            return
+        self._compare("the table in Java", _by_key(self, rows), self._model.rows)
+        told = [(kind, read_row(row)) for plan in plans for kind, row in plan.changes]
+        self._compare_changes("in Java the changelog", told)
+        self.java_rows, self.java_changes = len(rows), len(told)
 
     def complain(self, sentence: str) -> None:
         """Something is wrong."""
@@ -115,12 +137,15 @@ class SoakCheck:
             elif kind == "-D":
                 replayed.pop((row["dt"], row["id"]), None)
         self._compare("the replayed changelog", replayed, latest)
-        window = TopicModel()
-        window.apply(self.topic.values(first, last))
-        if changes_by_key(told) != window.changes:
+        self._window, self._window_begin = TopicModel(), number
+        self._window.apply(self.topic.values(first, last))
+        self._compare_changes("the changelog", told)
+
+    def _compare_changes(self, what: str, told: Sequence[tuple[str, Row]]) -> None:
+        if changes_by_key(told) != self._window.changes:
             self.complain(
-                f"the changelog from snapshot {number} on has {len(told)} changes, the topic "
-                f"{window.change_count}, or others"
+                f"{what} from snapshot {self._window_begin} on has {len(told)} changes, the topic "
+                f"{self._window.change_count}, or others"
             )
 
     def _compare(self, what: str, found: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:

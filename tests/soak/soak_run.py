@@ -4,7 +4,8 @@
    and expires snapshots until few are left.
 2. At random moments the driver, a Python worker or the broker is killed by SIGKILL. A worker is
    Spark's to replace; the others are started again.
-3. Each time the job is not running, and at the end, the table is judged (`SoakCheck`).
+3. Each time the job is not running, and at the end, the table is judged (`SoakCheck`); at the end
+   by Paimon's own reader as well.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf
 from tests.support.job_faults import kill_a_worker
 from tests.support.kafka_broker import new_topic
+from tests.support.paimon_java import PaimonJava
 
 PARTITIONS = 3
 KINDS = ("driver", "worker", "broker")
@@ -46,7 +48,12 @@ class Soak:
         self.report = SoakReport(seed=seed, minutes=minutes)
         self._folder, self._pause, self._random = folder, pause, Random(seed)
         self._broker = EmbeddedBroker(folder / "kafka").start()
-        name = new_topic(self._broker, partitions=PARTITIONS)
+        self._began = time.monotonic()
+        try:
+            name = new_topic(self._broker, partitions=PARTITIONS)
+        except BaseException:
+            self._broker.stop()
+            raise
         self._topic = ShopTopic(
             self._broker.bootstrap, name, PARTITIONS, rate, Random(self._random.random())
         )
@@ -68,12 +75,20 @@ class Soak:
                     self._kill(self._random.choice(KINDS))
             self._topic.stop()
             self._drain()
-        except AssertionError as error:
-            self.check.complain(str(error))
+        except Exception as error:
+            # Whatever it is, a soak that could not go on has not passed.
+            self.check.complain(f"{type(error).__name__}: {error}")
         finally:
             self._end()
         self._count()
         return self.report
+
+    def _say(self, what: str) -> None:
+        print(f"{time.monotonic() - self._began:6.0f} s  {what}", flush=True)
+
+    def _recovered(self, kind: str, seconds: float) -> None:
+        self.report.recovered(kind, seconds)
+        self._say(f"{kind}: an epoch after {seconds:.1f} s")
 
     def _next_pause(self) -> float:
         return self._random.expovariate(1 / self._pause)
@@ -91,6 +106,7 @@ class Soak:
         if kind == "driver":
             self._crashes.append(time.time())
             self._job.kill()
+            self._say("driver: killed")
             self.report.kills[kind] += 1
             self._judge()
             self._start(kind)
@@ -100,11 +116,13 @@ class Soak:
             time.sleep(self._random.uniform(0, 3))
             self._broker.start()
         elif kill_a_worker(self._job.process.pid, self._random.randrange(8)) is None:
-            return  # there is none at this moment
+            self._say("worker: there is none at this moment")
+            return
+        self._say(f"{kind}: killed")
         self._crashes.append(time.time())
         self.report.kills[kind] += 1
         if self._wait_for_an_epoch(seen):
-            self.report.recovered(kind, time.monotonic() - began)
+            self._recovered(kind, time.monotonic() - began)
         else:
             self._take_up(kind)
 
@@ -112,7 +130,7 @@ class Soak:
         seen, began = len(self._job.events()), time.monotonic()
         self._job.start(*arguments)
         if self._wait_for_an_epoch(seen):
-            self.report.recovered(kind, time.monotonic() - began)
+            self._recovered(kind, time.monotonic() - began)
         else:
             self._take_up(kind)
 
@@ -122,6 +140,7 @@ class Soak:
         error = log.rpartition("error: ")[2].strip() if "error: " in log else log[-2000:]
         self._crashes.append(time.time())
         self.report.ended.append(f"after {kind}: {error}")
+        self._say(f"the job has ended by itself after {kind}: {error.splitlines()[0]}")
         if "  to fix: " not in error or tries > 20:
             raise AssertionError(f"the job ended after {kind} without saying what to do: {error}")
         self._judge()
@@ -147,6 +166,10 @@ class Soak:
         events = self._job.events()
         longest = max((_longest(event) for event in events), default=0) * 2 + _SPARE_SECONDS
         self.check.check([(at - longest, at + longest) for at in self._crashes])
+        self._say(
+            f"judged: epoch {self.check.last_epoch}, {self.check.rows} rows, "
+            f"{len(self.check.orphans)} orphans, {len(self.check.wrong)} things wrong"
+        )
 
     def _drain(self) -> None:
         """Let the job end as it likes, take in the rest, and judge the end."""
@@ -164,11 +187,14 @@ class Soak:
             self.check.complain(
                 f"the table ends at {self.check.applied}, the topic at {self._topic.end()}"
             )
+        with PaimonJava() as java:
+            self.check.check_with_java(java)
+        self._say(f"judged by Paimon's Java reader: {self.check.java_rows} rows")
 
     def _end(self) -> None:
-        self._topic.stop()
         if not self._has_ended():
             self._job.kill()
+        self._topic.stop()
         self._broker.stop()
 
     def _count(self) -> None:
@@ -184,6 +210,8 @@ class Soak:
             "runs of the job": lambda: self._job.runs,
             "times the table was judged": lambda: self.check.checks,
             "changes of the changelog that were replayed": lambda: self.check.changes_replayed,
+            "rows that Paimon's Java reader gave": lambda: self.check.java_rows,
+            "changes that it gave": lambda: self.check.java_changes,
             "orphans at the end": lambda: len(self.check.orphans),
             "cores": lambda: os.cpu_count() or 0,
             "load of the machine at the end": lambda: f"{os.getloadavg()[1]:.1f}",

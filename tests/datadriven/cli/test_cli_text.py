@@ -19,6 +19,7 @@ import pytest
 from stream_app.app.cli import main
 from stream_app.table.file_store_table import open_table
 from tests.support.datadriven import Case, files, run_file
+from tests.support.plain_object import plain_object
 from tests.support.small_table import TIME_MS, SmallTable, small_table
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -43,7 +44,7 @@ def orders(path: str) -> None:
     table.commit(order("-D", 2, "Zoë", "100.00"))
     tag = Path(path) / "tag" / "tag-opening"
     tag.parent.mkdir()
-    snapshot = json.loads((Path(path) / "snapshot" / "snapshot-1").read_bytes())
+    snapshot = plain_object((Path(path) / "snapshot" / "snapshot-1").read_bytes())
     more = {"tagCreateTime": [2026, 1, 1, 12, 30], "tagTimeRetained": 86400.0}
     tag.write_text(json.dumps({**snapshot, **more}))
 

@@ -22,6 +22,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.inspect_options import option_rows
 from stream_app.app.inspect_snapshots import snapshot_log, snapshot_rows
 from stream_app.table.file_store_table import open_table
+from tests.support.plain_object import plain_object
 from tests.support.small_table import small_table
 
 
@@ -90,7 +91,7 @@ def test_a_table_that_stream_app_does_not_compact(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
     small.commit(("+I", {"k": 1, "v": "x"}))
     schema = Path(small.path, "schema", "schema-0")
-    document = json.loads(schema.read_text())
+    document = plain_object(schema.read_text())
     document["options"]["merge-engine"] = "aggregation"
     schema.write_text(json.dumps(document))
     table = open_table(small.path)

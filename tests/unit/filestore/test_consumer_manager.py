@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.filestore.consumer_manager import ConsumerManager
+from tests.support.plain_object import plain_object
 
 NOW = 1_767_225_600_000
 
@@ -30,7 +30,7 @@ def test_a_consumer_is_what_it_was_reset_to(manager: ConsumerManager) -> None:
     manager.reset("search", 7)
     assert manager.next_snapshot("search") == 7
     path = Path(manager.root, "consumer", "consumer-search")
-    assert json.loads(path.read_text()) == {"nextSnapshot": 7}
+    assert plain_object(path.read_text()) == {"nextSnapshot": 7}
     assert list(path.parent.iterdir()) == [path], "nothing temporary is left"
 
 

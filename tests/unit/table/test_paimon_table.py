@@ -29,6 +29,7 @@ from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.format import key_value_parquet
 from stream_app.model.data_type import RowType
 from stream_app.table.interleaved import interleaved
+from tests.support.plain_object import plain_object
 from tests.support.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -79,7 +80,7 @@ def test_goes_back_in_time(small: SmallTable) -> None:
 def tagged(small: SmallTable, name: str, number: int, **more: Any) -> None:
     """A tag as Java writes it: the snapshot's file, and two keys."""
     root = Path(small.path)
-    snapshot = json.loads((root / f"snapshot/snapshot-{number}").read_text())
+    snapshot = plain_object((root / f"snapshot/snapshot-{number}").read_text())
     (root / "tag").mkdir(exist_ok=True)
     (root / "tag" / f"tag-{name}").write_text(json.dumps({**snapshot, **more}))
 
@@ -103,7 +104,7 @@ def test_reads_tags_also_of_expired_snapshots(small: SmallTable) -> None:
 
 def marked(small: SmallTable, number: int, watermark: int) -> None:
     path = Path(small.path) / f"snapshot/snapshot-{number}"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "watermark": watermark}))
+    path.write_text(json.dumps({**plain_object(path.read_text()), "watermark": watermark}))
 
 
 def test_reads_the_first_snapshot_of_a_watermark(small: SmallTable) -> None:

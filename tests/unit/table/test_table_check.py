@@ -308,7 +308,7 @@ QUICK: dict[Callable[[Damage], None], set[FindingKind]] = {
 }
 DEEP: dict[Callable[[Damage], None], set[FindingKind]] = {
     file_of_noise: {FindingKind.FILE_UNREADABLE},
-    a_row_less: {FindingKind.ROW_COUNT, FindingKind.KEY_RANGE, FindingKind.SEQUENCE_NUMBERS},
+    a_row_less: {FindingKind.FILE_UNREADABLE},
     deletes_miscounted: {FindingKind.ROW_COUNT},
     reversed_rows: {FindingKind.KEY_ORDER, FindingKind.KEY_RANGE},
     key_range_wrong: {FindingKind.KEY_RANGE},
