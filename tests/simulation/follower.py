@@ -1,6 +1,7 @@
 """Who follows the table under a consumer's name, is killed, and goes on where the table says.
 
-A run follows until it has looked in vain a few times, or is killed in the middle of a snapshot.
+A run follows until it has looked in vain a few times, or is killed: behind some snapshots, or in
+the middle of one.
 What it has taken is judged after the round, when the oracle knows the snapshots.
 """
 
@@ -27,8 +28,10 @@ from tests.simulation.world import World
 
 CONSUMER = "follower"
 LOOKS = 4
-ABANDONED = 0.15
-"""How often a run ends in the middle of a step, before the progress is written."""
+ABANDONED = 0.1
+"""How often a run ends behind a batch, in the middle of a step or not."""
+STEPS = (1, 2, 100)
+"""Behind so many it ends, before the progress of the last one is written."""
 
 
 @dataclass
@@ -71,12 +74,17 @@ class Follower:
             return None
         return int(json.loads(self.world.files.read_bytes(path))["nextSnapshot"])
 
-    def follow(self, rng: random.Random, looks: int = LOOKS, abandoned: float = ABANDONED) -> None:
-        """One run."""
+    def follow(self, rng: random.Random, *, to_the_end: bool = False) -> None:
+        """One run.
+
+        Args:
+            to_the_end: nothing stops it before it has got everything.
+        """
         process = self.world.process(CONSUMER)
         table = seen_by(self.table, self.world, process)
         self._run = _Run(self.progress())
-        left = [rng.randrange(looks) + 1]
+        left = [0 if to_the_end else rng.randrange(LOOKS)]
+        abandoned, steps = (0.0, 100) if to_the_end else (ABANDONED, rng.choice(STEPS))
 
         def stopped() -> bool:
             left[0] -= 1
@@ -84,13 +92,15 @@ class Follower:
 
         how = Following(start=self._start(), follow=True, consumer_id=CONSUMER)
         following = ChangelogFollow(StreamRead(table), how, stopped)
-        for step in following.steps():
+        for count, step in enumerate(following.steps(), 1):
             changes = []
             for batch in following.batches(step):
                 changes += [_change(row) for row in batch.rows.to_pylist()]
                 if rng.random() < abandoned:
                     return
             self._take(self._run, step, changes)
+            if count == steps:
+                return
 
     def may_be(self, error: BaseException, *, may_be_cut: bool) -> bool:
         """Whether a run may end so: before its progress is there, nothing keeps expiry off."""

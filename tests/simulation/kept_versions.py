@@ -23,7 +23,7 @@ class KeptVersions:
         tags: snapshots by the names that were given; None: it is not known whether there is one.
         whole_from: no expiry has tried to take this snapshot or a later one.
         changelogs_from: nor this changelog.
-        progress: of the consumer, when the round began.
+        progress: of a consumer that had one when the round began; expiry may not go beyond it.
     """
 
     tags: dict[str, int | None] = field(default_factory=dict)

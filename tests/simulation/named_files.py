@@ -51,18 +51,23 @@ def named_files(table: FileStoreTable) -> dict[str, int]:
 
 
 def files_left(table: FileStoreTable) -> set[str]:
-    """Names of the files that nobody needs.
+    """Names of the files that nobody needs, and that no expiry will find."""
+    return files_of(table).keys() - named_files(table).keys() - _may_stay(table)
 
-    The old list of a version that is a changelog alone may stay as long as that, and what it names
-    belongs to later versions.
+
+def _may_stay(table: FileStoreTable) -> set[str]:
+    """Of versions that are changelogs alone: old lists, and what was taken out of the table.
+
+    The files that one takes out are the changelog of those before it, and go with it.
     """
-    lists = {
-        table.changelogs.changelog(number).base_manifest_list for number in table.changelogs.ids()
-    }
-    found = files_of(table)
-    there = [name for name in lists if name in found]
-    manifests = {meta.file_name for name in there for meta in table.manifests.read_list(name)}
-    return found.keys() - named_files(table).keys() - lists - manifests
+    versions = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
+    lists = {version.base_manifest_list for version in versions} & files_of(table).keys()
+    found = lists | {meta.file_name for name in lists for meta in table.manifests.read_list(name)}
+    earliest = table.snapshots.earliest_id()
+    if versions and earliest is not None and not table.options.writes_changelog:
+        for version in (*versions, table.snapshots.snapshot(earliest)):
+            found |= {entry.file.file_name for entry in FileStoreScan(table).delta(version)}
+    return found
 
 
 def _rows_of(table: FileStoreTable, version: Snapshot) -> dict[str, int]:

@@ -47,7 +47,7 @@ def scenario(seed: int) -> Scenario:
 def _chances(jobs: Scenario) -> dict[str, float]:
     """How often somebody is there; more often where there is something for him to see."""
     return {
-        "deleter": 0.0 if jobs.kind == "key" else 0.35,
+        "deleter": 0.0 if jobs.kind == "key" else 0.45,
         "tagger": 0.4 if jobs.expires else 0.15,
         "follower": 0.4 if jobs.expires else 0.2,
         "dropper": 0.4 if jobs.partitioned else 0.0,

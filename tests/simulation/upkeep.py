@@ -26,6 +26,7 @@ from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_
 from stream_app.table.tag_upkeep import TagUpkeep
 from tests.simulation.actors import Job, seen_by
 from tests.simulation.oracle import Oracle
+from tests.simulation.promises import demand
 from tests.simulation.scenario import Verb
 from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
 from tests.simulation.world import World
@@ -47,11 +48,11 @@ class Upkeep:
     is_wasteful: bool = False
     _count: int = 0
 
-    def works(self, rng: random.Random) -> dict[Verb, Callable[[], None]]:
+    def works(self, rng: random.Random) -> dict[Verb, Callable[[], object]]:
         """What they do."""
         return {
             Verb.EXPIRE: self.expire,
-            Verb.DELETE: lambda: self._delete(rng),
+            Verb.DELETE: lambda: [self._delete(rng) for _ in range(rng.choice([1, 1, 2]))],
             Verb.TAG: lambda: self._tag(rng),
             Verb.UNTAG: lambda: self._untag(rng),
             Verb.TAG_UPKEEP: lambda: self._tag_by_options("tagger"),
@@ -115,7 +116,9 @@ class Upkeep:
         if not ids:
             return
         self._count += 1
-        tag = new_tag(table, f"tag{self._count}", rng.choice([*ids, None]))
+        number = rng.choice([*ids, None])
+        tag = new_tag(table, f"tag{self._count}", number)
+        demand(number in (None, tag.snapshot.snapshot_id), f"not {number} got the tag, but {tag}")
         kept.tags[tag.name] = None
         if create_tag(table, tag):
             kept.tags[tag.name] = tag.snapshot.snapshot_id
