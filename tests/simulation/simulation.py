@@ -242,16 +242,14 @@ class Simulation:
         """
         killed = {process.name for process in self.world.processes if process.killed}
         struck = killed | {fault.role for fault in self.world.struck}
-        only_expiry = (
-            struck <= {"expirer"} and "tag.automatic-creation" not in self.scenario.options
-        )
+        by_hand = "tag.automatic-creation" not in self.scenario.options
         return not (
             # Of two processes that do the same, one has worked for nothing.
             any(Verb.TWIN in verbs for verbs in rounds)
             # A tag that goes while what it kept expires leaves orphans.
             or any({Verb.UNTAG, Verb.EXPIRE} <= verbs for verbs in rounds)
             or self.upkeep.is_wasteful
-            or bool(struck - {"expirer"} if is_expiry_alone else struck)
+            or bool(struck - {"expirer"} if by_hand else struck)
         )
 
     def _at_last(self, *works: Callable[[], None]) -> None:
