@@ -30,6 +30,7 @@ class KeptVersions:
     whole_from: int = 1
     changelogs_from: int = 1
     progress: int | None = None
+    _first: int = 1
 
     def check(
         self,
@@ -68,10 +69,13 @@ class KeptVersions:
             return
         ids = sorted({*snapshots, *changelogs})
         demand(ids == list(range(ids[0], ids[-1] + 1)), f"changes of {ids} alone are left")
+        only_changes = table.options.boolean("consumer.changelog-only")
+        first = ids[0] if only_changes else snapshots[0]
         if self.progress is not None:
-            only = table.options.boolean("consumer.changelog-only")
-            first = ids[0] if only else snapshots[0]
-            demand(first <= self.progress, f"consumer at {self.progress}, {first} is the first")
+            # What went before the consumer came stays gone.
+            bound = max(self.progress, self._first)
+            demand(first <= bound, f"consumer at {self.progress}, {first} is the first")
+        self._first = first
         least = table.options.optional_integer("changelog.num-retained.min")
         if least is not None:
             bound = max(1, snapshots[-1] - least + 1)
