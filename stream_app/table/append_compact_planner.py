@@ -91,7 +91,7 @@ class AppendCompactPlanner:
             self._next, self._entries, self._subs = None, None, {}
         limit = self.table.options.integer("compaction.file-num-limit")
         gone: dict[bytes, set[str]] = {}
-        found: dict[bytes, list[DataFileMeta]] = {part: list(files) for part, files in again}
+        found = self._still_there(again)
         entries = list(islice(self._small_files(taken, gone), limit))
         for entry in entries:
             found.setdefault(entry.partition, []).append(entry.file)
@@ -106,6 +106,23 @@ class AppendCompactPlanner:
         # Of a snapshot that was not read to its end, not all is known.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
         return Plan(tuple(tasks), has_more=len(entries) == limit, seen=seen)
+
+    def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+        """The files that are to be planned once more, without those that others have taken away.
+
+        While they waited, snapshots were looked at, or passed over by starting anew, and what
+        those have deleted is not told again.
+        """
+        latest = self.table.snapshots.latest() if again else None
+        if latest is None:
+            return {}
+        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in again})
+        names = {entry.file.file_name for entry in live}
+        found: dict[bytes, list[DataFileMeta]] = {}
+        for partition, files in again:
+            there = [file for file in files if file.file_name in names]
+            found.setdefault(partition, []).extend(there)
+        return found
 
     def _small_files(
         self, taken: Collection[str], gone: dict[bytes, set[str]]

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
-from tests.simulation.scenario import scenario
+from tests.simulation.seeds import scenario
 from tests.simulation.simulation import Outcome, minimised, outcome_of, run
 
 HASH_SEED = "PYTHONHASHSEED"

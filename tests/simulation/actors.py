@@ -30,6 +30,7 @@ from stream_app.table.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.scenario import Change
 from tests.simulation.scheduler import CrashError, Process
+from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
 from tests.simulation.simulated_files import SimulatedFileIO
 from tests.simulation.world import World
 from tests.support.small_table import KINDS
@@ -183,7 +184,7 @@ class Job:
         row = {
             "k": self.first_key + rng.randrange(KEYS),
             "v": self.first_key * 1_000_000 + self._values,
-            "p": rng.choice("ab"),
+            "p": rng.choice([OLD_PARTITION, YOUNG_PARTITION]),
             # Files differ in size, so that compactions pick some of them.
             "t": rng.choice(["", "", rng.randbytes(1000).hex()]),
         }

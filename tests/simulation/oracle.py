@@ -7,27 +7,81 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
-from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
 from tests.simulation.actors import Job
+from tests.simulation.kept_versions import KeptVersions
+from tests.simulation.named_files import files_of, named_files, with_memory
+from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
+from tests.simulation.seeds import OLD_PARTITION
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import KIND_TEXTS
 
-Rows = list[tuple[Any, ...]]
+Row = tuple[Any, ...]
+Rows = list[Row]
 COLUMNS = ("k", "v", "p", "t")
+VALUE, PARTITION = COLUMNS.index("v"), COLUMNS.index("p")
 
 
-class BrokenPromiseError(AssertionError):
-    """The table is not what it must be."""
+@dataclass
+class State:
+    """Rows by key, or all rows where there is no key."""
+
+    by_key: dict[Row, Row] = field(default_factory=dict)
+    added: Rows = field(default_factory=list)
+
+    def apply(self, changes: Iterable[Change], keys: Sequence[str]) -> None:
+        """Take in changes, in their order."""
+        for kind, row in changes:
+            values = tuple(row[name] for name in COLUMNS)
+            key = tuple(row[name] for name in keys)
+            if not keys:
+                self.added.append(values)
+            elif kind in ("+I", "+U"):
+                self.by_key[key] = values
+            else:
+                self.by_key.pop(key, None)
+
+    def take_away(self, goes: Callable[[Row], bool]) -> None:
+        """Take rows out that nobody tells as changes."""
+        self.by_key = {key: row for key, row in self.by_key.items() if not goes(row)}
+        self.added = [row for row in self.added if not goes(row)]
+
+    def rows(self) -> Rows:
+        """All of them, in order."""
+        return sorted([*self.by_key.values(), *self.added])
+
+
+@dataclass
+class Others:
+    """What an OVERWRITE snapshot takes away, as who makes it has written down before.
+
+    Attributes:
+        deleted: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
+        dropped: a partition, by the commit user.
+    """
+
+    deleted: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    def takes_away(self, snapshot: Snapshot) -> Callable[[Row], bool]:
+        """Which rows go."""
+        user, delta = snapshot.commit_user, snapshot.delta_manifest_list
+        if delta in self.deleted:
+            value = self.deleted[delta]
+            return lambda row: row[VALUE] == value
+        partition = self.dropped.get(user)
+        if user.startswith("expire-partitions-"):
+            partition = OLD_PARTITION
+        demand(partition is not None, f"an overwrite of {user}, whom nobody knows")
+        return lambda row: row[PARTITION] == partition
 
 
 @dataclass
@@ -37,17 +91,24 @@ class Oracle:
     Attributes:
         table: with the files of the world, which a crash replaces.
         may_expire: whether old snapshots may go.
+        others: what those who are no job take out of the table.
+        kept: the versions that stay readable without a snapshot.
+        rows_at: the rows of each version by its number; 0 is the empty table.
+        changes_at: what who follows the table gets of each version.
     """
 
     table: FileStoreTable
     jobs: dict[str, Job]
     may_expire: bool = False
+    others: Others = field(default_factory=Others)
+    kept: KeptVersions = field(default_factory=KeptVersions)
     seen: dict[tuple[str, int], int] = field(default_factory=dict)
     rows_at: list[Rows] = field(default_factory=lambda: [[]])
+    changes_at: list[list[Change]] = field(default_factory=lambda: [[]])
     checked: list[int] = field(default_factory=list)
-    _state: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict)
-    _added: Rows = field(default_factory=list)
-    _replayed: dict[tuple[Any, ...], tuple[Any, ...]] = field(default_factory=dict)
+    _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
+    _state: State = field(default_factory=State)
+    _replayed: State = field(default_factory=State)
 
     def look(self, table: FileStoreTable) -> None:
         """Check what is there, and all that is new.
@@ -93,6 +154,10 @@ class Oracle:
             found = [epoch for user, epoch in self.seen if user == job.user]
             demand(found == list(wanted), f"{job.user} wrote {wanted}, the table has {found}")
 
+    def check_kept(self) -> None:
+        """See that what tags, changelogs and consumers keep can be read."""
+        self.kept.check(self.table, self.check_rows, self._check_changes)
+
     def check_rows(self, snapshot: Snapshot, read: MergeRead) -> None:
         """See that a snapshot reads as it must."""
         found = sorted(
@@ -111,12 +176,38 @@ class Oracle:
         changes: list[Change] = []
         if snapshot.commit_kind is CommitKind.APPEND:
             changes = self._claim(snapshot)
-        for kind, row in changes:
-            self._apply(self._state, kind, row)
-        has_key = bool(self.table.schema.primary_keys)
-        self.rows_at.append(sorted(self._state.values() if has_key else self._added))
+            if self.table.options.boolean("ignore-delete"):
+                changes = [change for change in changes if change[0] not in ("-U", "-D")]
+        elif snapshot.commit_kind is CommitKind.OVERWRITE:
+            goes = self.others.takes_away(snapshot)
+            self._taken_away[snapshot.snapshot_id] = goes
+            self._state.take_away(goes)
+            self._replayed.take_away(goes)
+        keys = self.table.schema.primary_keys
+        self._state.apply(changes, keys)
+        self.rows_at.append(self._state.rows())
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes)
+        elif keys:  # a flush leaves the newest change of a key
+            changes = [found[-1] for found in self.by_key(changes).values()]
+        self.changes_at.append(changes)
+
+    def replayed(self, base: int, changes: Mapping[int, list[Change]]) -> Rows:
+        """The newest rows as somebody has them who began with a version and followed the table."""
+        keys = self.table.schema.primary_keys
+        state = State()
+        state.apply(
+            [("+I", dict(zip(COLUMNS, row, strict=True))) for row in self.rows_at[base]], keys
+        )
+        for number in range(base + 1, len(self.rows_at)):
+            if number in self._taken_away:  # which is not told to those who follow
+                state.take_away(self._taken_away[number])
+            state.apply(changes[number], keys)
+        return state.rows()
+
+    def _check_changes(self, number: int, found: list[Change]) -> None:
+        same = self.by_key(found) == self.by_key(self.changes_at[number])
+        demand(same, f"changes of {number}: {found} instead of {self.changes_at[number]}")
 
     def _claim(self, snapshot: Snapshot) -> list[Change]:
         user, epoch = snapshot.commit_user, snapshot.commit_identifier
@@ -128,23 +219,7 @@ class Oracle:
         self.seen[user, epoch] = snapshot.snapshot_id
         return job.epochs[epoch]
 
-    def _apply(
-        self, state: dict[tuple[Any, ...], tuple[Any, ...]], kind: str, row: dict[str, Any]
-    ) -> None:
-        values = tuple(row[name] for name in COLUMNS)
-        keys = self.table.schema.primary_keys
-        if not keys:
-            self._added.append(values)
-            return
-        key = tuple(row[name] for name in keys)
-        if kind in ("+I", "+U"):
-            state[key] = values
-        elif not self.table.options.boolean("ignore-delete"):
-            state.pop(key, None)
-
     def _check_changelog(self, snapshot: Snapshot, changes: list[Change]) -> None:
-        ignores = self.table.options.boolean("ignore-delete")
-        wanted = [one for one in changes if not (ignores and one[0] in ("-U", "-D"))]
         found = [
             (KIND_TEXTS[row["_VALUE_KIND"]], {name: row[name] for name in COLUMNS})
             for entry in FileStoreScan(self.table).changelog(snapshot)
@@ -152,99 +227,24 @@ class Oracle:
             for row in batch.to_pylist()
         ]
         number = snapshot.snapshot_id
-        demand(self._by_key(found) == self._by_key(wanted), f"changelog of snapshot {number}")
-        for kind, row in found:
-            self._apply(self._replayed, kind, row)
+        demand(self.by_key(found) == self.by_key(changes), f"changelog of snapshot {number}")
+        self._replayed.apply(found, self.table.schema.primary_keys)
         demand(self._replayed == self._state, f"replayed up to {number}, it is another table")
 
-    def _by_key(self, changes: Iterable[Change]) -> dict[tuple[Any, ...], list[Change]]:
-        grouped: dict[tuple[Any, ...], list[Change]] = {}
+    def by_key(self, changes: Iterable[Change]) -> dict[Row, list[Change]]:
+        """Changes of each key, in their order; without a key all are one, in the order of rows."""
+        keys = self.table.schema.primary_keys
+        if not keys:
+            return {(): sorted(changes, key=lambda change: change[1]["v"])}
+        grouped: dict[Row, list[Change]] = {}
         for kind, row in changes:
-            key = tuple(row[name] for name in self.table.schema.primary_keys)
-            grouped.setdefault(key, []).append((kind, row))
+            grouped.setdefault(tuple(row[name] for name in keys), []).append((kind, row))
         return grouped
 
     def _checksum(self, number: int) -> int:
         return zlib.crc32(
             self.table.file_io.read_bytes(f"{self.table.location}/snapshot/snapshot-{number}")
         )
-
-
-def demand(holds: bool, otherwise: str) -> None:
-    """An assertion that tells what is wrong."""
-    if not holds:
-        raise BrokenPromiseError(otherwise)
-
-
-def files_of(table: FileStoreTable) -> dict[str, int]:
-    """Names and sizes of all files of a table but schemas, snapshots and hints."""
-    files = table.file_io
-    assert isinstance(files, MemoryFileIO)
-    found: dict[str, int] = {}
-    folders = [table.location]
-    while folders:
-        folder = folders.pop()
-        for status in files.list_status(folder):
-            if not status.is_folder:
-                found[status.name] = status.size
-            elif status.name not in ("schema", "snapshot"):
-                folders.append(f"{folder}/{status.name}")
-    return found
-
-
-def named_files(table: FileStoreTable) -> dict[str, int]:
-    """Names and sizes of all files that snapshots name; an index manifest's is not told."""
-    scan, manifests = FileStoreScan(table), table.manifests
-    found: dict[str, int] = {}
-    for number in table.snapshots.ids():
-        snapshot = table.snapshots.snapshot(number)
-        lists = [
-            (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
-            (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
-            (snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size),
-        ]
-        for name, size in lists:
-            if name is not None and size is not None:
-                found[name] = size
-                found |= {meta.file_name: meta.file_size for meta in manifests.read_list(name)}
-        if snapshot.index_manifest is not None:
-            found[snapshot.index_manifest] = table.file_io.size(
-                table.paths.manifest(snapshot.index_manifest)
-            )
-            for entry in manifests.read_index_manifest(snapshot.index_manifest):
-                found[entry.index_file.file_name] = entry.index_file.file_size
-        for entry in (*scan.live(snapshot), *scan.changelog(snapshot)):
-            found[entry.file.file_name] = entry.file.file_size
-    return found
-
-
-@dataclass
-class _RememberedManifests:
-    """Decodes each manifest once: that they are there, and as long as they were, is seen apart."""
-
-    manifests: ManifestFiles
-    known: dict[str, list[Any]] = field(default_factory=dict)
-
-    def read_list(self, name: str, size: int | None = None) -> list[Any]:
-        return self._once(name, lambda: self.manifests.read_list(name, size))
-
-    def read_manifest(self, name: str, size: int | None = None) -> list[Any]:
-        return self._once(name, lambda: self.manifests.read_manifest(name, size))
-
-    def read_index_manifest(self, name: str | None) -> list[Any]:
-        return self._once(name or "", lambda: self.manifests.read_index_manifest(name))
-
-    def _once(self, name: str, read: Callable[[], list[Any]]) -> list[Any]:
-        if name not in self.known:
-            self.known[name] = read()
-        return self.known[name]
-
-
-def with_memory(table: FileStoreTable) -> FileStoreTable:
-    """The table, which reads each manifest once."""
-    remembering = replace(table)
-    remembering.__dict__["manifests"] = _RememberedManifests(table.manifests)
-    return remembering
 
 
 def _minus(left: Rows, right: Rows) -> Rows:

@@ -32,6 +32,14 @@ class Verb(Enum):
     RESTART = "restart"
     READ = "read"
     EXPIRE = "expire"
+    DELETE = "delete a row"  # as another engine does it, by a deletion vector
+    TAG = "tag"
+    UNTAG = "delete a tag"
+    TAG_UPKEEP = "tag by the options"
+    FOLLOW = "follow"
+    DROP = "drop a partition"
+    DROP_OLD = "drop old partitions"
+    SWEEP = "sweep orphans"
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,11 @@ class Round:
     actions: tuple[Action, ...]
     faults: tuple[tuple[str, Fault], ...]
     jump_ms: int = 0
+
+    @property
+    def expires(self) -> bool:
+        """Whether snapshots go in it."""
+        return any(action.verb is Verb.EXPIRE for action in self.actions)
 
     def __str__(self) -> str:
         actions = "; ".join(map(str, self.actions))
@@ -121,8 +134,8 @@ class Scenario:
         return f"seed {self.seed}: {self.kind} table{partitioned} with {options}{rounds}"
 
 
-def scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
+def of_jobs(seed: int) -> Scenario:
+    """The scenario of a seed without those whom `seeds` puts beside the jobs."""
     rng = random.Random(seed)
     kind = rng.choice(["key", "key", "key", "append", "bucketed append"])
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
@@ -172,8 +185,7 @@ def _options(rng: random.Random, kind: str) -> dict[str, str]:
     options = {key: value for key, value in picked.items() if value is not None}
     if kind == "bucketed append":
         options["bucket-key"] = "k"
-    # In threads of its own, an expiry would not be the same twice.
-    return {**options, "file-operation.thread-num": "1"}
+    return options
 
 
 def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:

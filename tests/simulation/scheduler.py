@@ -29,11 +29,13 @@ class Process:
 
     Attributes:
         parent: dies first or together; None for a driver.
+        born_in: number of the round.
     """
 
     name: str
     parent: Process | None = None
     killed: bool = False
+    born_in: int = 0
 
     @property
     def is_dead(self) -> bool:

@@ -15,15 +15,18 @@ from stream_app.errors import CorruptFileError
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
 from tests.simulation.actors import Job, is_of_a_fault, seen_by
 from tests.simulation.faults import FaultKind
-from tests.simulation.oracle import Oracle, demand, files_of, named_files
-from tests.simulation.scenario import Action, Round, Scenario, Verb, scenario
+from tests.simulation.follower import Follower
+from tests.simulation.named_files import files_left
+from tests.simulation.oracle import Oracle
+from tests.simulation.promises import demand
+from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
+from tests.simulation.seeds import scenario
+from tests.simulation.upkeep import Upkeep
 from tests.simulation.world import BEGIN_MS, World
 
 MINIMISING_RUNS = 400
@@ -62,6 +65,8 @@ class Simulation:
     table: FileStoreTable = field(init=False)
     jobs: dict[str, Job] = field(init=False)
     oracle: Oracle = field(init=False)
+    upkeep: Upkeep = field(init=False)
+    follower: Follower = field(init=False)
 
     def __post_init__(self) -> None:
         self.table = new_table(self.scenario, self.world)
@@ -71,6 +76,8 @@ class Simulation:
             "compactor": Job(self.world, self.table, "compactor", commits_epochs=False),
         }
         self.oracle = Oracle(self.table, self.jobs, self.scenario.expires)
+        self.upkeep = Upkeep(self.world, self.table, self.oracle, self.jobs)
+        self.follower = Follower(self.world, self.table)
 
     def run(self) -> None:
         """All rounds.
@@ -80,12 +87,23 @@ class Simulation:
         """
         for each in self.scenario.rounds:
             self._run_round(each)
-            self.oracle.look(self._seen())
+            self._look(may_be_cut=each.expires)
         self._finish()
 
+    def _look(self, *, may_be_cut: bool) -> None:
+        """After a round: what there is, what is kept, and what the follower has got."""
+        oracle = self.oracle
+        progress = self.follower.progress()
+        oracle.look(self._seen())
+        if oracle.kept.progress is not None:
+            oracle.kept.progress = progress
+        self.follower.check(oracle, may_be_cut=may_be_cut)
+        oracle.check_kept()
+        oracle.kept.progress = self.follower.progress()
+        self.follower.first = oracle.kept.whole_from
+
     def _run_round(self, each: Round) -> None:
-        self.world.begin_round((fault for _, fault in each.faults), each.seed)
-        self.world.clock.jump_ms += each.jump_ms
+        self.world.begin_round((fault for _, fault in each.faults), each.seed, each.jump_ms)
         begun = []
         for action in each.actions:
             # What an action does must not depend on the others: they may be left out.
@@ -97,17 +115,26 @@ class Simulation:
             for task in tasks:
                 if action.actor in self.jobs:
                     self.jobs[action.actor].survives(task.error, rng)
-                elif task.error and not has_fault(task.error):
+                elif task.error and not self._may_be(task.error, action, each):
                     raise task.error
         for job in self.jobs.values():
             for finding in job.findings:
                 raise finding
 
+    def _may_be(self, error: BaseException, action: Action, each: Round) -> bool:
+        """Whether somebody beside the jobs may end so."""
+        if action.verb is Verb.FOLLOW and self.follower.may_be(error, may_be_cut=each.expires):
+            return True
+        return has_fault(error)
+
     def _begin(self, action: Action, rng: random.Random) -> list[Task]:
-        if action.verb is Verb.READ:
-            return [self._spawn("reader", self._read)]
-        if action.verb is Verb.EXPIRE:
-            return [self._spawn("expirer", self._expire)]
+        beside = {
+            Verb.READ: self._read,
+            Verb.FOLLOW: lambda: self.follower.follow(rng),
+            **self.upkeep.works(rng),
+        }
+        if action.verb in beside:
+            return [self._spawn(action.actor, beside[action.verb])]
         job = self.jobs[action.actor]
         match action.verb:
             case Verb.EPOCH:
@@ -174,43 +201,65 @@ class Simulation:
             if not self.scenario.expires:
                 raise  # else the snapshot was taken away under the reader
 
-    def _expire(self) -> None:
-        process = self.world.process("expirer")
-        expire = ExpireSnapshots(seen_by(self.table, self.world, process))
-        expiry = expire.plan(expire_config(self.table.options))
-        # What goes must have been looked at.
-        self.oracle.look(self._seen())
-        expire.execute(expiry)
-
     def _finish(self) -> None:
         """Everything begins anew, and must end well."""
         world = self.world
         world.strikes = None
         world.end_of_rounds = len(world.done)
         world.begin_round((), self.scenario.seed)
-        verbs = {action.verb for each in self.scenario.rounds for action in each.actions}
-        # Of two processes that do the same, one has worked for nothing.
-        is_calm = Verb.TWIN not in verbs and not (
-            world.struck or any(process.killed for process in world.processes)
-        )
+        actions = [{action.verb for action in each.actions} for each in self.scenario.rounds]
+        verbs = {verb for each in actions for verb in each}
+        is_calm = self._is_calm(actions)
         if not is_calm:
             for job in self.jobs.values():
                 job.kill()
         writers = [job for job in self.jobs.values() if job.commits_epochs]
-        last = [self._replay_of(job) for job in (*writers, *writers)]
+        self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
+        self._look(may_be_cut=False)
+        if Verb.FOLLOW in verbs:
+            self._at_last(lambda: self.follower.follow(world.rng, to_the_end=True))
+            self._look(may_be_cut=False)
+            self.follower.check_replayed(self.oracle)
         if self.scenario.expires:
-            last.append(self._expire)
-        for work in last:
+            self._at_last(self.upkeep.expire)
+            self._look(may_be_cut=True)
+        world.scheduler.finish()
+        if Verb.SWEEP in verbs:
+            for job in self.jobs.values():
+                job.kill()
+            # Whatever the time was when they were written.
+            self._at_last(lambda: self.upkeep.sweep(2 * BEGIN_MS))
+        self.oracle.look_at_all(self._seen())
+        self.oracle.check_kept()
+        if Verb.SWEEP in verbs or (is_calm and self._is_calm(actions)):
+            left = files_left(self._seen())
+            demand(not left, f"nobody needs {sorted(left)}")
+
+    def _is_calm(self, rounds: list[set[Verb]]) -> bool:
+        """Whether no file is left that nobody needs: nothing but an expiry was interrupted.
+
+        What that has left behind is found by the next one.
+        """
+        killed = {process.name for process in self.world.processes if process.killed}
+        struck = killed | {fault.role for fault in self.world.struck}
+        by_hand = "tag.automatic-creation" not in self.scenario.options
+        return not (
+            # Of two processes that do the same, one has worked for nothing.
+            any(Verb.TWIN in verbs for verbs in rounds)
+            # A tag that goes while what it kept expires leaves orphans.
+            or any({Verb.UNTAG, Verb.EXPIRE} <= verbs for verbs in rounds)
+            or self.upkeep.is_wasteful
+            or bool(struck - {"expirer"} if by_hand else struck)
+        )
+
+    def _at_last(self, *works: Callable[[], None]) -> None:
+        """One after another, without any fault."""
+        for work in works:
             task = self._spawn("last", work)
-            world.scheduler.join([task])
+            self.world.scheduler.join([task])
             self._raise_deadlock()
             if task.error is not None:
                 raise task.error
-        world.scheduler.finish()
-        self.oracle.look_at_all(self._seen())
-        if is_calm and not any(process.killed for process in world.processes):
-            left = files_of(self._seen()).keys() - named_files(self._seen()).keys()
-            demand(not left, f"nothing failed, and yet nobody needs {sorted(left)}")
 
     def _replay_of(self, job: Job) -> Callable[[], None]:
         def replay() -> None:
@@ -295,6 +344,11 @@ def minimised(tried: Scenario, failure: BaseException) -> list[str]:
     left_out: list[str] = []
     for name in tried.parts[:MINIMISING_RUNS]:
         outcome = run(tried.without([*left_out, name]))
-        if outcome.failure is not None and type(outcome.failure) is type(failure):
+        if _kind_of(outcome.failure) == _kind_of(failure):
             left_out.append(name)
     return left_out
+
+
+def _kind_of(failure: BaseException | None) -> tuple[type, list[str]]:
+    """What went wrong, without numbers and names: its class and the first word."""
+    return type(failure), str(failure).split()[:1]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.simulation.scenario import scenario
+from tests.simulation.seeds import scenario
 from tests.simulation.simulation import run
 from tests.simulation.world import World
 

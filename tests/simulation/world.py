@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import random
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from typing import Any
 
 from stream_app.fileio import background_sync
 from stream_app.fileio.memory_file_io import MemoryFileIO
-from stream_app.table import append_compact_coordinator, compact_coordinator
+from stream_app.table import append_compact_coordinator, compact_coordinator, file_operations
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 
@@ -39,6 +39,7 @@ class World:
         strikes: one more fault, at an operation's number among all.
         done: names of all operations so far.
         end_of_rounds: how many of them were done before everything began anew.
+        begun_ms: times of day at which rounds began.
     """
 
     seed: int
@@ -53,6 +54,7 @@ class World:
     lost_power: int = 0
     done: list[str] = field(default_factory=list)
     end_of_rounds: int = 0
+    begun_ms: list[int] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
     _outages: Counter[str] = field(default_factory=Counter)
@@ -70,8 +72,10 @@ class World:
         """A digest of everything that happened, in its order."""
         return self._digest.hexdigest()
 
-    def begin_round(self, faults: Iterable[Fault], seed: int) -> None:
+    def begin_round(self, faults: Iterable[Fault], seed: int, jump_ms: int = 0) -> None:
         """New faults, and new decisions who is next, which do not depend on earlier rounds."""
+        self.clock.jump_ms += jump_ms
+        self.begun_ms.append(self.clock.now_ms())
         self.faults = tuple(faults)
         self._counts.clear()
         self._outages.clear()
@@ -81,9 +85,23 @@ class World:
 
     def process(self, name: str, parent: Process | None = None) -> Process:
         """A new process."""
-        process = Process(name, parent)
+        process = Process(name, parent, born_in=len(self.begun_ms) - 1)
         self.processes.append(process)
         return process
+
+    def unfinished_since_ms(self, drivers: Iterable[Process]) -> int:
+        """A time before which all was written that nobody has in his hands any more.
+
+        Args:
+            drivers: that live on from one round to the next.
+        """
+        living = {id(task.process.driver): task.process.driver for task in self.scheduler.tasks}
+        born = [
+            process.born_in
+            for process in (*living.values(), *drivers)
+            if not process.is_dead and process.born_in >= 0
+        ]
+        return min(self.begun_ms[min(born, default=-1) :])
 
     def note(self, line: str) -> None:
         """Write down what happened."""
@@ -158,6 +176,7 @@ class World:
             (append_compact_coordinator, "wait", self._wait),
             (compact_coordinator, "wait", self._wait),
             (background_sync, "ThreadPoolExecutor", lambda *_, **__: _LazyPool(self.rng)),
+            (file_operations, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
         try:
@@ -248,3 +267,38 @@ class _LazyPool:
         for future in self.futures:
             if not future.done():
                 future.run()
+
+
+@dataclass
+class _Threads:
+    """In place of the pool of file operations: threads whose turns the scheduler gives."""
+
+    scheduler: Scheduler
+    count: int
+
+    def __enter__(self) -> _Threads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """All have ended when `map` returns."""
+
+    def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        me = self.scheduler.current
+        if me is self.scheduler.main:
+            return [work(item) for item in items]
+        left = deque(enumerate(items))
+        results: dict[int, Any] = {}
+        errors: dict[int, BaseException] = {}
+
+        def run() -> None:
+            while left and not errors:
+                at, item = left.popleft()
+                try:
+                    results[at] = work(item)
+                except BaseException as error:
+                    errors[at] = error
+
+        self.scheduler.join([self.scheduler.spawn(me.process, run) for _ in range(self.count)])
+        if errors:
+            raise errors[min(errors)]
+        return [results[at] for at in range(len(items))]

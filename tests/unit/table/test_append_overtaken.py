@@ -9,6 +9,7 @@ import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
+from stream_app.table.append_compact_planner import AppendCompactPlanner
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
 from tests.support.small_table import Change, small_table
@@ -64,6 +65,31 @@ def test_a_plan_that_another_compactor_has_overtaken_doubles_no_rows(tmp_path: P
     for epoch in range(5, 8):
         writer.write(rows(epoch))
     assert_rows(writer)
+
+
+@pytest.mark.parametrize("starts_anew", [False, True])
+def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
+    tmp_path: Path, starts_anew: bool
+) -> None:
+    """A task has failed; until its time comes, another job compacts its files."""
+    writer = TableWriter(a_table(tmp_path, write_only=True), CompactInCaller)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+    table = writer.table.with_options({"write-only": "false"})
+    planner = AppendCompactPlanner(table)
+    [failed] = planner.plan().tasks
+    assert len(failed[1]) == 5
+    other = StreamTableCommit(
+        table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    assert other.compact_whole()
+    waiting = {file.file_name for file in failed[1]}
+    assert planner.plan(taken=waiting, starts_anew=starts_anew).tasks == ()
+    assert planner.plan(again=[failed]).tasks == ()
+    for epoch in range(5, 9):
+        writer.write(rows(epoch))
+    [(_, files)] = planner.plan(again=[failed]).tasks
+    assert waiting.isdisjoint(file.file_name for file in files)
 
 
 def test_limit_of_files_in_a_round(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""The scenario of a seed: its jobs, and who else works on their table.
+
+Jobs, compactors, readers and expirers are `scenario.of_jobs`. Those who are put beside them here
+draw from a source of chance of their own, so that what the jobs do, and what strikes them, is as
+frequent as without.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.simulation.faults import Fault, Group
+from tests.simulation.scenario import KINDS, Action, Round, Scenario, Verb, of_jobs
+
+TAGS_MAY_RACE_EXPIRY = False
+"""Whether a tag may be given while an expiry runs, which may take the version at that moment."""
+OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
+"""Of which the first one is too old in every seed that drops old partitions."""
+
+
+def scenario(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    jobs = of_jobs(seed)
+    rng = random.Random(f"{seed} others")
+    options = _options(rng, jobs)
+    actors = [actor for actor, chance in _chances(jobs).items() if rng.random() < chance]
+    if "deleter" in actors:
+        options |= {"deletion-vectors.enabled": "true"}
+    if "tagger" in actors and rng.random() < 0.3:
+        options |= {
+            "tag.automatic-creation": "process-time",
+            "tag.creation-period": "hourly",
+            "tag.num-retained-max": rng.choice(["1", "2"]),
+        }
+    if "follower" in actors:
+        options |= {"scan.mode": rng.choice(["latest-full", "from-snapshot"])}
+    if "dropper" in actors:
+        options |= {"partition.expiration-time": "90 d"}
+    is_calm = not any(each.faults or each.jump_ms for each in jobs.rounds)
+    rounds = tuple(
+        _with_others(rng, each, actors, options, is_calm=is_calm) for each in jobs.rounds
+    )
+    return replace(jobs, options={**jobs.options, **options}, rounds=rounds)
+
+
+def _chances(jobs: Scenario) -> dict[str, float]:
+    """How often somebody is there; more often where there is something for him to see."""
+    return {
+        "deleter": 0.0 if jobs.kind == "key" else 0.45,
+        "tagger": 0.4 if jobs.expires else 0.15,
+        "follower": 0.4 if jobs.expires else 0.2,
+        "dropper": 0.4 if jobs.partitioned else 0.0,
+        "sweeper": 0.15,
+    }
+
+
+def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
+    options = {"file-operation.thread-num": rng.choice(["1", "3"])}
+    if jobs.expires and rng.random() < 0.5:
+        most = int(jobs.options["snapshot.num-retained.max"]) + rng.randint(1, 5)
+        options |= {
+            "changelog.num-retained.max": str(most),
+            "changelog.num-retained.min": rng.choice(["1", "2"]),
+        }
+        if rng.random() < 0.5:
+            options |= {"consumer.changelog-only": "true"}
+    return options
+
+
+def _with_others(
+    rng: random.Random, each: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
+) -> Round:
+    found = [
+        (actor, _verb(rng, actor, options, expires=each.expires))
+        for actor in actors
+        if rng.random() < 0.6
+    ]
+    begin = len(each.actions)
+    actions = tuple(
+        Action(f"{each.name}a{number}", actor, verb)
+        for number, (actor, verb) in enumerate(found, begin)
+    )
+    faults: tuple[tuple[str, Fault], ...] = ()
+    if actions and not is_calm and rng.random() < 0.4:
+        group = rng.choice([Group.ANY, *Group])
+        reach = 30 if group in (Group.ANY, Group.READ) else 4
+        fault = Fault(rng.choice(actions).actor, group, rng.randrange(reach), rng.choice(KINDS))
+        faults = ((f"{each.name}f{len(each.faults)}", fault),)
+    return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
+
+
+def _verb(rng: random.Random, actor: str, options: dict[str, str], *, expires: bool) -> Verb:
+    match actor:
+        case "deleter":
+            return Verb.DELETE
+        case "tagger":
+            upkeep = [Verb.TAG_UPKEEP] if "tag.automatic-creation" in options else []
+            picked = rng.choice([Verb.TAG, Verb.TAG, Verb.UNTAG, *upkeep])
+            return Verb.UNTAG if expires and not TAGS_MAY_RACE_EXPIRY else picked
+        case "follower":
+            return Verb.FOLLOW
+        case "dropper":
+            return rng.choice([Verb.DROP, Verb.DROP_OLD])
+        case "sweeper":
+            return Verb.SWEEP
+    raise AssertionError(actor)

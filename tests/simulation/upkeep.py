@@ -1,0 +1,169 @@
+"""Who keeps the table up, beside the jobs: old versions go, tags come and go, rows are deleted.
+
+What each one does is written down before it is done, because nobody may hear what came of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.expire_changelogs import ExpireChangelogs
+from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.tag_upkeep import TagUpkeep
+from tests.simulation.actors import Job, seen_by
+from tests.simulation.oracle import Oracle
+from tests.simulation.promises import demand
+from tests.simulation.scenario import Verb
+from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
+from tests.simulation.world import World
+from tests.support.deleted_rows import planned_delete
+
+
+@dataclass
+class Upkeep:
+    """Those who keep one table up.
+
+    Attributes:
+        is_wasteful: somebody has written files that nobody needs, without any fault.
+    """
+
+    world: World
+    table: FileStoreTable
+    oracle: Oracle
+    jobs: dict[str, Job]
+    is_wasteful: bool = False
+    _count: int = 0
+
+    def works(self, rng: random.Random) -> dict[Verb, Callable[[], object]]:
+        """What they do."""
+        return {
+            Verb.EXPIRE: self.expire,
+            Verb.DELETE: lambda: [self._delete(rng) for _ in range(rng.choice([1, 1, 2]))],
+            Verb.TAG: lambda: self._tag(rng),
+            Verb.UNTAG: lambda: self._untag(rng),
+            Verb.TAG_UPKEEP: lambda: self._tag_by_options("tagger"),
+            Verb.DROP: lambda: self._drop(rng),
+            Verb.DROP_OLD: self._drop_old,
+            Verb.SWEEP: lambda: self.sweep(self._since_ms()),
+        }
+
+    def expire(self) -> None:
+        """As `TableMaintenance` does it."""
+        if "tag.automatic-creation" in self.table.schema.options:
+            self._tag_by_options("expirer")
+        table = self._seen_by("expirer")
+        config = expire_config(table.options)
+        expire = ExpireSnapshots(table)
+        expiry = expire.plan(config)
+        # What goes must have been looked at.
+        self._look()
+        if expiry.snapshots and expiry.kept is not None:
+            self.oracle.kept.whole_from = expiry.kept
+        expire.execute(expiry)
+        changelogs = ExpireChangelogs(table)
+        going = changelogs.plan(config)
+        if going.changelogs:
+            self.oracle.kept.changelogs_from = going.changelogs[-1].snapshot_id + 1
+        changelogs.execute(going)
+
+    def sweep(self, older_than_ms: int) -> None:
+        """Delete the orphans that are older."""
+        table = self._seen_by("sweeper")
+        try:
+            plan = plan_orphans(table, older_than_ms)
+        except CorruptFileError:
+            # Half of a version is gone with an expiry that was interrupted, or goes just now.
+            earliest = table.snapshots.earliest_id()
+            if earliest is not None and earliest < self.oracle.kept.whole_from:
+                return
+            raise
+        delete_orphans(table, plan)
+
+    def _since_ms(self) -> int:
+        return self.world.unfinished_since_ms(job.process for job in self.jobs.values())
+
+    def _delete(self, rng: random.Random) -> None:
+        table = self._seen_by("deleter")
+        try:
+            planned = planned_delete(table, rng)
+        except (FileNotFoundError, CorruptFileError):
+            if self.oracle.may_expire:
+                self.is_wasteful = True
+                return  # the version has expired meanwhile
+            raise
+        if planned is not None:
+            snapshot, row = planned
+            self.oracle.others.deleted[snapshot.delta_manifest_list] = row["v"]
+            self.is_wasteful |= not table.snapshots.publish(snapshot)
+
+    def _tag(self, rng: random.Random) -> None:
+        table, kept = self._seen_by("tagger"), self.oracle.kept
+        ids = [number for number in table.snapshots.ids() if number >= kept.whole_from]
+        if not ids:
+            return
+        self._count += 1
+        number = rng.choice([*ids, None])
+        tag = new_tag(table, f"tag{self._count}", number)
+        demand(number in (None, tag.snapshot.snapshot_id), f"not {number} got the tag, but {tag}")
+        kept.tags[tag.name] = None
+        if create_tag(table, tag):
+            kept.tags[tag.name] = tag.snapshot.snapshot_id
+
+    def _untag(self, rng: random.Random) -> None:
+        table = self._seen_by("tagger")
+        names = table.tags.names()
+        going = sorted({rng.choice(names) for _ in range(2)}) if names else []
+        for name in going:
+            self.oracle.kept.tags[name] = None
+        try:
+            delete_tags(table, plan_tag_deletion(table, going))
+        except (FileNotFoundError, CorruptFileError):
+            if not self.oracle.may_expire:
+                raise  # else its neighbours have expired meanwhile
+
+    def _tag_by_options(self, who: str) -> None:
+        table = self._seen_by(who)
+        self._look()
+        TagUpkeep(table).run()
+
+    def _drop(self, rng: random.Random) -> None:
+        table = self._seen_by("dropper")
+        value = rng.choice([OLD_PARTITION, YOUNG_PARTITION])
+        self._count += 1
+        user = f"dropper-{self._count}"
+        self.oracle.others.dropped[user] = value
+        row = [pa.array([value])]
+        partition = serialize_arrow_row(row, table.schema.partition_type.types, 0)
+        commit = FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
+        commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
+
+    def _drop_old(self) -> None:
+        table = self._seen_by("dropper")
+        retention = partition_retention(table.options)
+        assert retention is not None
+        expire = ExpirePartitions(table, retention)
+        for _ in expire.execute(expire.plan()):
+            pass
+
+    def _seen_by(self, who: str) -> FileStoreTable:
+        return seen_by(self.table, self.world, self.world.process(who))
+
+    def _look(self) -> None:
+        table = self.table
+        self.oracle.look(
+            FileStoreTable(table.location, table.schema, self.world.files, self.world.clock)
+        )
