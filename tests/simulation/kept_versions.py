@@ -49,7 +49,13 @@ class KeptVersions:
         for name, number in self.tags.items():
             there = tags[name].snapshot_id if name in tags else None
             demand(number in (None, there), f"tag {name} of snapshot {number} names {there}")
-        for snapshot in {tag.snapshot_id: tag for tag in tags.values()}.values():
+        held = {
+            snapshot.snapshot_id: snapshot
+            for name, snapshot in tags.items()
+            # Of who died while he gave it: it may hold nothing, until the next expiry sees that.
+            if self.tags.get(name) is not None or snapshot.snapshot_id >= self.whole_from
+        }
+        for snapshot in held.values():
             check_rows(snapshot, MergeRead(table))
         scan, read = StreamScan(table), StreamRead(table)
         for number in table.changelogs.ids():

@@ -13,8 +13,6 @@ from dataclasses import replace
 from tests.simulation.faults import Fault, Group
 from tests.simulation.scenario import KINDS, Action, Round, Scenario, Verb, of_jobs
 
-TAGS_MAY_RACE_EXPIRY = False
-"""Whether a tag may be given while an expiry runs, which may take the version at that moment."""
 OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 """Of which the first one is too old in every seed that drops old partitions."""
 
@@ -71,11 +69,7 @@ def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
 def _with_others(
     rng: random.Random, each: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
 ) -> Round:
-    found = [
-        (actor, _verb(rng, actor, options, expires=each.expires))
-        for actor in actors
-        if rng.random() < 0.6
-    ]
+    found = [(actor, _verb(rng, actor, options)) for actor in actors if rng.random() < 0.6]
     begin = len(each.actions)
     actions = tuple(
         Action(f"{each.name}a{number}", actor, verb)
@@ -90,14 +84,13 @@ def _with_others(
     return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
 
 
-def _verb(rng: random.Random, actor: str, options: dict[str, str], *, expires: bool) -> Verb:
+def _verb(rng: random.Random, actor: str, options: dict[str, str]) -> Verb:
     match actor:
         case "deleter":
             return Verb.DELETE
         case "tagger":
             upkeep = [Verb.TAG_UPKEEP] if "tag.automatic-creation" in options else []
-            picked = rng.choice([Verb.TAG, Verb.TAG, Verb.UNTAG, *upkeep])
-            return Verb.UNTAG if expires and not TAGS_MAY_RACE_EXPIRY else picked
+            return rng.choice([Verb.TAG, Verb.TAG, Verb.UNTAG, *upkeep])
         case "follower":
             return Verb.FOLLOW
         case "dropper":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.expire_config import expire_config
@@ -73,7 +73,10 @@ class Upkeep:
         self._look()
         if expiry.snapshots and expiry.kept is not None:
             self.oracle.kept.whole_from = expiry.kept
-        expire.execute(expiry)
+        try:
+            expire.execute(expiry)
+        except UsageError:
+            return  # a tag was given after the plan: nothing is deleted, the next expiry goes on
         changelogs = ExpireChangelogs(table)
         going = changelogs.plan(config)
         if going.changelogs:
@@ -112,16 +115,26 @@ class Upkeep:
 
     def _tag(self, rng: random.Random) -> None:
         table, kept = self._seen_by("tagger"), self.oracle.kept
-        ids = [number for number in table.snapshots.ids() if number >= kept.whole_from]
+        ids = table.snapshots.ids()
         if not ids:
             return
         self._count += 1
         number = rng.choice([*ids, None])
-        tag = new_tag(table, f"tag{self._count}", number)
-        demand(number in (None, tag.snapshot.snapshot_id), f"not {number} got the tag, but {tag}")
-        kept.tags[tag.name] = None
-        if create_tag(table, tag):
-            kept.tags[tag.name] = tag.snapshot.snapshot_id
+        name = f"tag{self._count}"
+        kept.tags[name] = None
+        try:
+            tag = new_tag(table, name, number)
+            given = number in (None, tag.snapshot.snapshot_id)
+            demand(given, f"not {number} got the tag, but {tag}")
+            is_new = create_tag(table, tag)
+        except UsageError:
+            # Whoever is told that it was going finds no tag; and only what was going is refused.
+            is_going = number is not None and number < kept.whole_from
+            demand(is_going, f"{number} is not given a tag, and stays from {kept.whole_from} on")
+            demand(table.tags.tag(name) is None, f"{name} was refused, and is there")
+            return
+        if is_new:
+            kept.tags[name] = tag.snapshot.snapshot_id
 
     def _untag(self, rng: random.Random) -> None:
         table = self._seen_by("tagger")
