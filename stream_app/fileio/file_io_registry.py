@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.arrow_file_io import hadoop_file_io
 from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.hdfs_file_io import hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.fileio.s3_file_io import S3FileIO
 from stream_app.fileio.s3_options import s3_options
@@ -28,7 +28,8 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
-        options: of file systems, such as ``s3.endpoint``; AWS's variables fill in for ``s3.*``.
+        options: of file systems, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables fill in
+            for ``s3.*``.
 
     Raises:
         UsageError: no such file system, or a wrong option.
@@ -39,7 +40,7 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
         return _s3(location, options or {})
     if scheme in _HADOOP:
         path = location.rstrip("/")
-        return path, hadoop_file_io(path)
+        return path, hdfs_file_io(path, options or {})
     return local_path(location), LocalFileIO()
 
 
