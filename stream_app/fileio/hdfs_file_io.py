@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -203,9 +204,10 @@ class HdfsFileIO:
 
     def _write(self, place: str, data: bytes) -> None:
         writer = self._create(place)
-        if data:
-            writer.write(data)
-        _sync_and_close(writer)
+        with _given_up(writer):
+            if data:
+                writer.write(data)
+            _sync_and_close(writer)
 
     def _temporary(self, place: str, data: bytes) -> str:
         folder, _, name = place.rpartition("/")
@@ -264,12 +266,16 @@ class _Output:
         self._path = path
         self._writer = writer
         self._written = 0
-        self.closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is whole, or given up."""
+        return self._writer.closed
 
     def write(self, data: bytes | pa.Buffer) -> int:
         """Send bytes to the DataNodes."""
         if len(data):
-            with _errors(self._path):
+            with _errors(self._path), _given_up(self._writer):
                 self._writer.write(bytes(data))
         self._written += len(data)
         return len(data)
@@ -284,8 +290,7 @@ class _Output:
     def close(self) -> None:
         """Make it safe, and tell the NameNode that it is whole."""
         if not self.closed:
-            self.closed = True
-            with _errors(self._path):
+            with _errors(self._path), _given_up(self._writer):
                 _sync_and_close(self._writer)
 
 
@@ -332,6 +337,20 @@ def _sync_and_close(writer: FileWriter) -> None:
     with contextlib.suppress(NotImplementedError):
         writer.hsync()
     writer.close()
+    io.RawIOBase.close(writer)  # it does not count as closed otherwise
+
+
+@contextlib.contextmanager
+def _given_up(writer: FileWriter) -> Iterator[None]:
+    """Leave a file unfinished when something goes wrong: nobody has been told its name.
+
+    A writer that is forgotten open would try to finish it, for a quarter of a minute.
+    """
+    try:
+        yield
+    except BaseException:
+        io.RawIOBase.close(writer)
+        raise
 
 
 @contextlib.contextmanager
@@ -371,4 +390,5 @@ def _told(error: Exception) -> tuple[str, str]:
     found = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
     if found:
         return found[1], f"{found[1].rpartition('.')[2]}: {found[2]}".replace('\\"', '"')
-    return text.partition("(")[0], text
+    own = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
+    return (own[1], own[2]) if own else ("", text)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import enum
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 
 class Loss(enum.Enum):
@@ -32,7 +34,8 @@ class LossyLink:
 
     def lose(self, method: str, loss: Loss) -> None:
         """Strike the next request of a method, as Hadoop's protocol names it."""
-        self._method, self._loss = method.encode(), loss
+        # A field of protobuf: number and kind, length, text.
+        self._method, self._loss = b"\x0a" + bytes([len(method)]) + method.encode(), loss
 
     def __enter__(self) -> LossyLink:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -46,33 +49,39 @@ class LossyLink:
             while True:
                 client, _ = self._server.accept()
                 server = socket.create_connection(("127.0.0.1", self._target))
-                for source, sink in ((client, server), (server, client)):
-                    threading.Thread(
-                        target=self._forward,
-                        args=(source, sink, source is client),
-                        daemon=True,
-                    ).start()
+                connection = _Connection(client, server)
+                for forward in (self._requests, self._answers):
+                    threading.Thread(target=forward, args=(connection,), daemon=True).start()
 
-    def _forward(self, source: socket.socket, sink: socket.socket, is_request: bool) -> None:
-        # The server's end of a connection is read by the other thread: it must not pass anything
-        # on once the connection is cut, so the client's side is closed first.
-        with suppress(OSError):
-            while data := source.recv(1 << 20):
-                if is_request and self._method and self._method in data:
-                    self._strike(source, sink, data)
+    def _requests(self, connection: _Connection) -> None:
+        with connection.cut_at_the_end():
+            while data := connection.client.recv(1 << 20):
+                if self._method and self._method in data:
+                    self._method = b""
+                    self.lost += 1
+                    if self._loss is Loss.REQUEST:
+                        return
+                    connection.loses_answer = True  # when it comes, it has been done
+                connection.server.sendall(data)
+
+    def _answers(self, connection: _Connection) -> None:
+        with connection.cut_at_the_end():
+            while data := connection.server.recv(1 << 20):
+                if connection.loses_answer:
                     return
-                sink.sendall(data)
-        for end in (source, sink):
+                connection.client.sendall(data)
+
+
+@dataclass
+class _Connection:
+    client: socket.socket
+    server: socket.socket
+    loses_answer: bool = False
+
+    @contextmanager
+    def cut_at_the_end(self) -> Iterator[None]:
+        with suppress(OSError):
+            yield
+        for end in (self.client, self.server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-
-    def _strike(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
-        self._method = b""
-        self.lost += 1
-        client.shutdown(socket.SHUT_RDWR)
-        if self._loss is Loss.ANSWER:
-            server.sendall(data)
-            # Closing in order lets the NameNode take what was sent.
-            server.shutdown(socket.SHUT_WR)
-        else:
-            server.close()

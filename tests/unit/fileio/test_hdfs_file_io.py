@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
@@ -91,10 +92,6 @@ def test_what_cannot_be_known_is_told(io: FileIO, folder: str, link: LossyLink) 
     """Ours was created and is replaced, before we come to look."""
     lossy, there = over(link, folder)
     assert isinstance(lossy, HdfsFileIO)
-
-    class Meanwhile(SystemClock):
-        pass
-
     link.lose("rename2", Loss.ANSWER)
     read_bytes = lossy.read_bytes
 
@@ -106,3 +103,135 @@ def test_what_cannot_be_known_is_told(io: FileIO, folder: str, link: LossyLink) 
     with pytest.raises(OSError, match="not known whether") as caught:
         lossy.create_if_absent(f"{there}/snapshot-1", b"1")
     assert caught.value.filename == f"{there}/snapshot-1"
+
+
+def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link: LossyLink) -> None:
+    io.write_bytes(f"{folder}/f", b"12345")
+    lossy, there = over(link, folder)
+    reads: list[tuple[str, Callable[[], object]]] = [
+        ("getFileInfo", lambda: lossy.exists(f"{there}/f")),
+        ("getListing", lambda: lossy.list_names(there)),
+        ("getBlockLocations", lambda: lossy.read_bytes(f"{there}/f")),
+        ("delete", lambda: lossy.delete(f"{there}/none")),
+    ]
+    for number, (method, read) in enumerate(reads, start=1):
+        link.lose(method, Loss.ANSWER)
+        read()
+        assert link.lost == number
+
+
+def test_a_file_whose_writing_failed_is_given_up_at_once(folder: str, link: LossyLink) -> None:
+    lossy, there = over(link, folder)
+    sink = lossy.open_output(f"{there}/data")
+    sink.write(b"1" * 3_000_000)
+    link.lose("complete", Loss.REQUEST)
+    with pytest.raises(OSError, match="data"):
+        sink.close()
+    assert link.lost == 1
+
+
+def ha_settings(hdfs: HdfsCluster) -> dict[str, str]:
+    """A name service of two NameNodes, the first of which is down."""
+    return {
+        "dfs.nameservices": "lake",
+        "dfs.ha.namenodes.lake": "nn1,nn2",
+        "dfs.namenode.rpc-address.lake.nn1": f"127.0.0.1:{a_free_port()}",
+        "dfs.namenode.rpc-address.lake.nn2": f"127.0.0.1:{hdfs.port}",
+        "fs.viewfs.mounttable.all.link./warehouse": "hdfs://lake/",
+        "fs.viewfs.mounttable.all.linkFallback": "hdfs://lake/elsewhere",
+    }
+
+
+def test_a_name_service_is_known_by_options(hdfs: HdfsCluster, io: FileIO, folder: str) -> None:
+    name = folder.rpartition("/")[2]
+    options = {f"hadoop.{key}": value for key, value in ha_settings(hdfs).items()}
+    location, by_service = file_io_of(f"hdfs://lake/{name}/", options)
+    assert location == f"hdfs://lake/{name}"
+    for each in (by_service, pickle.loads(pickle.dumps(by_service))):
+        assert each.create_if_absent(f"{location}/f", b"1")
+        assert not io.create_if_absent(f"{folder}/f", b"1")
+        each.delete(f"{location}/f")
+
+
+def test_a_name_service_and_mounts_are_known_by_hadoops_files(
+    hdfs: HdfsCluster, io: FileIO, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = "".join(
+        f"<property><name>{key}</name><value>{value}</value></property>"
+        for key, value in ha_settings(hdfs).items()
+    )
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{properties}</configuration>")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    name = folder.rpartition("/")[2]
+    for number, location in enumerate((f"hdfs://lake/{name}", f"viewfs://all/warehouse/{name}")):
+        there, mounted = file_io_of(location)
+        assert mounted.create_if_absent(f"{there}/{number}", b"1")
+        assert io.read_bytes(f"{folder}/{number}") == b"1"
+        assert [status.name for status in mounted.list_status(there)][-1] == str(number)
+
+
+def test_errors_are_the_systems_and_in_few_words(
+    hdfs: HdfsCluster, io: FileIO, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    io.write_bytes(f"{folder}/f", b"1")
+    monkeypatch.setenv("HADOOP_USER_NAME", "somebody")
+    other = file_io_of(folder)[1]
+    assert other.read_bytes(f"{folder}/f") == b"1"
+    with pytest.raises(PermissionError, match=r"denied: user=somebody") as caught:
+        other.write_bytes(f"{folder}/g", b"1")
+    assert caught.value.filename == f"{folder}/g"
+    assert "org.apache" not in str(caught.value)
+    with pytest.raises(OSError, match="Invalid path name"):
+        io.write_bytes(f"{folder}/a:b", b"1")
+    with pytest.raises(UsageError, match="is not on hdfs:"):
+        io.read_bytes("hdfs://elsewhere/f")
+    nobody = f"hdfs://127.0.0.1:{a_free_port()}/t"
+    closed = file_io_of(nobody, {"hadoop.dfs.client.failover.max.attempts": "0"})[1]
+    object.__setattr__(closed, "clock", ImpatientClock())
+    with pytest.raises(OSError, match="refused") as refused:
+        closed.list_names(nobody)
+    assert refused.value.filename == nobody
+
+
+class ImpatientClock:
+    """Each wait takes all the time there is."""
+
+    def __init__(self) -> None:
+        self.waited = 0.0
+
+    def now_ms(self) -> int:
+        return 0
+
+    def steady_seconds(self) -> float:
+        return self.waited
+
+    def sleep(self, seconds: float) -> None:
+        self.waited += 60 + seconds
+
+
+def test_what_the_client_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StorageError, match=r"NameNode(?s:.*)HADOOP_CONF_DIR"):
+        file_io_of("hdfs://nowhere/t")
+    with pytest.raises(StorageError, match=r"fs.defaultFS(?s:.*)HADOOP_CONF_DIR"):
+        file_io_of("hdfs:///t")
+    monkeypatch.setitem(sys.modules, "hdfs_native", None)
+    with pytest.raises(StorageError, match=r"not installed(?s:.*)stream_app\[hdfs\]"):
+        file_io_of("hdfs://127.0.0.1:1/t")
+
+
+def test_a_name_node_that_was_killed_is_waited_for(
+    hdfs: HdfsCluster, io: FileIO, folder: str
+) -> None:
+    """The last test here: it kills the cluster of the others, and starts it again."""
+    data = np.random.default_rng(1).bytes(3_000_000)
+    io.write_bytes(f"{folder}/f", data)
+    source = io.open_input(f"{folder}/f")
+    assert io.create_if_absent(f"{folder}/snapshot-1", b"1")
+    hdfs.kill()
+    starting = ThreadPoolExecutor(1).submit(hdfs.start)
+    assert io.create_if_absent(f"{folder}/snapshot-2", b"2")
+    starting.result()
+    assert not io.create_if_absent(f"{folder}/snapshot-1", b"2")
+    assert source.read() == data
+    assert sorted(io.list_names(folder)) == ["f", "snapshot-1", "snapshot-2"]

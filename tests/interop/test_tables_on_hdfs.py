@@ -1,0 +1,119 @@
+"""A table on a real HDFS: races, compactions, expiry, a NameNode that dies; and Java reads it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import stream_app
+from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import CommitKind
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.planning.expire_config import ExpireConfig
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from tests.support.hdfs_cluster import HdfsCluster
+from tests.support.paimon_java import PaimonJava
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, Change, SteppingClock
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows
+
+pytestmark = pytest.mark.java
+
+
+def a_schema(**options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns("k INT, dt STRING, a STRING, t TIMESTAMP(3)"),
+        primary_keys=("dt", "k"),
+        partition_keys=("dt",),
+        options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"} | options,
+        time_millis=TIME_MS,
+    )
+
+
+def a_table(hdfs: HdfsCluster, schema: TableSchema) -> FileStoreTable:
+    return create_or_open(f"{hdfs.new_folder()}/db.db/t", schema, SteppingClock())
+
+
+def all_files(table: FileStoreTable, folder: str) -> list[str]:
+    found = []
+    for status in table.file_io.list_status(folder):
+        path = f"{folder}/{status.name}"
+        found += all_files(table, path) if status.is_folder else [path]
+    return found
+
+
+def test_it_is_written_compacted_and_expired_and_java_reads_it(
+    hdfs: HdfsCluster, paimon_java: PaimonJava, seed: int
+) -> None:
+    table = a_table(hdfs, a_schema(**{"changelog-producer": "input"}))
+    writer = TableWriter(table)
+    changes = RandomChanges(table.schema, random.Random(seed))
+    for number in range(4):
+        writer.write(changes.epoch(100))
+        if number == 2:
+            writer.restart()
+    writer.commit.drain()
+    assert_table_is(writer)
+    expiry = ExpireSnapshots(table)
+    before = len(all_files(table, table.location))
+    expiry.execute(expiry.plan(ExpireConfig(retain_min=1, retain_max=1, time_retained_ms=0)))
+    assert len(all_files(table, table.location)) < before
+    wanted = by_content(writer.model.rows())
+    assert by_content(read_rows(stream_app.open_table(table.location)._table)) == wanted
+    assert by_content(paimon_java.read(table.location)) == wanted
+    assert not [path for path in all_files(table, table.location) if path.endswith(".tmp")]
+
+
+def rows_of(number: int, epoch: int) -> Sequence[Change]:
+    row = {"k": 100 * number + epoch, "dt": "x", "a": f"{number} {epoch}", "t": None}
+    return [("+I", row)]
+
+
+def test_two_who_commit_at_once_lose_nothing(hdfs: HdfsCluster, paimon_java: PaimonJava) -> None:
+    table = a_table(hdfs, a_schema(**{"write-only": "true"}))
+
+    def commit(number: int) -> TableWriter:
+        writer = TableWriter(create_or_open(table.location, table.schema), user=f"user-{number}")
+        for epoch in range(5):
+            assert writer.write(rows_of(number, epoch)) is not None
+        return writer
+
+    with ThreadPoolExecutor(2) as threads:
+        writers = list(threads.map(commit, range(2)))
+    snapshots = check_chain(table)
+    assert len(snapshots) == 10
+    for number in range(2):
+        mine = [each for each in snapshots if each.commit_user == f"user-{number}"]
+        assert [each.commit_identifier for each in mine] == list(range(5))
+    rows = [row for writer in writers for row in writer.model.rows()]
+    assert by_content(paimon_java.read(table.location)) == by_content(rows)
+
+
+def test_a_name_node_that_is_killed_costs_no_epoch(hdfs: HdfsCluster, seed: int) -> None:
+    """The last test here: it kills the cluster of the others, and starts it again."""
+    table = a_table(hdfs, a_schema())
+    writer = TableWriter(create_or_open(table.location, table.schema))
+    changes = RandomChanges(table.schema, random.Random(seed))
+    writer.write(changes.epoch(100))
+    hdfs.kill()
+    with ThreadPoolExecutor(1) as threads:
+        starting = threads.submit(hdfs.start)
+        failures = 0
+        while writer.epoch < 4:
+            try:
+                writer.write(changes.epoch(100))
+            except OSError:
+                # As the job does that is started again.
+                failures += 1
+                writer.replay()
+        starting.result()
+    writer.commit.drain()
+    assert failures <= 1
+    assert_table_is(writer)
+    kinds = [snapshot.commit_kind for snapshot in check_chain(table)]
+    assert kinds.count(CommitKind.APPEND) == 4
