@@ -6,10 +6,8 @@ import multiprocessing
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from stream_app.errors import StorageError, UsageError
@@ -218,20 +216,3 @@ def test_what_the_client_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
     with pytest.raises(StorageError, match=r"not installed(?s:.*)stream_app\[hdfs\]"):
         file_io_of("hdfs://127.0.0.1:1/t")
-
-
-def test_a_name_node_that_was_killed_is_waited_for(
-    hdfs: HdfsCluster, io: FileIO, folder: str
-) -> None:
-    """The last test here: it kills the cluster of the others, and starts it again."""
-    data = np.random.default_rng(1).bytes(3_000_000)
-    io.write_bytes(f"{folder}/f", data)
-    source = io.open_input(f"{folder}/f")
-    assert io.create_if_absent(f"{folder}/snapshot-1", b"1")
-    hdfs.kill()
-    starting = ThreadPoolExecutor(1).submit(hdfs.start)
-    assert io.create_if_absent(f"{folder}/snapshot-2", b"2")
-    starting.result()
-    assert not io.create_if_absent(f"{folder}/snapshot-1", b"2")
-    assert source.read() == data
-    assert sorted(io.list_names(folder)) == ["f", "snapshot-1", "snapshot-2"]
