@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -72,28 +71,36 @@ def test_it_is_written_compacted_and_expired_and_java_reads_it(
     assert not [path for path in all_files(table, table.location) if path.endswith(".tmp")]
 
 
-def rows_of(number: int, epoch: int) -> Sequence[Change]:
+def rows_of(number: int, epoch: int) -> list[Change]:
     row = {"k": 100 * number + epoch, "dt": "x", "a": f"{number} {epoch}", "t": None}
     return [("+I", row)]
 
 
-def test_two_who_commit_at_once_lose_nothing(hdfs: HdfsCluster, paimon_java: PaimonJava) -> None:
+def test_who_commits_at_once_with_others_and_with_java_loses_nothing(
+    hdfs: HdfsCluster, paimon_java: PaimonJava
+) -> None:
     table = a_table(hdfs, a_schema(**{"write-only": "true"}))
 
-    def commit(number: int) -> TableWriter:
+    def commit(number: int) -> None:
         writer = TableWriter(create_or_open(table.location, table.schema), user=f"user-{number}")
         for epoch in range(3):
             assert writer.write(rows_of(number, epoch)) is not None
-        return writer
 
-    with ThreadPoolExecutor(2) as threads:
-        writers = list(threads.map(commit, range(2)))
+    def commit_by_java() -> None:
+        for epoch in range(3):
+            rows = rows_of(2, epoch)
+            paimon_java.write(table.location, rows, identifier=epoch, commit_user="user-2")
+
+    with ThreadPoolExecutor(3) as threads:
+        by_java = threads.submit(commit_by_java)
+        list(threads.map(commit, range(2)))
+        by_java.result()
     snapshots = check_chain(table)
-    assert len(snapshots) == 6
-    for number in range(2):
+    assert len(snapshots) == 9
+    for number in range(3):
         mine = [each for each in snapshots if each.commit_user == f"user-{number}"]
         assert [each.commit_identifier for each in mine] == list(range(3))
-    rows = [row for writer in writers for row in writer.model.rows()]
+    rows = [row for number in range(3) for epoch in range(3) for _, row in rows_of(number, epoch)]
     assert by_content(paimon_java.read(table.location)) == by_content(rows)
 
 
