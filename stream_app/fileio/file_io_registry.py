@@ -16,6 +16,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs_file_io import hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.locked_s3_file_io import LockedS3FileIO
 from stream_app.fileio.s3_file_io import S3FileIO
 from stream_app.fileio.s3_options import s3_options
 
@@ -55,4 +56,6 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
         raise UsageError(
             f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
         )
-    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ))
+    found = s3_options(options, os.environ)
+    kind = LockedS3FileIO if found.create_lock_file else S3FileIO
+    return location.rstrip("/"), kind(found)

@@ -56,7 +56,7 @@ class S3FileIO:
 
     def __reduce__(self) -> tuple[type[S3FileIO], tuple[S3Options]]:
         # Connections stay where they are.
-        return S3FileIO, (self.options,)
+        return type(self), (self.options,)
 
     def check_atomic_create(self, folder: str) -> None:
         """Try it, with an object that is deleted again."""

@@ -31,6 +31,7 @@ _NAMES: Mapping[str, str] = {
     "session.token": "session_token",
     "path.style.access": "path_style",
     "path-style-access": "path_style",
+    "create-lock-file": "create_lock_file",
 }
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
@@ -47,6 +48,7 @@ S3_OPTION_NAMES = (
     "s3.secret-key",
     "s3.session.token",
     "s3.path.style.access",
+    "s3.create-lock-file",
 )
 """As they are best written; other writings of theirs are known too."""
 
@@ -59,6 +61,7 @@ class S3Options:
         endpoint: URL of the service; None: that of AWS in the region.
         path_style: the bucket stands in the path of a URL and not in its host's name; None: as
             the endpoint needs it.
+        create_lock_file: held by who creates an object, where the store does not mind conditions.
     """
 
     endpoint: str | None = None
@@ -67,6 +70,7 @@ class S3Options:
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     path_style: bool | None = None
+    create_lock_file: str | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:

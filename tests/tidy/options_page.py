@@ -68,6 +68,9 @@ MEANINGS = {
     "`AWS_SESSION_TOKEN`.",
     "file-system.s3.path.style.access": "Whether the bucket stands in a URL's path and not in its "
     "host; absent: as the endpoint's host needs it.",
+    "file-system.s3.create-lock-file": "*Own.* For a store that takes every PUT: a file that all "
+    "drivers share, locked by whoever creates a snapshot "
+    "([stores.md](stores.md#a-store-that-takes-every-put)).",
     "file-system.hadoop.…": "Anything under `hadoop.` is a setting of Hadoop's client, over those "
     "in `$HADOOP_CONF_DIR`; a few of them are minded ([stores.md](stores.md#hdfs)).",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
