@@ -30,29 +30,22 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.fileio.hdfs_errors import as_os_errors, os_error, passes, told
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileWriter
+    from hdfs_native import Client, FileReader, FileWriter
 
 HDFS_OPTION_PREFIX = "hadoop."
 """Paimon gives what follows it to Hadoop's configuration."""
 _SMALL_WRITES_BYTES = 1 << 20
+_BLOCK_UNIT_BYTES = 512
+"""Blocks are as long as so many checksums, each of so many bytes: few other files are so long."""
 _PATIENCE_S = 60.0
 _PAUSE_S_MAX = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"
 _FAILOVERS_OF_ONE = "4"
 """Where there is one NameNode, whose port is told: it is called for 15 s before an error."""
-_PASSING = re.compile(
-    r"StandbyException|RetriableException|SafeModeException|java\.io\.IOException"
-    r"|DataTransferError|BlocksNotFound|OperationFailed"
-)
-_KINDS = {
-    "AccessControlException": errno.EACCES,
-    "NSQuotaExceededException": errno.EDQUOT,
-    "DSQuotaExceededException": errno.EDQUOT,
-    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
-}
 _T = TypeVar("_T")
 
 
@@ -79,14 +72,14 @@ class HdfsFileIO:
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading; the end of the file is fetched at once."""
         place = self._place(path)
-        reader = self._patiently(path, lambda: self._client.read(place))
+        reader = self._patiently(path, lambda: self._opened(place))
         size = len(reader)
 
         def fetch(start: int, length: int) -> bytes:
             with contextlib.suppress(OSError, RuntimeError):
                 return reader.read_range(start, length)
             # Its blocks may lie elsewhere by now.
-            return self._patiently(path, lambda: self._client.read(place).read_range(start, length))
+            return self._patiently(path, lambda: self._opened(place).read_range(start, length))
 
         tail_bytes = min(size, TAIL_BYTES)
         tail = fetch(size - tail_bytes, tail_bytes) if size else b""
@@ -105,7 +98,7 @@ class HdfsFileIO:
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
         place = self._place(path)
-        return self._patiently(path, lambda: self._client.read(place).read())
+        return self._patiently(path, lambda: self._opened(place).read())
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a new file whole."""
@@ -197,6 +190,18 @@ class HdfsFileIO:
             )
         return place or "/"
 
+    def _opened(self, place: str) -> FileReader:
+        """A file with all of its blocks.
+
+        A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
+        it knows that a DataNode has their last block; until then the client leaves that out.
+        """
+        reader = self._client.read(place)
+        ends_with_a_block = len(reader) % _BLOCK_UNIT_BYTES == 0
+        if ends_with_a_block and len(reader) < self._client.get_file_info(place).length:
+            raise OSError("no DataNode has reported its last block yet")
+        return reader
+
     def _create(self, place: str) -> FileWriter:
         # One that is there is ours, from an attempt whose answer was lost: names are unique.
         options = import_module("hdfs_native").WriteOptions(overwrite=True)
@@ -248,13 +253,13 @@ class HdfsFileIO:
             OSError: what else goes wrong, or what does not pass within a minute.
         """
         deadline = self.clock.steady_seconds() + _PATIENCE_S
-        pause_s = 0.5
+        pause_s = 0.05
         while True:
             try:
                 return operation()
             except (OSError, RuntimeError) as error:
-                if not _passes(error) or self.clock.steady_seconds() + pause_s > deadline:
-                    raise _os_error(error, path) from None
+                if not passes(error) or self.clock.steady_seconds() + pause_s > deadline:
+                    raise os_error(error, path) from None
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
@@ -275,7 +280,7 @@ class _Output:
     def write(self, data: bytes | pa.Buffer) -> int:
         """Send bytes to the DataNodes."""
         if len(data):
-            with _errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _given_up(self._writer):
                 self._writer.write(bytes(data))
         self._written += len(data)
         return len(data)
@@ -290,7 +295,7 @@ class _Output:
     def close(self) -> None:
         """Make it safe, and tell the NameNode that it is whole."""
         if not self.closed:
-            with _errors(self._path), _given_up(self._writer):
+            with as_os_errors(self._path), _given_up(self._writer):
                 _sync_and_close(self._writer)
 
 
@@ -320,7 +325,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         ) from None
     except (OSError, RuntimeError) as error:
         raise StorageError(
-            f"the client of HDFS cannot open it: {_told(error)[1]}",
+            f"the client of HDFS cannot open it: {told(error)[1]}",
             where=location,
             fix="name the NameNode's host and port, or let HADOOP_CONF_DIR be the folder of the "
             "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",
@@ -351,44 +356,3 @@ def _given_up(writer: FileWriter) -> Iterator[None]:
     except BaseException:
         io.RawIOBase.close(writer)
         raise
-
-
-@contextlib.contextmanager
-def _errors(path: str) -> Iterator[None]:
-    """The client's errors as the operating system's."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise _os_error(error, path) from None
-
-
-def _passes(error: Exception) -> bool:
-    """Whether it may go well a little later."""
-    if isinstance(error, OSError):
-        # Those that know a number are ours, or say what there is; the others are the network's.
-        known = (FileNotFoundError, FileExistsError, IsADirectoryError)
-        return error.errno is None and not isinstance(error, known)
-    return _PASSING.search(_told(error)[0]) is not None
-
-
-def _os_error(error: Exception, path: str) -> OSError:
-    if isinstance(error, OSError) and error.errno is not None:
-        return error
-    name, text = _told(error)
-    if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(errno.ENOENT, text, path)
-    if isinstance(error, FileExistsError):
-        return FileExistsError(errno.EEXIST, text, path)
-    number = _KINDS.get(name.rpartition(".")[2], errno.EIO)
-    # Python chooses the class by the number.
-    return OSError(number, text, path)
-
-
-def _told(error: Exception) -> tuple[str, str]:
-    """What kind of error it is, and what the NameNode or the client says, without Java's stack."""
-    text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
-    found = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
-    if found:
-        return found[1], f"{found[1].rpartition('.')[2]}: {found[2]}".replace('\\"', '"')
-    own = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
-    return (own[1], own[2]) if own else ("", text)

@@ -53,9 +53,9 @@ def test_it_is_written_compacted_and_expired_and_java_reads_it(
     table = a_table(hdfs, a_schema(**{"changelog-producer": "input"}))
     writer = TableWriter(table)
     changes = RandomChanges(table.schema, random.Random(seed))
-    for number in range(4):
+    for number in range(3):
         writer.write(changes.epoch(100))
-        if number == 2:
+        if number == 1:
             writer.restart()
     writer.commit.drain()
     assert_table_is(writer)

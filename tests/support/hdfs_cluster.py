@@ -30,6 +30,8 @@ _OF_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons
 _SETTINGS = {
     # A file is closed without waiting for a DataNode's report; else that takes half a second each.
     "dfs.namenode.file.close.num-committed-allowed": "1",
+    # Reports are late, so that files are read whose last block the NameNode does not know yet.
+    "dfs.blockreport.incremental.intervalMsec": "30",
     "dfs.namenode.safemode.extension": "0",
 }
 

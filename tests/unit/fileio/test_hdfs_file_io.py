@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hdfs_native
 import pytest
 
 from stream_app.errors import StorageError, UsageError
@@ -101,6 +102,21 @@ def test_what_cannot_be_known_is_told(io: FileIO, folder: str, link: LossyLink) 
     with pytest.raises(OSError, match="not known whether") as caught:
         lossy.create_if_absent(f"{there}/snapshot-1", b"1")
     assert caught.value.filename == f"{there}/snapshot-1"
+
+
+def test_a_file_is_read_whole_whose_last_block_is_not_reported_yet(
+    hdfs: HdfsCluster, io: FileIO, folder: str
+) -> None:
+    client = hdfs_native.Client(hdfs.root)
+    short = 0
+    for number in range(20):
+        path = f"{folder}/{number}"
+        io.write_bytes(path, b"12345")
+        short += len(client.read(path.removeprefix(hdfs.root))) < 5
+        assert io.read_bytes(path) == b"12345"
+        with io.open_input(path) as source:
+            assert source.read() == b"12345"
+    assert short, "the cluster is made so that it happens"
 
 
 def test_reading_goes_on_when_a_connection_is_cut(io: FileIO, folder: str, link: LossyLink) -> None:
