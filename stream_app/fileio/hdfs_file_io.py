@@ -40,7 +40,7 @@ HDFS_OPTION_PREFIX = "hadoop."
 """Paimon gives what follows it to Hadoop's configuration."""
 _SMALL_WRITES_BYTES = 1 << 20
 _BLOCK_UNIT_BYTES = 512
-"""Blocks are as long as so many checksums, each of so many bytes: few other files are so long."""
+"""A block's length is a multiple of it, a file's seldom."""
 _PATIENCE_S = 60.0
 _PAUSE_S_MAX = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"

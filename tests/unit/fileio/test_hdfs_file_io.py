@@ -15,6 +15,7 @@ from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.hdfs_file_io import HdfsFileIO
+from stream_app.table.storage_errors import storage_error
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.ingest_process import a_free_port
 from tests.support.lossy_link import Loss, LossyLink
@@ -206,6 +207,7 @@ def test_errors_are_the_systems_and_in_few_words(
     with pytest.raises(OSError, match="refused") as refused:
         closed.list_names(nobody)
     assert refused.value.filename == nobody
+    assert "HADOOP_CONF_DIR" in storage_error(refused.value).fix
 
 
 class ImpatientClock:
