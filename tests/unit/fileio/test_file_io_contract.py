@@ -46,7 +46,10 @@ class Place:
         return f"{self.folder}/{name}"
 
 
-@pytest.fixture(params=["local", "synced in the background", "memory", "s3", "hdfs"])
+HDFS = pytest.param("hdfs", marks=pytest.mark.java)
+
+
+@pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Of each implementation that writes."""
     if request.param == "memory":

@@ -20,6 +20,7 @@ from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.ingest_process import a_free_port
 from tests.support.lossy_link import Loss, LossyLink
 
+pytestmark = pytest.mark.java
 AT_ONCE = {"hadoop.dfs.client.failover.max.attempts": "0"}
 
 
@@ -202,7 +203,7 @@ def test_errors_are_the_systems_and_in_few_words(
     with pytest.raises(UsageError, match="is not on hdfs:"):
         io.read_bytes("hdfs://elsewhere/f")
     nobody = f"hdfs://127.0.0.1:{a_free_port()}/t"
-    closed = file_io_of(nobody, {"hadoop.dfs.client.failover.max.attempts": "0"})[1]
+    closed = file_io_of(nobody, AT_ONCE)[1]
     object.__setattr__(closed, "clock", ImpatientClock())
     with pytest.raises(OSError, match="refused") as refused:
         closed.list_names(nobody)
