@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.hdfs_cluster import hdfs, hdfs_session
 from tests.support.ingest_server import ingest_server
 from tests.support.job_bench import bench
 from tests.support.kafka_broker import kafka_broker
@@ -16,7 +17,17 @@ from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
 from tests.support.spark_session import spark
 
-__all__ = ["bench", "ingest_server", "kafka_broker", "s3", "s3_session", "secure_kafka", "spark"]
+__all__ = [
+    "bench",
+    "hdfs",
+    "hdfs_session",
+    "ingest_server",
+    "kafka_broker",
+    "s3",
+    "s3_session",
+    "secure_kafka",
+    "spark",
+]
 # Imported here, servers are started once for the whole session.
 SEED_VARIABLE = "STREAM_APP_TEST_SEED"
 SEED = pytest.StashKey[int]()

@@ -38,6 +38,7 @@ from stream_app.app.secrets import HIDDEN, Secrets, is_secret
 from stream_app.cdc.debezium_options import parse_options
 from stream_app.cdc.message_format import KNOWN_FORMATS
 from stream_app.errors import UsageError
+from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3_options import is_s3_option, s3_options
 from stream_app.model.core_options import option_problems, unknown_key
 from stream_app.model.data_type import RowType
@@ -318,8 +319,8 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:
     for key in options:
-        if not is_s3_option(key):
-            yield f"unknown key {key!r}; known: those that begin with s3."
+        if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
+            yield f"unknown key {key!r}; known: those that begin with s3. or {HDFS_OPTION_PREFIX}"
     try:
         s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
     except UsageError as error:

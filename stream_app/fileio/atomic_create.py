@@ -41,5 +41,6 @@ def no_atomic_create(folder: str, reason: str) -> StorageError:
         f"this file system cannot be written: it does not create a file only if there is none "
         f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
         where=folder,
-        fix="write tables on a local or mounted file system or on S3; reading goes on working here",
+        fix="write tables on a local or mounted file system, on HDFS or on S3; reading goes on "
+        "working here. On S3, s3.create-lock-file is a way out for jobs of stream_app alone",
     )

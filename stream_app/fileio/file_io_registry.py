@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.arrow_file_io import hadoop_file_io
 from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.locked_s3_file_io import LockedS3FileIO
 from stream_app.fileio.s3_file_io import S3FileIO
 from stream_app.fileio.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
 
@@ -38,24 +39,25 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
-        options: of file systems, such as ``s3.endpoint``; AWS's variables fill in for ``s3.*``.
+        options: of file systems, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables fill in
+            for ``s3.*``.
 
     Raises:
         UsageError: no such file system, or a wrong option.
         StorageError: its client cannot be used here.
     """
     for key in options or {}:
-        if not is_s3_option(key):
+        if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
             raise UsageError(
                 f"option {key!r} is of no file system that is known here",
-                fix=f"known: {', '.join(S3_OPTION_NAMES)}",
+                fix=f"known: {', '.join(S3_OPTION_NAMES)}, {HDFS_OPTION_PREFIX}…",
             )
     scheme = scheme_of(location)
     if scheme in _S3:
         return _s3(location, options or {})
     if scheme in _HADOOP:
         path = location.rstrip("/")
-        return path, hadoop_file_io(path)
+        return path, hdfs_file_io(path, options or {})
     if scheme in _STORES:
         raise _elsewhere(location)
     return local_path(location), LocalFileIO()
@@ -78,7 +80,9 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
         raise UsageError(
             f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
         )
-    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ, bucket))
+    found = s3_options(options, os.environ, bucket)
+    kind = LockedS3FileIO if found.create_lock_file else S3FileIO
+    return location.rstrip("/"), kind(found)
 
 
 def _elsewhere(location: str) -> UsageError:

@@ -144,7 +144,7 @@ def local_path(location: str) -> str:
     raise UsageError(
         f"{location!r} is on no file system that can be used here",
         fix="give a local path, or one that is mounted on the driver and all executors; a table "
-        "can lie at s3://… too, and be read from hdfs://… or viewfs://…",
+        "can lie at s3://…, hdfs://… or viewfs://… too",
     )
 
 

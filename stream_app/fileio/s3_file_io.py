@@ -91,7 +91,7 @@ class S3FileIO:
             with contextlib.suppress(NotThereError):
                 keys = self._keys.current()
         has_answered = self.has_answered or bool(self._answered)
-        return S3FileIO, (replace(self.options, keys=keys), has_answered, self.clock)
+        return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
         """Try it, with an object that is deleted again."""

@@ -41,6 +41,7 @@ _NAMES: Mapping[str, str] = {
     "server-side-encryption-algorithm": "encryption",
     "encryption.key": "encryption_key",
     "server-side-encryption.key": "encryption_key",
+    "create-lock-file": "create_lock_file",
 }
 _BOOLEANS = ("path_style", "tls", "requester_pays")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -89,6 +90,7 @@ S3_OPTION_NAMES = (
     "s3.requester.pays.enabled",
     "s3.encryption.algorithm",
     "s3.encryption.key",
+    "s3.create-lock-file",
 )
 """As they are best written; other writings of theirs are known too."""
 
@@ -105,6 +107,7 @@ class S3Options:
             the endpoint needs it.
         encryption: what the store is asked to do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
+        create_lock_file: held by who creates an object, where the store does not mind conditions.
     """
 
     endpoint: str | None = None
@@ -116,6 +119,7 @@ class S3Options:
     encryption: str | None = None
     encryption_key: str | None = None
     certificates: bytes | None = field(default=None, repr=False)
+    create_lock_file: str | None = None
 
     def store_settings(self, bucket: str) -> dict[str, Any]:
         """Keywords of obstore's ``S3Store`` for a bucket, without the keys."""

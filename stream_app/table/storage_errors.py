@@ -17,6 +17,12 @@ _OF_A_STORE = (
     "again, a job goes on where it was"
 )
 
+_OF_HDFS = (
+    "see that the NameNode runs, has left safe mode, can be reached from here (HADOOP_CONF_DIR, or "
+    "host and port in the location) and lets this user write there; then start again, a job goes "
+    "on where it was"
+)
+
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
     """An error of the file system, in our form; `where` stands in for a path that it lacks."""
@@ -25,8 +31,14 @@ def storage_error(error: OSError, where: str = "") -> StorageError:
     return StorageError(
         f"the file system refused: {error.strerror or error}",
         where=place,
-        fix=notes[0] if notes else _OF_A_STORE if place.startswith("s3") else _OF_A_DISK,
+        fix=notes[0] if notes else _fix(place),
     )
+
+
+def _fix(place: str) -> str:
+    if place.startswith("s3"):
+        return _OF_A_STORE
+    return _OF_HDFS if place.startswith(("hdfs", "viewfs")) else _OF_A_DISK
 
 
 @contextmanager

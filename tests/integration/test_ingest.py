@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.job_bench import JobBench, change
 from tests.support.normal_rows import normal_rows, sorted_rows
 from tests.unit.cdc.debezium_messages import FIXTURES, a_format, captured
@@ -195,3 +196,17 @@ def test_two_topics_and_a_pattern_go_into_one_table(bench: JobBench) -> None:
     bench.configure(source={"topic-pattern": f"({one}|{two})"})
     bench.run()
     assert bench.rows() == {1: "one", 2: "two"}
+
+
+def test_a_table_on_hdfs_is_ingested(bench: JobBench, hdfs: HdfsCluster) -> None:
+    warehouse = hdfs.new_folder()
+    topic = bench.topic([change(key, "a") for key in range(20)], partitions=2)
+    bench.configure(topic, table={"warehouse": warehouse})
+    bench.run()
+    bench.send(topic, [change(3, "b", "a"), change(4, None, "a")])
+    bench.run()
+    table_path = f"{warehouse}/db.db/t"
+    rows = bench.java.read(table_path)
+    wanted = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
+    assert {(row["id"], row["v"]) for row in rows} == wanted
+    assert [each["commitKind"] for each in bench.java.snapshots(table_path)] == ["APPEND"] * 2

@@ -86,7 +86,10 @@ Changelog = list[Plan]
 
 
 def table_location(path: Path | str) -> dict[str, str]:
-    """Warehouse, database and table of …/<database>.db/<table>."""
+    """Warehouse, database and table of …/<database>.db/<table>, of a path or a URI."""
+    if isinstance(path, str) and "://" in path:
+        warehouse, database, table = path.rsplit("/", 2)
+        return {"warehouse": warehouse, "database": database.removesuffix(".db"), "table": table}
     path = Path(path).resolve()
     database = path.parent
     if database.suffix != ".db":

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
 from stream_app.cdc.column_reading import ENCODINGS
 from stream_app.cdc.debezium_options import CHOICES
+from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3_options import S3_OPTION_NAMES
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
 from stream_app.model.option import Option
@@ -74,6 +75,11 @@ MEANINGS = {
     "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: as the bucket says.",
     "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
     "account's.",
+    "file-system.s3.create-lock-file": "*Own.* For a store that takes every PUT: a file that all "
+    "drivers share, locked by whoever creates a snapshot "
+    "([stores.md](stores.md#a-store-that-takes-every-put)).",
+    "file-system.hadoop.…": "Anything under `hadoop.` is a setting of Hadoop's client, over those "
+    "in `$HADOOP_CONF_DIR`; a few of them are minded ([stores.md](stores.md#hdfs)).",
     "spark.…": "Anything under `[spark]` is a setting of Spark.",
 }
 """What each key of the configuration is for. A test sees that it has every key and no other."""
@@ -175,7 +181,7 @@ def configuration_keys() -> list[str]:
 
 def _prefixes(section: str) -> list[str]:
     if section == "file-system":
-        return list(S3_OPTION_NAMES)
+        return [*S3_OPTION_NAMES, f"{HDFS_OPTION_PREFIX}…"]
     return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,15 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
-from stream_app.errors import StorageError
-from stream_app.fileio.arrow_file_io import ArrowFileIO
 from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.fileio.memory_file_io import MemoryFileIO
+from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.s3_server import S3Server
 
 ODD_NAME = "dt=2026-11-20 12%3A00+ü#?&=~"
@@ -49,7 +46,10 @@ class Place:
         return f"{self.folder}/{name}"
 
 
-@pytest.fixture(params=["local", "synced in the background", "memory", "s3"])
+HDFS = pytest.param("hdfs", marks=pytest.mark.java)
+
+
+@pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Of each implementation that writes."""
     if request.param == "memory":
@@ -59,6 +59,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         server: S3Server = request.getfixturevalue("s3")
         folder, s3 = file_io_of(f"s3://{server.new_bucket()}/warehouse/t", server.options)
         return Place(s3, folder, lambda: pickle.loads(pickle.dumps(s3)))
+    if request.param == "hdfs":
+        cluster: HdfsCluster = request.getfixturevalue("hdfs")
+        folder, hdfs = file_io_of(f"{cluster.new_folder()}/t")
+        return Place(hdfs, folder, lambda: pickle.loads(pickle.dumps(hdfs)))
     local = LocalFileIO()
     written = local if request.param == "local" else BackgroundSync(local)
     return Place(written, str(tmp_path), lambda: pickle.loads(pickle.dumps(local)))
@@ -229,58 +233,3 @@ def test_only_an_empty_folder_is_deleted(place: Place) -> None:
     for _ in range(2):
         place.io.delete_empty_folder(place.path("below"))
     assert not place.io.exists(place.path("below"))
-
-
-# Arrow's file systems are for reading alone. `SubTreeFileSystem` stands in for Hadoop's, whose
-# server is too large to be at hand: the calls are the same.
-
-
-@pytest.fixture
-def hadoop(tmp_path: Path) -> ArrowFileIO:
-    LocalFileIO().write_bytes(str(tmp_path / "t" / ODD_NAME / "f"), b"12345")
-    tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    return ArrowFileIO(tree, "hdfs://name:8020")
-
-
-def test_a_file_system_of_arrow_is_read(hadoop: ArrowFileIO) -> None:
-    root = "hdfs://name:8020/t"
-    for io in (hadoop, pickle.loads(pickle.dumps(hadoop))):
-        assert io.list_names(root) == [ODD_NAME]
-        [status] = io.list_status(f"{root}/{ODD_NAME}")
-        assert (status.name, status.size, status.is_folder) == ("f", 5, False)
-        assert abs(status.modified_millis - time.time_ns() // 1_000_000) < 60_000
-        path = f"{root}/{ODD_NAME}/f"
-        assert io.exists(path)
-        assert io.exists(root)
-        assert io.size(path) == 5
-        assert io.read_bytes(path) == b"12345"
-        with io.open_input(path) as source:
-            source.seek(3)
-            assert source.read() == b"45"
-        assert io.list_names(f"{root}/none") == []
-        assert not io.exists(f"{root}/none")
-        for operation in (io.read_bytes, io.size, io.open_input):
-            with pytest.raises(FileNotFoundError):
-                operation(f"{root}/none")
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda io, path: io.check_atomic_create(path),
-        lambda io, path: io.open_output(path),
-        lambda io, path: io.sync(path),
-        lambda io, path: io.write_bytes(path, b""),
-        lambda io, path: io.create_if_absent(path, b""),
-        lambda io, path: io.overwrite(path, b""),
-        lambda io, path: io.delete(path),
-        lambda io, path: io.delete_empty_folder(path),
-    ],
-)
-def test_a_file_system_of_arrow_is_not_written(
-    hadoop: ArrowFileIO, write: Callable[[FileIO, str], object]
-) -> None:
-    path = f"hdfs://name:8020/t/{uuid.uuid4()}"
-    with pytest.raises(StorageError, match="only if there is none"):
-        write(hadoop, path)
-    assert not hadoop.exists(path)

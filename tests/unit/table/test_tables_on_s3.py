@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 import stream_app
 from stream_app.errors import StorageError, TableNotFoundError, UsageError
 from stream_app.fileio import s3_file_io
-from stream_app.fileio.arrow_file_io import ArrowFileIO
 from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import TableSchema, new_table_schema
@@ -151,22 +149,3 @@ def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Serve
     with pytest.raises(StorageError, match="cannot be written"):
         open_for_writing(made)
     assert open_table(made.location, file_io_options=s3.options).schema == KEYED
-
-
-def test_a_table_on_a_file_system_of_arrow_is_read_and_not_written(tmp_path: Path) -> None:
-    from pyarrow import fs
-
-    writer = TableWriter(create_or_open(str(tmp_path / "t"), KEYED))
-    writer.write([("+I", {"k": 1, "dt": "a b", "a": "x", "n": None})])
-    tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    on_hdfs = replace(
-        writer.table, location="hdfs://name/t", file_io=ArrowFileIO(tree, "hdfs://name")
-    )
-    assert read_rows(pickle.loads(pickle.dumps(on_hdfs))) == read_rows(writer.table)
-    with pytest.raises(StorageError, match="cannot be written"):
-        open_for_writing(on_hdfs)
-
-
-def test_hadoops_client_is_asked_for_when_it_is_not_there() -> None:
-    with pytest.raises(StorageError, match="CLASSPATH"):
-        open_table("hdfs://127.0.0.1:1/t")

@@ -1,0 +1,67 @@
+"""What the client of HDFS raises, as errors of the operating system.
+
+The client knows few kinds: most of what a NameNode refuses is a `RuntimeError` whose text holds the
+name of Java's exception, and its stack.
+
+Source: hdfs-native `python/src/error.rs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+from collections.abc import Iterator
+
+_PASSING = re.compile(
+    r"StandbyException|RetriableException|SafeModeException|java\.io\.IOException"
+    r"|DataTransferError|BlocksNotFound|OperationFailed"
+)
+_KINDS = {
+    "AccessControlException": errno.EACCES,
+    "NSQuotaExceededException": errno.EDQUOT,
+    "DSQuotaExceededException": errno.EDQUOT,
+    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
+}
+
+
+@contextlib.contextmanager
+def as_os_errors(path: str) -> Iterator[None]:
+    """The client's errors as the operating system's."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise os_error(error, path) from None
+
+
+def passes(error: Exception) -> bool:
+    """Whether it may go well a little later."""
+    if isinstance(error, OSError):
+        # Those that know a number are ours, or say what there is; the others are the network's.
+        known = (FileNotFoundError, FileExistsError, IsADirectoryError)
+        return error.errno is None and not isinstance(error, known)
+    return _PASSING.search(told(error)[0]) is not None
+
+
+def os_error(error: Exception, path: str) -> OSError:
+    """The error in the system's form; what has one keeps it."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    name, text = told(error)
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, text, path)
+    if isinstance(error, FileExistsError):
+        return FileExistsError(errno.EEXIST, text, path)
+    number = _KINDS.get(name.rpartition(".")[2], errno.EIO)
+    # Python chooses the class by the number.
+    return OSError(number, text, path)
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """What kind of error it is, and what the NameNode or the client says, without Java's stack."""
+    text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
+    found = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
+    if found:
+        return found[1], f"{found[1].rpartition('.')[2]}: {found[2]}".replace('\\"', '"')
+    own = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
+    return (own[1], own[2]) if own else ("", text)
