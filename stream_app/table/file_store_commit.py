@@ -240,7 +240,7 @@ class FileStoreCommit:
             changes = replace(changes, index=index)
         lists = files.write(latest, changes)
         snapshot = self._snapshot(commit, changes, latest, lists, schema_id)
-        snapshot = self._with_epochs(snapshot, epochs)
+        snapshot = _with_epochs(snapshot, epochs)
         self.history.note_attempt(snapshot)
         try:
             published = self.table.snapshots.publish(snapshot)
@@ -299,25 +299,26 @@ class FileStoreCommit:
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )
 
-    def _with_epochs(self, snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
-        """The snapshot with what the table is to know of its jobs."""
-        epochs, properties = dict(before), dict(snapshot.properties or {})
-        is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
-        if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
-            epochs[snapshot.commit_user] = JobEpoch(
-                identifier=snapshot.commit_identifier,
-                time_millis=snapshot.time_millis,
-                source_end=properties.get(SOURCE_END_PROPERTY),
-            )
-        properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
-        return replace(snapshot, properties=properties)
-
     def _total_records(self, latest: Snapshot | None) -> int:
         if latest is None:
             return 0
         if latest.total_record_count is not None:
             return latest.total_record_count
         return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(latest))
+
+
+def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
+    """The snapshot with what the table is to know of its jobs."""
+    epochs, properties = dict(before), dict(snapshot.properties or {})
+    is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
+        epochs[snapshot.commit_user] = JobEpoch(
+            identifier=snapshot.commit_identifier,
+            time_millis=snapshot.time_millis,
+            source_end=properties.get(SOURCE_END_PROPERTY),
+        )
+    properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
+    return replace(snapshot, properties=properties)
 
 
 def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:
