@@ -109,8 +109,9 @@ class _UsedNames:
                 f"nothing is deleted, because {version.path.rpartition('/')[2]} cannot be read "
                 f"whole: {error.what}",
                 where=error.where,
-                fix="if an expiry was interrupted, finish it: stream-app expire-snapshots; else "
-                "restore the file, or roll the table back or delete the tag",
+                fix="if an expiry is running, try again when it is done; if one was interrupted, "
+                "finish it: stream-app expire-snapshots; else restore the file, or roll the table "
+                "back or delete the tag",
             ) from error
 
     def _add(self, version: NamedVersion) -> None:

@@ -86,11 +86,11 @@ class Upkeep:
     def sweep(self, older_than_ms: int) -> None:
         """Delete the orphans that are older."""
         table = self._seen_by("sweeper")
+        earliest = table.snapshots.earliest_id()
         try:
             plan = plan_orphans(table, older_than_ms)
         except CorruptFileError:
             # Half of a version is gone with an expiry that was interrupted, or goes just now.
-            earliest = table.snapshots.earliest_id()
             if earliest is not None and earliest < self.oracle.kept.whole_from:
                 return
             raise

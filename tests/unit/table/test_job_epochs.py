@@ -26,6 +26,7 @@ from stream_app.table.rollback import plan_rollback, roll_back
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.tag_changes import create_tag, new_tag
 from tests.support.counting_file_io import CountingFileIO
+from tests.support.plain_object import plain_object
 from tests.support.small_table import SteppingClock, small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
 
@@ -103,7 +104,7 @@ def committer(table: FileStoreTable, user: str) -> FileStoreCommit:
 
 def edit(table: FileStoreTable, number: int, change: Callable[[dict[str, Any]], object]) -> None:
     file = Path(table.location, "snapshot", f"snapshot-{number}")
-    document = json.loads(file.read_text())
+    document = plain_object(file.read_text())
     change(document)
     file.write_text(json.dumps(document))
 

@@ -9,17 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.manifest_entry import FileKind
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_table
-from tests.support.damaged_table import Damage, Entries, set_value
+from tests.support.damaged_table import Damage, set_value
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import give_tag, make_branch
 from tests.support.small_table import Change, SmallTable, small_table
@@ -68,13 +69,16 @@ def rewrite_compacted(table: FileStoreTable, change: Callable[[pa.Table], pa.Tab
     damage = Damage(table)
     assert damage.latest.commit_kind is CommitKind.COMPACT
 
-    def rewrite(entries: Entries) -> Entries:
-        return [
-            damage.rewritten(entry, change) if entry.kind is FileKind.ADD else entry
-            for entry in entries
-        ]
+    def rewritten(entry: ManifestEntry) -> ManifestEntry:
+        found = damage.rewritten(entry, change)
+        rows = pq.read_metadata(damage.file_of(entry)).num_rows
+        return replace(found, file=replace(found.file, row_count=rows))
 
-    damage.delta(rewrite)
+    damage.delta(
+        lambda entries: [
+            rewritten(entry) if entry.kind is FileKind.ADD else entry for entry in entries
+        ]
+    )
 
 
 def of_replay(table: FileStoreTable) -> list[Finding]:
@@ -229,7 +233,6 @@ def test_a_compaction_of_appended_rows_must_keep_them(
     assert findings
     assert all("which are not the same" in finding.what for finding in findings)
     rewrite_compacted(again, lambda found: found.slice(1))
-    assert {FindingKind.CHANGELOG, FindingKind.ROW_COUNT} <= kinds_in(again)
     assert "rows and gave" in of_replay(again)[0].what
 
 

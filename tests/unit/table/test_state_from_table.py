@@ -87,10 +87,15 @@ def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
     kinds = ["+I", "+I", "-D"] if deletes else ["+I"]
-    return [
+    found = [
         (rng.choice(kinds), {"dt": rng.choice(DAYS), "k": rng.randrange(9), "v": f"{epoch}.{n}"})
         for n in range(rng.randrange(1, 9))
     ]
+    if epoch == 6:
+        # Who remembers a bucket compacts it after others have written there, without rows of his
+        # own for it; who has forgotten it does so with the next rows.
+        found.append(("+I", {"dt": "mon", "k": 1, "v": "behind the other's"}))
+    return found
 
 
 def other_writers(table: FileStoreTable, epoch: int) -> None:
