@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
@@ -42,6 +41,30 @@ class Plan:
     tasks: tuple[Task, ...] = ()
     has_more: bool = False
     seen: int = 0
+
+
+@dataclass(slots=True)
+class _Round:
+    """What a round has found, by partition: small files, and the names of those that are gone."""
+
+    found: dict[bytes, list[DataFileMeta]]
+    gone: dict[bytes, set[str]] = field(default_factory=dict)
+    _small: int = 0
+
+    def take(self, entry: ManifestEntry, is_small: bool) -> int:
+        """Take in a change; how many small files there have been."""
+        if entry.kind is FileKind.DELETE:
+            self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+        elif is_small:
+            self.found.setdefault(entry.partition, []).append(entry.file)
+            self._small += 1
+        return self._small
+
+    def forget(self) -> None:
+        """The round begins anew."""
+        self.found.clear()
+        self.gone.clear()
+        self._small = 0
 
 
 def pack_rules(table: FileStoreTable) -> PackRules:
@@ -89,13 +112,10 @@ class AppendCompactPlanner:
         """
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
-        limit = self.table.options.integer("compaction.file-num-limit")
-        gone: dict[bytes, set[str]] = {}
-        found = self._still_there(again)
-        entries = list(islice(self._small_files(taken, gone), limit))
-        for entry in entries:
-            found.setdefault(entry.partition, []).append(entry.file)
-        for partition, names in gone.items():
+        looked_at = _Round(self._still_there(again))
+        has_more = self._look(looked_at, taken)
+        found = looked_at.found
+        for partition, names in looked_at.gone.items():
             found[partition] = [
                 file for file in found.get(partition, ()) if file.file_name not in names
             ]
@@ -105,7 +125,7 @@ class AppendCompactPlanner:
         tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table), index_files)
         # Of a snapshot that was not read to its end, not all is known.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
-        return Plan(tuple(tasks), has_more=len(entries) == limit, seen=seen)
+        return Plan(tuple(tasks), has_more=has_more, seen=seen)
 
     def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
         """The files that are to be planned once more, without those that others have taken away.
@@ -124,25 +144,23 @@ class AppendCompactPlanner:
             found.setdefault(partition, []).extend(there)
         return found
 
-    def _small_files(
-        self, taken: Collection[str], gone: dict[bytes, set[str]]
-    ) -> Iterator[ManifestEntry]:
-        """Those that no round has seen; fills `gone` with the files that were deleted."""
+    def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
+        """Take in small files that no round has seen; whether there may be more of them."""
+        limit = self.table.options.integer("compaction.file-num-limit")
         while True:
             if self._entries is None:
-                self._entries = self._next_entries()
+                self._entries = self._next_entries(looked_at)
             if self._entries is None:
-                return
+                return False
             for entry in self._entries:
-                if entry.kind is FileKind.DELETE:
-                    gone.setdefault(entry.partition, set()).add(entry.file.file_name)
-                elif entry.file.file_name not in taken and is_candidate(
-                    self.table, entry.file, self._deletions
-                ):
-                    yield entry
+                if looked_at.take(entry, self._is_small(entry.file, taken)) == limit:
+                    return True
             self._entries = None
 
-    def _next_entries(self) -> Iterator[ManifestEntry] | None:
+    def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
+        return file.file_name not in taken and is_candidate(self.table, file, self._deletions)
+
+    def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
         """What the next snapshot has brought; None when there is none."""
         snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
         if self._next is None:
@@ -162,9 +180,12 @@ class AppendCompactPlanner:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
-                # Rows were deleted of files that may have been looked at long ago.
+                # Rows were deleted of files that may have been looked at long ago. What is found
+                # so far is found again, if it is still there: what the newest snapshot has not
+                # any more is not told as deleted.
                 self._next, self._subs = None, {}
-                return self._next_entries()
+                looked_at.forget()
+                return self._next_entries(looked_at)
         self._next += 1
         return iter(scan.delta(snapshot))
 

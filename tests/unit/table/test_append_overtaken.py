@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
 from stream_app.table.append_compact_planner import AppendCompactPlanner
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.deleted_rows import delete_some
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import (
@@ -92,6 +95,29 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     assert waiting.isdisjoint(file.file_name for file in files)
 
 
+def test_a_round_that_begins_anew_forgets_what_it_has_found(tmp_path: Path) -> None:
+    """Snapshots bring small files, then a deletion of rows, then a compaction of these files."""
+    table = a_table(tmp_path, deletion_vectors__enabled=True, compaction__min__file_num=2)
+    writer = TableWriter(table.with_options({"write-only": "true"}), CompactInCaller)
+    writer.write(rows(0))
+    planner = AppendCompactPlanner(table)
+    assert planner.plan().tasks == ()
+    for epoch in range(1, 4):
+        writer.write(rows(epoch))
+    assert delete_some(table, random.Random(1))
+    other = StreamTableCommit(
+        table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    assert other.compact_whole()
+    for epoch in range(4, 7):
+        writer.write(rows(epoch))
+    live = {entry.file.file_name for entry in FileStoreScan(table).live(table.snapshots.latest())}
+    [(_, files)] = planner.plan().tasks
+    names = [file.file_name for file in files]
+    assert set(names) <= live
+    assert len(names) == len(set(names)) >= 3
+
+
 def test_limit_of_files_in_a_round(tmp_path: Path) -> None:
     """A round that stops in the middle of an old snapshot hands out files that are gone."""
     table = a_table(tmp_path)
@@ -127,8 +153,6 @@ def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) 
     follower.coordinator.restrict(set())
     assert follower.drain() == []
     latest = table.snapshots.latest()
-    from stream_app.table.file_store_scan import FileStoreScan
-
     buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
     follower.touch(buckets)
     follower.coordinator.restrict({partition for partition, _ in buckets})
