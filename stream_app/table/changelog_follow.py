@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamContent
+from stream_app.planning.expire_config import expire_config
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import is_announced
 from stream_app.table.next_snapshot import check_progress, check_still_read, snapshot_name
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
@@ -92,6 +94,7 @@ class ChangelogFollow:
         self._end = how.end
         self._told: int | None = None
         self._told_at = 0
+        self._is_new = False
         if not how.follow:
             latest = self._table.snapshots.latest_id() or 0
             self._end = latest if how.end is None else min(how.end, latest)
@@ -102,7 +105,7 @@ class ChangelogFollow:
         """Steps with splits, a snapshot each; progress is written when the next one is asked for.
 
         Raises:
-            UsageError: the next snapshot has expired, or the table went back.
+            UsageError: the next snapshot has expired or is just expiring, or the table went back.
             CheckpointError: the table went back, and was written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
@@ -145,6 +148,7 @@ class ChangelogFollow:
         consumer_id = self._how.consumer_id
         if consumer_id is not None and not self._how.ignore_progress:
             following = self._table.consumers.next_snapshot(consumer_id)
+            self._is_new = following is None
             if following is not None:
                 check_progress(self._table, consumer_id, following)
                 return StreamPosition(snapshot_id=following)
@@ -169,7 +173,29 @@ class ChangelogFollow:
         is_silent = expires_after is not None and now - self._told_at > expires_after // 3
         if position.snapshot_id != self._told or is_silent:
             self._table.consumers.reset(consumer_id, position.snapshot_id)
+            if self._told is None:
+                self._check_not_going(consumer_id, position.snapshot_id)
             self._told, self._told_at = position.snapshot_id, now
+
+    def _check_not_going(self, consumer_id: str, number: int) -> None:
+        """After the consumer is there: an expiry announces what goes, and then looks for him."""
+        try:
+            # Changes that live longer than their snapshots stay.
+            longer = expire_config(self._table.options).is_changelog_longer
+            if not longer and is_announced(self._table, number):
+                raise UsageError(
+                    f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
+                    where=self._table.location,
+                    fix="begin at a later snapshot, or again when that is done (if an expiry was "
+                    "interrupted, finish it: stream-app expire-snapshots); a consumer who was "
+                    "there before with --ignore-progress (ignore_progress)",
+                )
+            # An announcement is taken back when the snapshots are gone, so these come last.
+            check_progress(self._table, consumer_id, number)
+        except UsageError:
+            if self._is_new:
+                self._table.consumers.delete(consumer_id)  # else he would hold what is gone
+            raise
 
 
 def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:

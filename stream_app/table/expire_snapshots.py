@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from stream_app.errors import UsageError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
@@ -62,6 +62,7 @@ class SnapshotExpiry:
     files: FilesToDelete
     keeps_changelogs: bool
     cleans_folders: bool
+    minds_consumers: bool
     tags: Mapping[str, FileStatus]
     announcement: ExpiryAnnouncement | None
 
@@ -82,6 +83,16 @@ class ExpireSnapshots:
         Raises:
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
         """
+        while True:
+            tags = self.table.tags.statuses()
+            try:
+                return self._plan(config, tags)
+            except CorruptFileError:
+                if self.table.tags.statuses() == tags:
+                    raise
+                # A tag was deleted while its version was read.
+
+    def _plan(self, config: ExpireConfig, tags: Mapping[str, FileStatus]) -> SnapshotExpiry:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
@@ -89,10 +100,9 @@ class ExpireSnapshots:
             going = self._without_newest_epochs(going)
         snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
         kept = next((number for number in ids if number >= going.end), None)
-        files, tags, announcement = FilesToDelete(), dict[str, FileStatus](), None
+        files, announcement = FilesToDelete(), None
         if snapshots and kept is not None:
             end = self.table.snapshots.snapshot(kept)
-            tags = self.table.tags.statuses()
             protected = self._protected()
             files = self._files(config, snapshots, end, protected)
             announcement = _announcement(snapshots[0], end, protected)
@@ -103,6 +113,7 @@ class ExpireSnapshots:
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
+            minds_consumers=config.consumers_keep_snapshots,
             tags=tags,
             announcement=announcement,
         )
@@ -111,7 +122,8 @@ class ExpireSnapshots:
         """Delete it.
 
         Raises:
-            UsageError: a snapshot has got a tag since the plan was made; nothing is deleted.
+            UsageError: a snapshot has got a tag or a consumer since the plan was made; nothing is
+                deleted.
             OSError: the file system refused; the next expiry finishes what is left.
         """
         table = self.table
@@ -119,10 +131,12 @@ class ExpireSnapshots:
             return
         # Left by expiries that died; afterwards nobody knows any more what was going.
         delete_void_tags(table, holding_announcements(table))
-        # In this order: who tags a version does the opposite, so one of both sees the other.
+        # In this order: who tags a version, or begins to follow the table there, does the
+        # opposite, so one of both sees the other.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
             self._check_no_new_tag(expiry, expiry.announcement)
+            self._check_no_new_consumer(expiry, expiry.kept)
         except UsageError:
             table.expiry_announcements.withdraw(announced)
             raise
@@ -147,6 +161,18 @@ class ExpireSnapshots:
                     where=self.table.location,
                     fix="expire again, which keeps what the tag needs; a job does so by itself",
                 )
+
+    def _check_no_new_consumer(self, expiry: SnapshotExpiry, kept: int) -> None:
+        if not expiry.minds_consumers:
+            return
+        wanted = first_wanted(self.table, self.table.clock.now_ms())
+        if wanted is not None and wanted < kept:
+            raise UsageError(
+                f"snapshot {wanted} was about to expire, and a consumer has just begun there: "
+                "nothing was deleted",
+                where=self.table.location,
+                fix="expire again, which keeps what the consumer needs; a job does so by itself",
+            )
 
     def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
         now = self.table.clock.now_ms()

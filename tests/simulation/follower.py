@@ -127,6 +127,9 @@ class Follower:
             begin = self._check_rows(oracle, run)
             if begin is None and may_be_cut:
                 begin = min([*run.taken, after])
+            elif begin is None and self._start().mode is StartMode.LATEST_FULL:
+                begin = min([*run.taken, after])
+                demand(not oracle.rows_at[begin - 1], f"no rows of {begin - 1} came first")
             elif begin is None:
                 begin = max(self.first, earliest or 1)
             self.base, self.taken = begin - 1, {}

@@ -1,0 +1,134 @@
+"""Who begins to follow a table while its versions expire: he is refused, or gets every change.
+
+An expiry and the follower are stopped before each of their file operations in turn, and the other
+one goes on; or the expiry dies there. Tags have the same story: `test_tag_beside_expiry`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.planning.stream_start import StartMode, StreamStart
+from stream_app.table.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_read import StreamRead
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.table_writer import TableWriter
+from tests.support.turns import Actor, DeadError
+
+OPTIONS = {
+    "bucket": "1",
+    "changelog-producer": "input",
+    "num-sorted-run.compaction-trigger": "2",
+    "file-operation.thread-num": "1",
+}
+
+
+def follow(table: FileStoreTable) -> dict[int, list[dict]]:
+    """All changes from the first snapshot that is there, by snapshot."""
+    start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=1)
+    following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
+    found: dict[int, list[dict]] = {}
+    for batch in changelog_batches(following):
+        found.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())
+    return found
+
+
+def expire(table: FileStoreTable) -> None:
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=2, num_min=2)))
+
+
+@dataclass(frozen=True)
+class Story:
+    """A table with some versions, of which all but two are to go, and all of its changes."""
+
+    table: FileStoreTable
+    changes: dict[int, list[dict]]
+
+    def again(self) -> FileStoreTable:
+        """The table as it was, to be changed."""
+        files = self.table.file_io
+        assert isinstance(files, MemoryFileIO)
+        return replace(self.table, file_io=files.after_crash(kept=lambda _, size: size))
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
+        options=OPTIONS, time_millis=TIME_MS,
+    )  # fmt: skip
+    clock = SteppingClock()
+    table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
+    assert table.schemas.create(schema)
+    writer = TableWriter(table)
+    changes = RandomChanges(schema, random.Random(3), key_count=6)
+    for _ in range(4):
+        writer.write(changes.epoch(4))
+    writer.commit.drain()
+    whole = follow(table)
+    table.consumers.delete("c")
+    return Story(table, whole)
+
+
+def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Actor) -> str:
+    """What became of both, when the table is right."""
+    for actor in (expirer, follower):
+        assert actor.error is None or isinstance(actor.error, UsageError | DeadError), actor.error
+    if follower.error is None:
+        found = follower.result
+        assert found == {n: rows for n, rows in story.changes.items() if n >= min(found)}
+    else:
+        assert table.consumers.consumers() == []
+    table.consumers.delete("c")
+    expire(table)
+    assert len(table.snapshots.ids()) == 2
+    left = follow(table)
+    assert left == {n: rows for n, rows in story.changes.items() if n in left}
+    followed = "followed" if follower.error is None else "refused"
+    return f"{followed}, {'expired' if expirer.error is None else 'not expired'}"
+
+
+def test_wherever_one_of_both_stops(story: Story) -> None:
+    actors = [Actor(story.again(), work) for work in (expire, follow)]
+    for actor in actors:
+        actor.finish()
+    seen: Counter[str] = Counter()
+    for first in (0, 1):
+        for stop in range(len(actors[first].operations) + 1):
+            # He writes down where he begins within his first twenty operations.
+            for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
+                table = story.again()
+                both = Actor(table, expire), Actor(table, follow)
+                both[first].run_to(stop)
+                both[1 - first].run_to(other_stop)
+                both[first].finish()
+                both[1 - first].finish()
+                seen[outcome_of(table, story, *both)] += 1
+    assert seen.keys() >= {"followed, expired", "followed, not expired", "refused, expired"}
+
+
+def test_wherever_the_expiry_dies(story: Story) -> None:
+    alone = Actor(story.again(), expire)
+    alone.finish()
+    seen: Counter[str] = Counter()
+    for stop in range(len(alone.operations)):
+        table = story.again()
+        expirer, follower = Actor(table, expire), Actor(table, follow)
+        expirer.run_to(stop)
+        expirer.kill()
+        follower.finish()
+        seen[outcome_of(table, story, expirer, follower)] += 1
+    assert seen.keys() == {"followed, not expired", "refused, not expired"}
