@@ -86,6 +86,7 @@ class Job:
         epochs: changes of each epoch that the checkpoint has planned.
         finished: the last epoch of which the checkpoint knows that it is done; -1: none.
         commits_epochs: else it compacts only.
+        zombie: a process of its own that is believed dead in this round, and works on.
     """
 
     world: World
@@ -98,6 +99,7 @@ class Job:
     findings: list[BaseException] = field(default_factory=list)
     commit: StreamTableCommit | None = None
     process: Process = field(default_factory=lambda: Process("none", killed=True))
+    zombie: Process | None = None
     _values: int = 0
 
     def plan(self, rng: random.Random, count: int) -> None:

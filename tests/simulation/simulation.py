@@ -104,6 +104,8 @@ class Simulation:
 
     def _run_round(self, each: Round) -> None:
         self.world.begin_round((fault for _, fault in each.faults), each.seed, each.jump_ms)
+        for job in self.jobs.values():
+            job.zombie = None
         begun = []
         for action in each.actions:
             # What an action does must not depend on the others: they may be left out.
@@ -156,7 +158,7 @@ class Simulation:
         old, zombie = job.process, job.commit
         tasks = []
         if zombie is not None and not old.is_dead:
-            twin = zombie
+            twin, job.zombie = zombie, old
             tasks.append(self._spawn(job.user, lambda: job.attempt(old, twin), None, old.name))
             job.commit = None
         tasks.append(self._spawn(job.user, lambda: job.do_epochs(self.world.rng, ()), job))

@@ -97,7 +97,8 @@ class Upkeep:
         delete_orphans(table, plan)
 
     def _since_ms(self) -> int:
-        return self.world.unfinished_since_ms(job.process for job in self.jobs.values())
+        drivers = [each for job in self.jobs.values() for each in (job.process, job.zombie)]
+        return self.world.unfinished_since_ms(each for each in drivers if each is not None)
 
     def _delete(self, rng: random.Random) -> None:
         table = self._seen_by("deleter")
