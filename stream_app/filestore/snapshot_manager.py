@@ -71,9 +71,16 @@ class SnapshotManager:
         return snapshot
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot."""
+        """The newest snapshot, also when it expires, or goes back, while it is looked for."""
         latest = self.latest_id()
-        return None if latest is None else self.snapshot(latest)
+        while latest is not None:
+            try:
+                return self.snapshot(latest)
+            except FileNotFoundError:
+                missing, latest = latest, self.latest_id()
+                if latest == missing:
+                    raise
+        return None
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether there is such a snapshot now."""

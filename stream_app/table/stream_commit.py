@@ -24,7 +24,7 @@ from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_publisher import CompactionPublisher
 from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_compactions import StreamCompactions, stream_compactions
 from stream_app.table.table_follower import TableFollower
@@ -119,7 +119,7 @@ class StreamTableCommit:
             CommitConflictError: another process works with the same checkpoint.
             CompactionError: nobody compacts a write-only table.
         """
-        self._follower.follow()
+        self._follower.follow_with(())
         self._wait_for_compaction()
         return self._constraints.max_sequence_number + 1
 
@@ -139,10 +139,9 @@ class StreamTableCommit:
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
         try:
-            latest = self._follower.follow()
             touched = {(message.partition, message.bucket) for message in messages}
+            self._follower.follow_with(touched)
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
-            self.coordinator.restore(touched, latest)
             self._wait_for_compaction()  # of buckets that this process had not touched before
             self.coordinator.check_not_stuck(touched)
         except BaseException:
@@ -245,11 +244,7 @@ class StreamTableCommit:
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Take buckets into account that no epoch has touched yet; None: all that have files."""
-        latest = self._follower.follow()
-        if buckets is None:
-            entries = FileStoreScan(self.table).live(latest)
-            buckets = {(entry.partition, entry.bucket) for entry in entries}
-        self.coordinator.restore(buckets, latest)
+        self._follower.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """The compactions that were published since the last call."""

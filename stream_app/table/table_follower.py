@@ -9,12 +9,13 @@ Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/Snapsho
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit_history import CommitHistory
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_compactions import StreamCompactions
 from stream_app.table.write_constraints import WriteConstraints
@@ -61,3 +62,28 @@ class TableFollower:
         self.coordinator.forget(touched, latest)
         self.history.known = latest
         return latest
+
+    def follow_with(self, buckets: Collection[BucketId] | None) -> None:
+        """Follow, and have the coordinator know some buckets; None: all that have files.
+
+        Raises:
+            CorruptFileError: the newest snapshot cannot be read, and none has come since.
+        """
+        while True:
+            newest = self.table.snapshots.latest_id()
+            try:
+                latest = self.follow()
+                self.coordinator.restore(self._with_files(latest, buckets), latest)
+            except CorruptFileError:
+                if self.table.snapshots.latest_id() == newest:
+                    raise
+                # It has expired while it was read; there is a newer one.
+            else:
+                return
+
+    def _with_files(
+        self, latest: Snapshot | None, buckets: Collection[BucketId] | None
+    ) -> Collection[BucketId]:
+        if buckets is not None:
+            return buckets
+        return {(one.partition, one.bucket) for one in FileStoreScan(self.table).live(latest)}

@@ -1,0 +1,87 @@
+"""Who takes up what others have committed, while the snapshot that he reads expires."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.model.data_type import parse_columns
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_scan import BucketId
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.random_changes import RandomChanges
+from tests.support.small_table import TIME_MS, SteppingClock
+from tests.support.table_writer import CompactInCaller, TableWriter
+from tests.support.turns import Actor
+
+OPTIONS = {
+    "bucket": "1",
+    "file-operation.thread-num": "1",
+    "num-sorted-run.compaction-trigger": "2",
+}
+
+
+def a_table() -> FileStoreTable:
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
+        options=OPTIONS, time_millis=TIME_MS,
+    )  # fmt: skip
+    clock = SteppingClock()
+    table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
+    assert table.schemas.create(schema)
+    return table
+
+
+def opened(table: FileStoreTable) -> StreamTableCommit:
+    return StreamTableCommit(
+        table, "compactor", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+
+
+def take_up(table: FileStoreTable) -> set[BucketId]:
+    commit = opened(table)
+    commit.touch()
+    return commit.coordinator.known_buckets()
+
+
+def operations_of(table: FileStoreTable, work: Callable[[FileStoreTable], Any]) -> int:
+    actor = Actor(table, work)
+    actor.finish()
+    assert actor.error is None
+    return len(actor.operations)
+
+
+def test_a_newer_snapshot_is_read_instead() -> None:
+    """Wherever a snapshot comes, and all others go."""
+    table = a_table().with_options({"write-only": "true"})
+    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
+    writer = TableWriter(table)
+    for _ in range(3):
+        writer.write(changes.epoch(4))
+    files = table.file_io
+    assert isinstance(files, MemoryFileIO)
+
+    def again() -> FileStoreTable:
+        return replace(table, file_io=files.after_crash(kept=lambda _, size: size))
+
+    begin, end = operations_of(again(), opened), operations_of(again(), take_up)
+    assert end > begin + 5
+    for stop in range(begin, end):
+        there = again()
+        compactor = Actor(there, take_up)
+        compactor.run_to(stop)
+        beside = TableWriter(there, user="other")
+        beside.write(changes.epoch(4))
+        expiry = ExpireSnapshots(there)
+        expiry.execute(expiry.plan(expire_config(there.options, num_max=1, num_min=1)))
+        assert there.snapshots.ids() == [4]
+        compactor.finish()
+        assert compactor.error is None, (stop, compactor.error)
+        assert {bucket for _, bucket in compactor.result} == {0}
