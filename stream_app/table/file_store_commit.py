@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.errors import CommitConflictError, CommitError
+from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
@@ -227,20 +227,12 @@ class FileStoreCommit:
     def _attempt(self, commit: _Commit, files: CommitFiles) -> Snapshot | None:
         """Try once; None when another snapshot came first."""
         latest = self.table.snapshots.latest()
-        self.history.check(latest)
-        epochs = epochs_as_of(self.table.snapshots, latest)
-        schema_id = self._conflicts.check_schema()
-        changes = commit.changes(latest)
-        if latest and (commit.check or latest.snapshot_id != self.history.known_id):
-            # Under an identifier that another process has overtaken, this would hide what it did.
-            self.history.check_alone(latest)
-            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
-        if commit.kind is CommitKind.COMPACT:
-            index = compacted_index(self.table, latest, changes.entries)
-            changes = replace(changes, index=index)
-        lists = files.write(latest, changes)
-        snapshot = self._snapshot(commit, changes, latest, lists, schema_id)
-        snapshot = _with_epochs(snapshot, epochs)
+        try:
+            snapshot = self._on_top_of(latest, commit, files)
+        except CorruptFileError:
+            if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
+                raise
+            return None  # it has expired while it was read, and there is a newer one
         self.history.note_attempt(snapshot)
         try:
             published = self.table.snapshots.publish(snapshot)
@@ -256,6 +248,22 @@ class FileStoreCommit:
         ):
             return snapshot
         return None
+
+    def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
+        """The snapshot as it would be; all but its own file is written."""
+        self.history.check(latest)
+        epochs = epochs_as_of(self.table.snapshots, latest)
+        schema_id = self._conflicts.check_schema()
+        changes = commit.changes(latest)
+        if latest and (commit.check or latest.snapshot_id != self.history.known_id):
+            # Under an identifier that another process has overtaken, this would hide what it did.
+            self.history.check_alone(latest)
+            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
+        if commit.kind is CommitKind.COMPACT:
+            index = compacted_index(self.table, latest, changes.entries)
+            changes = replace(changes, index=index)
+        lists = files.write(latest, changes)
+        return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
 
     def _is_ours(self, snapshot: Snapshot) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Who takes up what others have committed, while the snapshot that he reads expires."""
+"""Who reads the newest snapshot, to compact or to commit, while it expires beneath him."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import TIME_MS, SteppingClock
-from tests.support.table_writer import CompactInCaller, TableWriter
+from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
 from tests.support.turns import Actor
 
 OPTIONS = {
@@ -85,3 +85,34 @@ def test_a_newer_snapshot_is_read_instead() -> None:
         compactor.finish()
         assert compactor.error is None, (stop, compactor.error)
         assert {bucket for _, bucket in compactor.result} == {0}
+
+
+def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
+    """Wherever a snapshot comes, and all others go."""
+    table = a_table().with_options({"write-only": "true"})
+    for epoch in range(3):
+        TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])
+    files = table.file_io
+    assert isinstance(files, MemoryFileIO)
+
+    def again() -> FileStoreTable:
+        return replace(table, file_io=files.after_crash(kept=lambda _, size: size))
+
+    def write(there: FileStoreTable) -> None:
+        TableWriter(there, user="slow").write([("+I", {"k": 100, "v": "slow"})])
+
+    at_snapshots = set()
+    for stop in range(operations_of(again(), opened), operations_of(again(), write)):
+        there = again()
+        slow = Actor(there, write)
+        slow.run_to(stop)
+        TableWriter(there, user="other").write([("+I", {"k": 200, "v": "other"})])
+        expiry = ExpireSnapshots(there)
+        expiry.execute(expiry.plan(expire_config(there.options, num_max=1, num_min=1)))
+        slow.finish()
+        assert slow.error is None, (stop, slow.error)
+        assert sorted(row["k"] for row in read_rows(there)) == [0, 1, 2, 100, 200]
+        latest = there.snapshots.latest()
+        assert latest is not None
+        at_snapshots.add((latest.snapshot_id, latest.commit_user))
+    assert at_snapshots == {(5, "slow"), (5, "other")}
