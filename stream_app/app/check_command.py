@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if source is not None:
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
         replay = importlib.import_module("stream_app.app.source_replay")
-        told = replay.source_findings(table, source, progress, check.report.left_out)
+        told = replay.source_findings(table, source, progress, check.report)
         findings = itertools.chain(findings, told)
     count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
     if args.format == "text":
@@ -141,7 +141,7 @@ def _print(
 
 def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     """What was looked at, and what came of it."""
-    looked = f"{report.versions} versions"
+    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
         looked += f" of the table and {report.branches} of its branches"
     looked += "" if quick else f", {report.files} files with {report.rows} rows"

@@ -89,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
     folder.clear()
     with ExitStack() as stack:
         demo = _Demo(console, folder, args.records, SystemClock(), stack)
-        return demo.run()
+        code = demo.run()
+    folder.note_end()
+    return code
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,13 @@ class DemoFolder:
         Raises:
             UsageError: something that is in the way is not the demo's.
         """
-        mine = (self.work / _MARK).exists()
+        mark = self.work / _MARK
+        mine = mark.exists()
+        if mine and self.table.exists() and mark.read_text() not in ("", self._state()):
+            raise UsageError(
+                f"{self.table} has been written since the demo made it",
+                fix="choose another folder with --dir, or delete the table yourself",
+            )
         for path in (self.work, self.table):
             if path.exists() and not mine:
                 raise UsageError(
@@ -125,6 +133,16 @@ class DemoFolder:
             shutil.rmtree(path, ignore_errors=True)
         self.work.mkdir(parents=True)
         (self.work / _MARK).touch()
+
+    def note_end(self) -> None:
+        """Remember the table as the demo leaves it: whoever writes it afterwards may keep it."""
+        (self.work / _MARK).write_text(self._state())
+
+    def _state(self) -> str:
+        """Names of all snapshots, and which table it is."""
+        schema = self.table / "schema" / "schema-0"
+        names = sorted(path.name for path in (self.table / "snapshot").glob("snapshot-*"))
+        return "\n".join([schema.read_text() if schema.exists() else "", *names])
 
     def write_conf(self, bootstrap: str) -> Path:
         """The job's configuration, as a user would write it."""

@@ -11,11 +11,12 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
-from stream_app.errors import UsageError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 from stream_app.table.file_deletion import FilesToDelete
+from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.time_travel import millis_of
 
@@ -85,12 +86,25 @@ class _Plan:
             yield from _file_lines(self.changelogs.files)
 
 
+def _check_newest(table: FileStoreTable) -> None:
+    """See that what stays can be read: older versions may be all that is left of the rows."""
+    try:
+        FileStoreScan(table).live(table.snapshots.latest())
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            f"nothing is deleted, because the newest snapshot cannot be read: {error.what}",
+            where=error.where,
+            fix="restore the file from a backup, or roll the table back: stream-app rollback-to",
+        ) from error
+
+
 def run(args: argparse.Namespace) -> int:
     """Expire.
 
     Raises:
         UsageError: an argument is wrong.
         TableNotFoundError: there is no such table.
+        CorruptFileError: the newest snapshot cannot be read.
     """
     table = named_table(args.table)
     config = expire_config(
@@ -100,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
         time_ms=None if args.older_than is None else _age_ms(table, args.older_than),
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
+    _check_newest(table)
     snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
     plan = _Plan(snapshots.plan(config), changelogs.plan(config))
 

@@ -31,6 +31,7 @@ from stream_app.table.metadata_check import Progress
 from stream_app.table.readable import check_readable
 from stream_app.table.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.source_check import SourceCheck
+from stream_app.table.table_check import CheckReport
 
 _CHUNK_ROWS = 200_000
 """Changes that are written to a sorted run of each bucket at a time."""
@@ -40,12 +41,12 @@ _Ends = Mapping[tuple[str, int], int]
 
 
 def source_findings(
-    table: FileStoreTable, source: SourceConfig, progress: Progress, left_out: list[str]
+    table: FileStoreTable, source: SourceConfig, progress: Progress, report: CheckReport
 ) -> Iterator[Finding]:
     """What differs between the table's newest snapshot of a job and its topics.
 
     Args:
-        left_out: gets what could not be compared, and why.
+        report: gets what was compared, and what could not be, and why.
 
     Raises:
         UsageError: the table has no snapshot that tells of these topics.
@@ -53,17 +54,19 @@ def source_findings(
         SourceError: a message stops a job, or the broker does not answer.
     """
     if not table.schema.has_primary_key:
-        left_out.append("the source: rows of a table without a primary key cannot be told apart")
+        report.left_out.append(
+            "the source: rows of a table without a primary key cannot be told apart"
+        )
         return
     if table.options.optional_integer("record-level.expire-time") is not None:
-        left_out.append("the source: rows of the table expire")
+        report.left_out.append("the source: rows of the table expire")
         return
     if table.merges_by_vectors:
-        left_out.append("the source: rows of level 0 are not read before they are compacted")
+        report.left_out.append("the source: rows of level 0 are not read before they are compacted")
         return
     check_readable(table, merges=True)
     if table.schema.sequence_fields:
-        left_out.append(f"the source: {FORGOTTEN_DELETES}")
+        report.left_out.append(f"the source: {FORGOTTEN_DELETES}")
     snapshot, ends = _table_end(table, source)
     decode = message_format(
         source.format,
@@ -76,10 +79,13 @@ def source_findings(
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
-        check = SourceCheck(table, folder)
-        for rows in _changes(source, ends, decode, progress, left_out):
+        check, count = SourceCheck(table, folder), 0
+        for rows in _changes(source, ends, decode, progress, report.left_out):
+            count += rows.num_rows
             check.add(split_by_bucket(rows, table.schema))
         yield from check.findings(snapshot)
+    topics = ", ".join(sorted({topic for topic, _ in ends}))
+    report.replayed.append(f"{count} changes of {topics}, up to where the table is")
 
 
 def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _Ends]:

@@ -50,7 +50,12 @@ class TagManager:
         try:
             return decode_tag(name, data)
         except CorruptFileError as error:
-            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+            raise CorruptFileError(
+                error.what,
+                where=path,
+                fix="delete the file (and then what only the tag held, by stream-app "
+                "remove-orphan-files), or restore it from a backup",
+            ) from error
 
     def create(self, tag: Tag) -> bool:
         """Give a name to a snapshot; False when the name is taken."""

@@ -71,8 +71,8 @@ class ManifestCheck:
                     kind=FindingKind.MANIFEST,
                     what=error.what,
                     where=error.where,
-                    fix="if an expiry was interrupted, finish it: stream-app expire-snapshots; "
-                    f"else restore the file from a backup, or {_ROLL_BACK}",
+                    fix=f"restore the file from a backup, or {_ROLL_BACK}; if it is missing "
+                    "because an expiry was interrupted, finish that: stream-app expire-snapshots",
                 )
             )
             return None

@@ -20,10 +20,11 @@ orphans.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from stream_app.errors import UsageError
+from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.rollback_plan import RollbackNumbers, rollback_numbers
@@ -36,6 +37,8 @@ from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import ProtectedVersions, protected_versions
 from stream_app.table.tag_changes import add_live_files
 from stream_app.table.time_travel import Version, snapshot_of
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +152,8 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
         collector.reads.live_files(version) for version in (target, *protected.branches)
     ]
     collector.keep_metadata_of([target, *protected.branches])
-    snapshots = [table.snapshots.snapshot(number) for number in reversed(numbers.snapshots)]
+    found = (_readable(table, number) for number in reversed(numbers.snapshots))
+    snapshots = [snapshot for snapshot in found if snapshot is not None]
     tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
     changelogs = [
         table.changelogs.changelog(number)
@@ -166,6 +170,19 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
         add_manifest_lists(collector, version)
         collector.add_indexes(version)
     return collector.files
+
+
+def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
+    """A snapshot that goes; a damaged one may be why people go back, and only its own file goes."""
+    try:
+        return table.snapshots.snapshot(number)
+    except CorruptFileError as error:
+        _LOG.warning(
+            "files of snapshot %d stay on disk for stream-app remove-orphan-files: %s",
+            number,
+            error,
+        )
+        return None
 
 
 def _add_new(

@@ -219,6 +219,10 @@ class Simulation:
         self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
         self._look(may_be_cut=False)
         if Verb.FOLLOW in verbs:
+            if self.scenario.expires:
+                # Where an expiry was interrupted, nobody may begin to follow before it is finished.
+                self._at_last(self.upkeep.expire)
+                self._look(may_be_cut=True)
             self._at_last(lambda: self.follower.follow(world.rng, to_the_end=True))
             self._look(may_be_cut=False)
             self.follower.check_replayed(self.oracle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from stream_app.app import cli
 from stream_app.app.cli import Verb, main
 from stream_app.errors import CommitError, UsageError
+from stream_app.table.file_store_scan import FileStoreScan
+from tests.support.small_table import small_table
 
 
 @pytest.fixture
@@ -75,3 +78,20 @@ def test_a_verb_that_is_missing_breaks_no_other(
 def test_wrong_use(verb: Any, capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
     assert main(argv) == 2
     assert "usage: stream-app" in capsys.readouterr().err
+
+
+def test_expiry_deletes_nothing_when_the_newest_snapshot_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Older versions may be all that is left of the rows; going back to one is the way out."""
+    made = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    for epoch in range(4):
+        made.commit(("+I", {"k": epoch, "v": "x"}))
+    table = made.table
+    newest = FileStoreScan(table).manifests(table.snapshots.latest())[-1]
+    Path(table.location, "manifest", newest.file_name).write_bytes(b"Obj")
+    assert main(["expire-snapshots", table.location, "--retain-max", "1", "--retain-min", "1"]) == 1
+    assert "nothing is deleted" in capsys.readouterr().err
+    assert table.snapshots.ids() == [1, 2, 3, 4]
+    assert main(["rollback-to", table.location, "--snapshot", "3"]) == 0
+    assert table.snapshots.ids() == [1, 2, 3]

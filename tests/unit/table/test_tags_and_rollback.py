@@ -233,6 +233,22 @@ def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
         go_back(history.table, snapshot=3)
 
 
+@pytest.mark.parametrize("how", ["by number", "by tag"])
+def test_from_a_damaged_newest_snapshot_one_goes_back(tmp_path: Path, how: str) -> None:
+    history = with_tags(tmp_path)
+    table = history.table
+    damaged = table.snapshots.ids()[-1]
+    target = versions(table)[str(damaged - 1)]
+    rows = rows_of(table, target)
+    give(table, "good", damaged - 1)
+    Path(table.location, "snapshot", f"snapshot-{damaged}").write_bytes(b"\xff{")
+    go_back(table, **({"snapshot": damaged - 1} if how == "by number" else {"tag": "good"}))
+    latest = table.snapshots.latest()
+    assert latest is not None
+    assert latest.snapshot_id == damaged - 1
+    assert rows_of(table, latest) == rows
+
+
 def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path) -> None:
     table = with_tags(tmp_path).table
     table.consumers.reset("ahead", 9)
