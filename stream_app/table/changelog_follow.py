@@ -24,7 +24,7 @@ from stream_app.planning.expire_config import expire_config
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import is_announced
+from stream_app.table.going_versions import is_announced, is_whole
 from stream_app.table.next_snapshot import check_progress, check_still_read, snapshot_name
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
@@ -182,7 +182,9 @@ class ChangelogFollow:
         try:
             # Changes that live longer than their snapshots stay.
             longer = expire_config(self._table.options).is_changelog_longer
-            if not longer and is_announced(self._table, number):
+            is_going = not longer and is_announced(self._table, number)
+            # Who was there before holds what is whole, whatever a dead expiry has announced.
+            if is_going and (self._is_new or not is_whole(self._table, number)):
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
                     where=self._table.location,

@@ -110,6 +110,14 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
         return None
 
 
+def is_whole(table: FileStoreTable, number: int) -> bool:
+    """Whether all is there that a snapshot needs."""
+    try:
+        return _is_whole(table, table.snapshots.snapshot(number))
+    except FileNotFoundError:
+        return False
+
+
 def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
     """Whether all is there that a tag keeps of a version."""
     presence, paths = FilePresence(table), table.paths

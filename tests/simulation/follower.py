@@ -102,6 +102,10 @@ class Follower:
             if count == steps:
                 return
 
+    def forget(self) -> None:
+        """As somebody does by hand."""
+        self.world.files.delete(f"{self.table.location}/consumer/consumer-{CONSUMER}")
+
     def may_be(self, error: BaseException, *, may_be_cut: bool) -> bool:
         """Whether a run may end so: before its progress is there, nothing keeps expiry off."""
         is_first = self._run is not None and self._run.progress is None
@@ -121,7 +125,7 @@ class Follower:
         if run.progress is None:
             earliest = earliest_changes(oracle.table)
             if after is None or (may_be_cut and earliest is not None and after < earliest):
-                self.world.files.delete(f"{self.table.location}/consumer/consumer-{CONSUMER}")
+                self.forget()
                 self._check_rows(oracle, run)
                 return  # it has not begun, or too late
             begin = self._check_rows(oracle, run)
