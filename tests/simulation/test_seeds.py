@@ -12,8 +12,9 @@ from tests.simulation.seeds import scenario
 from tests.simulation.simulation import run
 from tests.simulation.world import World
 
-FIXED_SEEDS, FRESH_SEEDS = 1000, 1000
-FRESH_FROM = 1_000_000
+SEEDS = 2000
+"""Always the same: what fails here was broken by the change that is tested. New ones are looked
+for by ``./run.sh simulate --from N``."""
 
 
 def simulate(*arguments: object) -> str:
@@ -26,13 +27,7 @@ def simulate(*arguments: object) -> str:
 
 @pytest.mark.slow
 def test_all_promises_are_kept_through_known_seeds() -> None:
-    assert "0 seeds failed" in simulate("--seeds", FIXED_SEEDS, "--processes", 2)
-
-
-@pytest.mark.slow
-def test_all_promises_are_kept_through_seeds_that_nobody_has_tried(seed: int) -> None:
-    begin = FRESH_FROM + seed
-    assert "0 seeds failed" in simulate("--seeds", FRESH_SEEDS, "--from", begin, "--processes", 2)
+    assert "0 seeds failed" in simulate("--seeds", SEEDS, "--processes", 2)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 8, 13])
