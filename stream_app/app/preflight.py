@@ -29,6 +29,7 @@ _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _STORES = ("ssl.truststore", "ssl.keystore")
+_NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +171,14 @@ class BrokerConnection:
                     where="source.topic-pattern",
                     fix=f"topics there: {_some(existing)}",
                 )
-        described = self._ask(lambda: self._client.describe_topics(list(names)))
-        found = {topic["name"]: topic for topic in described if not topic["error_code"]}
-        if len(found) < len(set(names)):
+        for wait_s in (*_NEW_TOPIC_WAITS_S, None):
+            described = self._ask(lambda: self._client.describe_topics(list(names)))
+            found = {topic["name"]: topic for topic in described if not topic["error_code"]}
+            absent = set(names) - found.keys()
+            if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
+                break
+            time.sleep(wait_s)  # a topic that is just being made is listed before it is told
+        if absent:
             raise self._missing(
                 {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
             )

@@ -57,8 +57,13 @@ class TagUpkeep:
         """
         rules = tag_rules(self.table)
         created = () if rules is None else self._create(rules)
-        deleted = self._over(rules)
-        plan = plan_tag_deletion(self.table, deleted)
+        while True:
+            deleted = self._over(rules)
+            try:
+                plan = plan_tag_deletion(self.table, deleted)
+            except UsageError:
+                continue  # another process, which does the same, has deleted one of them
+            break
         delete_tags(self.table, plan)
         return TagUpkeepReport(
             created=created,

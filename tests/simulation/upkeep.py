@@ -145,6 +145,9 @@ class Upkeep:
             self.oracle.kept.tags[name] = None
         try:
             delete_tags(table, plan_tag_deletion(table, going))
+        except UsageError:
+            there = set(table.tags.names())
+            demand(not there.issuperset(going), f"{going} are not deleted, and are there")
         except (FileNotFoundError, CorruptFileError):
             if not self.oracle.may_expire:
                 raise  # else its neighbours have expired meanwhile
