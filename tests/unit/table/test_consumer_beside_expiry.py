@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.fileio.memory_file_io import MemoryFileIO
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
 from stream_app.planning.expire_config import expire_config
 from stream_app.planning.stream_start import StartMode, StreamStart
 from stream_app.table.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_read import StreamRead
+from tests.support.memory_table import copy_of, memory_table
 from tests.support.random_changes import RandomChanges
-from tests.support.small_table import TIME_MS, SteppingClock
 from tests.support.table_writer import TableWriter
 from tests.support.turns import Actor, DeadError
 
@@ -59,22 +56,14 @@ class Story:
 
     def again(self) -> FileStoreTable:
         """The table as it was, to be changed."""
-        files = self.table.file_io
-        assert isinstance(files, MemoryFileIO)
-        return replace(self.table, file_io=files.after_crash(kept=lambda _, size: size))
+        return copy_of(self.table)
 
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    schema = new_table_schema(
-        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
-        options=OPTIONS, time_millis=TIME_MS,
-    )  # fmt: skip
-    clock = SteppingClock()
-    table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
-    assert table.schemas.create(schema)
+    table = memory_table(OPTIONS)
     writer = TableWriter(table)
-    changes = RandomChanges(schema, random.Random(3), key_count=6)
+    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
     for _ in range(4):
         writer.write(changes.epoch(4))
     writer.commit.drain()

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
-from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.model.table_schema import new_table_schema
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
+from tests.support.memory_table import copy_of, memory_table
 from tests.support.random_changes import RandomChanges
-from tests.support.small_table import TIME_MS, SteppingClock
 from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
 from tests.support.turns import Actor
 
@@ -26,17 +22,6 @@ OPTIONS = {
     "file-operation.thread-num": "1",
     "num-sorted-run.compaction-trigger": "2",
 }
-
-
-def a_table() -> FileStoreTable:
-    schema = new_table_schema(
-        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
-        options=OPTIONS, time_millis=TIME_MS,
-    )  # fmt: skip
-    clock = SteppingClock()
-    table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
-    assert table.schemas.create(schema)
-    return table
 
 
 def opened(table: FileStoreTable) -> StreamTableCommit:
@@ -60,21 +45,15 @@ def operations_of(table: FileStoreTable, work: Callable[[FileStoreTable], Any]) 
 
 def test_a_newer_snapshot_is_read_instead() -> None:
     """Wherever a snapshot comes, and all others go."""
-    table = a_table().with_options({"write-only": "true"})
+    table = memory_table(OPTIONS).with_options({"write-only": "true"})
     changes = RandomChanges(table.schema, random.Random(3), key_count=6)
     writer = TableWriter(table)
     for _ in range(3):
         writer.write(changes.epoch(4))
-    files = table.file_io
-    assert isinstance(files, MemoryFileIO)
-
-    def again() -> FileStoreTable:
-        return replace(table, file_io=files.after_crash(kept=lambda _, size: size))
-
-    begin, end = operations_of(again(), opened), operations_of(again(), take_up)
+    begin, end = operations_of(copy_of(table), opened), operations_of(copy_of(table), take_up)
     assert end > begin + 5
     for stop in range(begin, end):
-        there = again()
+        there = copy_of(table)
         compactor = Actor(there, take_up)
         compactor.run_to(stop)
         beside = TableWriter(there, user="other")
@@ -89,21 +68,16 @@ def test_a_newer_snapshot_is_read_instead() -> None:
 
 def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
     """Wherever a snapshot comes, and all others go."""
-    table = a_table().with_options({"write-only": "true"})
+    table = memory_table(OPTIONS).with_options({"write-only": "true"})
     for epoch in range(3):
         TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])
-    files = table.file_io
-    assert isinstance(files, MemoryFileIO)
-
-    def again() -> FileStoreTable:
-        return replace(table, file_io=files.after_crash(kept=lambda _, size: size))
 
     def write(there: FileStoreTable) -> None:
         TableWriter(there, user="slow").write([("+I", {"k": 100, "v": "slow"})])
 
     at_snapshots = set()
-    for stop in range(operations_of(again(), opened), operations_of(again(), write)):
-        there = again()
+    for stop in range(operations_of(copy_of(table), opened), operations_of(copy_of(table), write)):
+        there = copy_of(table)
         slow = Actor(there, write)
         slow.run_to(stop)
         TableWriter(there, user="other").write([("+I", {"k": 200, "v": "other"})])
