@@ -34,7 +34,8 @@ SEED = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    seed = int(os.environ.get(SEED_VARIABLE) or int.from_bytes(os.urandom(4), "big"))
+    given = os.environ.get(SEED_VARIABLE) or "1"
+    seed = int.from_bytes(os.urandom(4), "big") if given == "random" else int(given)
     os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
     config.stash[SEED] = seed
 
@@ -45,7 +46,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int:
-    """A new one each session, printed in the header."""
+    """Always the same unless the environment says otherwise, printed in the header."""
     return pytestconfig.stash[SEED]
 
 

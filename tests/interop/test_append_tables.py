@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,12 @@ def test_paimon_reads_our_table_as_we_do(
     assert theirs == ours
 
 
+def told(file: Mapping[str, Any]) -> dict[str, str]:
+    """Statistics as text. Both zeros are one: Parquet has a lowest zero be written as -0.0, which
+    Paimon leaves as it came."""
+    return {name: re.sub(r"=-0\.0(?=[,}])", "=0.0", str(file[name])) for name in STATS}
+
+
 def test_our_statistics_are_paimons(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
     table = a_table(tmp_path / "ours", f"k INT, {EVERY_TYPE}")
     writer = TableWriter(table)
@@ -122,7 +129,7 @@ def test_our_statistics_are_paimons(paimon_java: PaimonJava, tmp_path: Path, see
     rows = [(kind, normal_value(dict(row))) for kind, row in epoch]
     paimon_java.write(location, rows, identifier=0)
     [ours], [theirs] = (paimon_java.read(f"{path}$files") for path in (table.location, location))
-    assert {name: ours[name] for name in STATS} == {name: theirs[name] for name in STATS}
+    assert told(ours) == told(theirs)
 
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])

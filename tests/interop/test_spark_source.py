@@ -66,15 +66,19 @@ def test_rows_of_a_table_whose_columns_have_changed(
 
 
 def test_filters_are_handed_down_where_spark_is_told_to(
-    spark: SparkSession, source: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, source: SparkSession, tmp_path: Path
 ) -> None:
     """`source` hands them down; a session as it is finds the source by itself and filters."""
-    location = written(tmp_path, "partitions", seed).location
-    found = frame(source, location)
-    partition, *_ = found.select("dt").first()
-    condition = (F.col("dt") == partition) & (F.col("k") > 0) & F.col("b").contains("a")
-    handed, kept = found.where(condition), frame(spark.newSession(), location).where(condition)
-    assert by_content(rows_of(handed, location)) == by_content(rows_of(kept, location))
+    table = append.a_table(tmp_path, "dt STRING, k BIGINT, b STRING", ("dt",))
+    rows = [("+I", {"dt": dt, "k": k, "b": "ab"[k % 2]}) for dt in "xyz" for k in range(-3, 4)]
+    TableWriter(table).write(rows)
+    location = table.location
+    by_source, by_session = frame(source, location), frame(spark.newSession(), location)
+    condition = (F.col("dt") == "y") & (F.col("k") > 0) & F.col("b").contains("a")
+    handed, kept = by_source.where(condition), by_session.where(condition)
+    found = by_content(rows_of(handed, location))
+    assert len(found) == 1
+    assert found == by_content(rows_of(kept, location))
     plans = [each._jdf.queryExecution().optimizedPlan().toString() for each in (handed, kept)]
     assert ["(k#" in plan.splitlines()[0] for plan in plans] == [False, True]
     assert handed.rdd.getNumPartitions() < kept.rdd.getNumPartitions()
