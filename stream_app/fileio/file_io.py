@@ -26,6 +26,10 @@ from typing import Protocol
 import pyarrow as pa
 
 
+class UnsyncedError(OSError):
+    """A file is there under its name, but may be gone again after a crash of the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileStatus:
     """What lies in a folder.
@@ -86,7 +90,11 @@ class FileIO(Protocol):
         ...
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole and at once, unless there is one: then nothing happens, and False."""
+        """Create a file whole and at once, unless there is one: then nothing happens, and False.
+
+        Raises:
+            UnsyncedError: it was created, and nobody knows whether it stays.
+        """
         ...
 
     def overwrite(self, path: str, data: bytes) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io import FileStatus
+from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,10 @@ class LocalFileIO:
             return False
         finally:
             Path(temporary).unlink()
-        _sync(str(Path(path).parent))
+        try:
+            _sync(str(Path(path).parent))
+        except OSError as error:
+            raise UnsyncedError(error.errno, error.strerror, path) from error
         return True
 
     def overwrite(self, path: str, data: bytes) -> None:

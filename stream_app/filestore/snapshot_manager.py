@@ -99,16 +99,24 @@ class SnapshotManager:
     def publish(self, snapshot: Snapshot) -> bool:
         """Make a snapshot exist; False when another one has its number.
 
-        A failure to write the hints is no failure: the snapshot is there.
+        Raises:
+            UnsyncedError: it exists, and may be gone again after a crash of the machine.
         """
-        created = self.file_io.create_if_absent(
-            self._path(snapshot.snapshot_id), encode_snapshot(snapshot)
-        )
-        if created:
-            self._write_hint(_LATEST, snapshot.snapshot_id)
-            if self._hint(_EARLIEST) is None:
-                self._write_hint(_EARLIEST, self.ids()[0])
-        return created
+        path = self._path(snapshot.snapshot_id)
+        return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
+
+    def write_hints(self, snapshot_id: int) -> None:
+        """Say that a snapshot that was just made is the newest.
+
+        A failure is none: the snapshot is there, and readers list the folder. Who is held up here
+        until it has expired must not leave a hint at what is gone, for Paimon would believe it.
+        """
+        self._write_hint(_LATEST, snapshot_id)
+        while not self._exists(snapshot_id) and (ids := self.ids()):
+            snapshot_id = ids[-1]
+            self._write_hint(_LATEST, snapshot_id)
+        if self._hint(_EARLIEST) is None:
+            self._write_hint(_EARLIEST, self.ids()[0])
 
     def hints(self) -> tuple[int | None, int | None]:
         """What LATEST and EARLIEST say; None when they are absent or say nothing."""

@@ -35,6 +35,7 @@ class CommitHistory:
     known: Snapshot | None
     _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _newest_made: Snapshot | None = None
     _epoch: JobEpoch | None = None
 
     @property
@@ -57,6 +58,7 @@ class CommitHistory:
         An overwrite does not: what it has changed is taken in like another writer's changes.
         """
         self._made.append(snapshot.delta_manifest_list)
+        self._newest_made = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
             self._epoch = JobEpoch(
                 identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
@@ -66,32 +68,35 @@ class CommitHistory:
             self.known = snapshot
 
     def check(self, latest: Snapshot | None) -> None:
-        """See that the known snapshot still belongs to the table.
+        """See that the known snapshot and the newest that we have made are still in the table.
 
         Raises:
             CheckpointError: the table has gone back, or another snapshot stands in its place.
         """
-        known, latest_id = self.known, 0 if latest is None else latest.snapshot_id
-        if known is None:
-            return
-        if latest_id < known.snapshot_id:
+        known, made = self.known, self._newest_made
+        if known is not None:
+            self._check_stands(known, latest)
+        if made is not None and made is not known:
+            self._check_stands(made, latest)
+
+    def _check_stands(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
+        number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
+        if latest_id < number:
             raise CheckpointError(
-                f"the table has gone back from snapshot {known.snapshot_id} to {latest_id}",
+                f"the table has gone back from snapshot {number} to {latest_id}",
                 where=self.table.location,
                 fix="it was rolled back or made anew under a running job: restart the job with a "
                 "new checkpoint",
             )
         try:
-            there = latest
-            if latest_id > known.snapshot_id:
-                there = self.table.snapshots.snapshot(known.snapshot_id)
+            there = latest if latest_id == number else self.table.snapshots.snapshot(number)
         except FileNotFoundError:  # expired
             return
         assert there is not None
-        if there.delta_manifest_list != known.delta_manifest_list:
+        if there.delta_manifest_list != snapshot.delta_manifest_list:
             raise CheckpointError(
-                f"snapshot {known.snapshot_id} of user {known.commit_user} was replaced by one of "
-                f"user {there.commit_user}",
+                f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
+                f"{there.commit_user}",
                 where=self.table.location,
                 fix="it was rolled back under a running job, or another writer overwrote it, as "
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",

@@ -3,7 +3,8 @@
 Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So
 a snapshot that exists is complete, and a crash before leaves files that nothing names. A lost race
 is retried on top of the winner; a commit whose outcome is unknown is looked up by the name of its
-delta list, which nobody else can have.
+delta list, which nobody else can have. One that was held up until its number was free again is
+taken back (`late_snapshot`).
 
 Source: seed document 001, Paimon `operation/FileStoreCommitImpl.java`.
 """
@@ -14,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
+from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
@@ -34,6 +36,7 @@ from stream_app.table.compacted_index import compacted_index
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import epochs_as_of
+from stream_app.table.late_snapshot import check_in_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class FileStoreCommit:
         Raises:
             CommitConflictError: they cannot go into the table any more; nothing is in it.
             CommitError: others won every race, or the time is over; nothing is in the table.
+            CheckpointError: the table is another one than this user knows, or it has gone on
+                without him for so long that nobody knows what became of the commit.
         """
         changes = appended(self.table, committable.appends or ())
         return self._publish(
@@ -233,21 +238,28 @@ class FileStoreCommit:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
             return None  # it has expired while it was read, and there is a newer one
+        snapshots = self.table.snapshots
+        if not (snapshots.exists(latest.snapshot_id) if latest else snapshots.latest_id() is None):
+            return None  # writing has taken so long that others have expired it
         self.history.note_attempt(snapshot)
         try:
-            published = self.table.snapshots.publish(snapshot)
+            published = snapshots.publish(snapshot)
+        except UnsyncedError:
+            raise  # nobody may be told of an epoch that a crash could take away
         except Exception:
             # The snapshot may be there all the same; then its files must stay.
-            if self._is_ours(snapshot):
-                return snapshot
-            raise
-        # Paimon's Java renames over a snapshot that came into being while it looked whether there
-        # is one (on a local file system, which has no rename that refuses). Look again.
-        if self._is_ours(snapshot) or (
-            published and not self.table.snapshots.exists(snapshot.snapshot_id)
-        ):
-            return snapshot
-        return None
+            there = self._there(snapshot.snapshot_id)
+            if there is None or not _is_same(there, snapshot):
+                raise
+        else:
+            # Paimon's Java renames over a snapshot that came into being while it looked whether
+            # there is one (on a local file system, which has no rename that refuses). Look again.
+            there = self._there(snapshot.snapshot_id)
+            if not _is_same(there, snapshot) if there else not published:
+                return None
+        check_in_line(self.table, latest, snapshot)
+        snapshots.write_hints(snapshot.snapshot_id)
+        return snapshot
 
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
         """The snapshot as it would be; all but its own file is written."""
@@ -265,12 +277,11 @@ class FileStoreCommit:
         lists = files.write(latest, changes)
         return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
 
-    def _is_ours(self, snapshot: Snapshot) -> bool:
+    def _there(self, number: int) -> Snapshot | None:
         try:
-            there = self.table.snapshots.snapshot(snapshot.snapshot_id)
+            return self.table.snapshots.snapshot(number)
         except FileNotFoundError:
-            return False
-        return there.delta_manifest_list == snapshot.delta_manifest_list
+            return None
 
     def _snapshot(
         self,
@@ -296,7 +307,7 @@ class FileStoreCommit:
             commit_identifier=committable.identifier,
             commit_kind=commit.kind,
             time_millis=self.table.clock.now_ms(),
-            total_record_count=self._total_records(latest) + changes.record_count,
+            total_record_count=_total_records(self.table, latest) + changes.record_count,
             delta_record_count=changes.record_count,
             changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
             if lists.changelog
@@ -307,12 +318,17 @@ class FileStoreCommit:
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )
 
-    def _total_records(self, latest: Snapshot | None) -> int:
-        if latest is None:
-            return 0
-        if latest.total_record_count is not None:
-            return latest.total_record_count
-        return sum(entry.file.row_count for entry in FileStoreScan(self.table).live(latest))
+
+def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
+    if latest is None:
+        return 0
+    if latest.total_record_count is not None:
+        return latest.total_record_count
+    return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
+
+
+def _is_same(one: Snapshot, other: Snapshot) -> bool:
+    return one.delta_manifest_list == other.delta_manifest_list
 
 
 def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:

@@ -74,6 +74,12 @@ class FileStoreScan:
             if entry.kind is FileKind.ADD and entry.identity not in deleted:
                 yield entry
 
+    def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The live files of what a snapshot was made on top of, which may have expired."""
+        read_list = self.table.manifests.read_list
+        base = read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        return live_entries(self._entries(base, None))
+
     def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
         """The changes of data files that a snapshot brought."""
         return list(self._entries(self._delta_manifests(snapshot), None, pruning))

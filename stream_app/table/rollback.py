@@ -6,8 +6,8 @@
 2. the target's snapshot file is there: written again from its tag, when it has expired,
 3. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
    behind a gap would be written on, until the numbers reach the snapshots that were to go,
-4. snapshots go, the newest first: what is left is a right, shorter table; then the hint LATEST
-   names the target; changelogs and tags go,
+4. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
+   committed meanwhile; then the hint LATEST names the target; changelogs and tags go,
 5. files go that only they held: what dies before leaves orphans, and nothing that is missed,
 6. the hint EARLIEST.
 
@@ -132,6 +132,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     table.snapshots.delete_latest_hint()  # 3
     for number in numbers.snapshots:  # 4
         table.snapshots.delete(number)
+    _delete_latecomers(table, target)
     table.snapshots.write_latest_hint(target)
     if numbers.changelogs:
         for number in numbers.changelogs:
@@ -142,6 +143,17 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     clean = table.options.boolean("snapshot.clean-empty-directories")
     delete_files(table, plan.files, clean_folders=clean)  # 5
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 6
+
+
+def _delete_latecomers(table: FileStoreTable, target: int) -> None:
+    """Snapshots that were committed since the plan was made go too: they stand on what has gone.
+
+    Who commits later finds the one before his gone, and takes his own back.
+    """
+    while late := [number for number in table.snapshots.ids() if number > target]:
+        for number in reversed(late):
+            _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
+            table.snapshots.delete(number)
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:

@@ -27,7 +27,7 @@ from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import BucketId
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_compactions import StreamCompactions, stream_compactions
-from stream_app.table.table_follower import TableFollower
+from stream_app.table.table_follower import TableFollower, look_at_newest
 from stream_app.table.write_constraints import WriteConstraints
 from stream_app.table.write_only_bound import WriteOnlyBound
 
@@ -81,13 +81,12 @@ class StreamTableCommit:
     _looked_at: float = -math.inf
 
     def __post_init__(self) -> None:
-        latest = self.table.snapshots.latest()
+        self._constraints = WriteConstraints(self.table)
+        latest = look_at_newest(self.table, self._constraints.look_at_all)
         self._history = CommitHistory(self.table, self.commit_user, latest)
         self._commit = FileStoreCommit(self.table, self._history)
         self.coordinator = stream_compactions(self.table, self.executor)
         self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
-        self._constraints = WriteConstraints(self.table)
-        self._constraints.look_at_all(latest)
         self._write_only = WriteOnlyBound(self.table, self.stopping)
         self._follower = TableFollower(
             self.table, self._history, self._constraints, self.coordinator, self._write_only

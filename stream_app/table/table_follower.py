@@ -9,7 +9,7 @@ Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/Snapsho
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
@@ -20,6 +20,25 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_compactions import StreamCompactions
 from stream_app.table.write_constraints import WriteConstraints
 from stream_app.table.write_only_bound import WriteOnlyBound
+
+
+def look_at_newest(
+    table: FileStoreTable, look: Callable[[Snapshot | None], None]
+) -> Snapshot | None:
+    """The newest snapshot, when `look` could read what it names; again when it expires meanwhile.
+
+    Raises:
+        CorruptFileError: `look` did, and no other snapshot has come since.
+    """
+    while True:
+        latest = table.snapshots.latest()
+        try:
+            look(latest)
+        except CorruptFileError:
+            if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
+                raise
+        else:
+            return latest
 
 
 @dataclass(frozen=True, slots=True)

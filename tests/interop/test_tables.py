@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -266,14 +266,15 @@ def test_both_commit_to_one_table_at_the_same_time(
     try:
         for epoch in range(25):
             writer.model.changes.append([("+I", {"k": k, "a": f"ours {epoch}"}) for k in range(20)])
-            attempt_again(writer)
+            again_if_replaced(writer, lambda: writer.attempt(writer.epoch - 1))
             if epoch % 3 == 0:
-                writer.commit.commit_idle()
+                again_if_replaced(writer, writer.commit.commit_idle)
     finally:
         stop.set()
         for other in others:
             other.join()
     assert errors == []
+    again_if_replaced(writer, lambda: writer.commit.touch(()))
     writer.commit.drain()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
     assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 24")
@@ -328,24 +329,27 @@ def _compacts(table: FileStoreTable, stop: threading.Event, errors: list[BaseExc
             )
             while not stop.is_set():
                 compactor.compact_whole()
-        except CheckpointError as error:  # see attempt_again
+        except CheckpointError as error:  # see again_if_replaced
             if "replaced" not in str(error):
                 errors.append(error)
                 return
 
 
-def attempt_again(writer: TableWriter) -> None:
-    """An epoch; after a restart when Paimon has renamed over our newest snapshot.
+def again_if_replaced(writer: TableWriter, work: Callable[[], Any]) -> None:
+    """Do it; again after a restart when Paimon has renamed over a snapshot of ours.
 
     On a local file system it can, in the moment between its look and its rename; we find out and
-    stop. The epoch is not in the table then and is done again.
+    stop. What was in the snapshot is not in the table then, and is done again.
     """
-    try:
-        writer.attempt(writer.epoch - 1)
-    except CheckpointError as error:
-        if "replaced" not in str(error):
-            raise
-        writer.replay()
+    while True:
+        try:
+            work()
+        except CheckpointError as error:
+            if "replaced" not in str(error):
+                raise
+            work = writer.replay
+        else:
+            return
 
 
 def test_paimon_sees_only_whole_epochs_after_a_crash(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,21 +91,30 @@ def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(
     assert users == ["writer", "other", "writer"]
 
 
-def test_a_snapshot_that_expires_at_once_is_published(
+def test_a_snapshot_that_is_overwritten_later_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also one that came after another writer's, whose changes are still to be looked at."""
     writer = TableWriter(a_table(tmp_path))
+    writer.write([row(0, "a")])
+    other = TableWriter(writer.table, user="other")
     snapshots = type(writer.table.snapshots)
     publish = snapshots.publish
 
-    def expired(self: object, snapshot: object) -> bool:
-        published = publish(self, snapshot)
-        shutil.move(Path(writer.table.location, "snapshot", "snapshot-1"), tmp_path)
-        return published
+    def overtaken(self: object, snapshot: object) -> bool:
+        monkeypatch.setattr(snapshots, "publish", publish)
+        other.write([row(7, "other")])
+        return publish(self, snapshot)
 
-    monkeypatch.setattr(snapshots, "publish", expired)
-    committed = writer.commit.commit_epoch(0, [])
-    assert [snapshot.snapshot_id for snapshot in committed.snapshots] == [1]
+    monkeypatch.setattr(snapshots, "publish", overtaken)
+    writer.write([row(1, "a")])
+    Path(writer.table.location, "snapshot", "snapshot-3").unlink()
+    other.restart()
+    other.write([row(8, "other")])
+    with pytest.raises(CheckpointError, match="snapshot 3 of user writer was replaced"):
+        writer.write([row(2, "a")])
+    writer.replay()
+    assert [row["k"] for row in read_rows(writer.table)] == [0, 1, 2, 7, 8]
 
 
 def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:

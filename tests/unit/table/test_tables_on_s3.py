@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pickle
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import stream_app
-from stream_app.errors import StorageError, TableNotFoundError, UsageError
+from stream_app.errors import CheckpointError, StorageError, TableNotFoundError, UsageError
 from stream_app.fileio import s3_file_io
 from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import create_or_open, open_for_writing, open_table
 from tests.support.random_changes import RandomChanges
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -149,3 +152,33 @@ def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Serve
     with pytest.raises(StorageError, match="cannot be written"):
         open_for_writing(made)
     assert open_table(made.location, file_io_options=s3.options).schema == KEYED
+
+
+def test_a_put_that_is_late(s3: S3Server) -> None:
+    """The request that takes number 4 arrives when others have been there, and expired it."""
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
+        options={"bucket": "1"}, time_millis=TIME_MS,
+    )  # fmt: skip
+    location = f"s3://{s3.new_bucket()}/db.db/t"
+    table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
+    other = TableWriter(replace(table), user="other")
+    writer = TableWriter(table, user="late")
+    for key in range(3):
+        writer.write([("+I", {"k": key, "v": "a"})])
+
+    def held_up(method: str, path: str) -> None:
+        if method == "PUT" and path.endswith("/snapshot-4"):
+            s3.before = None
+            for _ in range(4):
+                other.write([])
+            expiry = ExpireSnapshots(other.table)
+            expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1)))
+
+    s3.before = held_up
+    with pytest.raises(CheckpointError, match="came too late for snapshot 4"):
+        writer.write([("+I", {"k": 3, "v": "a"})])
+    assert table.snapshots.ids() == [7]
+    assert table.snapshots.hints() == (7, 7)
+    writer.replay()
+    assert [row["k"] for row in read_rows(table)] == [0, 1, 2, 3]

@@ -1,0 +1,45 @@
+"""Whether a snapshot that was just made has come too late, by the numbers that are there alone.
+
+A number is taken by creating a file that must not exist yet. But expiry frees numbers: who was held
+up between looking for the newest snapshot and creating the next one, while others committed and
+expired, may take a number again whose turn is over. Paimon's committers do not look for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum, auto
+
+
+class Standing(Enum):
+    """Of a snapshot in its table."""
+
+    IN_LINE = auto()
+    """It follows the one that it was made on top of."""
+    LATE = auto()
+    """It stands apart: its number had been given, or the table had gone back meanwhile."""
+    ASK_NEXT = auto()
+    """What it was made on top of is gone, and the next one is there: that one's base tells."""
+    UNKNOWN = auto()
+    """It is gone itself, with whatever would tell."""
+
+
+def standing(number: int, present: Collection[int]) -> Standing:
+    """How a snapshot that we have created stands now.
+
+    Snapshots expire from the oldest on, one always stays, and a rollback takes the newest first:
+    so as long as the one before is there, ours was not there before.
+
+    Args:
+        number: ours; it was made on top of the one before, or is the first one.
+        present: the numbers of all snapshots that are there, looked up after ours was created.
+    """
+    if number - 1 in present:
+        return Standing.IN_LINE
+    if any(other < number for other in present):
+        return Standing.LATE
+    if number not in present:
+        return Standing.UNKNOWN
+    if number + 1 in present:
+        return Standing.ASK_NEXT
+    return Standing.IN_LINE if max(present) == number else Standing.LATE

@@ -1,0 +1,79 @@
+"""Takes back a snapshot that was created under a number whose turn is over.
+
+Used by file_store_commit right after it has created one, before any hint names it: as long as the
+hints are right, readers do not see such a snapshot. The rule: `planning.late_snapshot`.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import CheckpointError, CorruptFileError
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.job_epochs import epochs_of
+from stream_app.planning.late_snapshot import Standing, standing
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
+    """See that a snapshot that we have created follows its base.
+
+    Raises:
+        CheckpointError: it does not, and is taken back; or nobody can tell any more. Its files
+            stay: a request that was sent twice may have created it before, in its turn.
+    """
+    if base is not None and table.snapshots.exists(base.snapshot_id):
+        return
+    found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    newest = table.snapshots.latest()
+    match found:
+        case Standing.IN_LINE:
+            return
+        case Standing.ASK_NEXT if _is_beneath_next(table, snapshot):
+            return
+        case Standing.UNKNOWN:
+            if newest is not None and _knows(newest, snapshot):
+                return
+        case _ if _is_there(table, snapshot):
+            table.snapshots.delete(snapshot.snapshot_id)
+    raise CheckpointError(
+        f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
+        f"{snapshot.commit_user} came too late for snapshot {snapshot.snapshot_id}: it was held up "
+        f"while others went on to snapshot {newest.snapshot_id if newest else 0}, and what it was "
+        "made on top of has gone",
+        where=table.location,
+        fix="start the job again: it takes up what is in the table. If that happens often, keep "
+        "snapshots for longer than a writer can be held up ('snapshot.time-retained')",
+    )
+
+
+def _is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    try:
+        there = table.snapshots.snapshot(snapshot.snapshot_id)
+    except FileNotFoundError:
+        return False
+    return there.delta_manifest_list == snapshot.delta_manifest_list
+
+
+def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Whether the one with the next number has what ours changed."""
+    scan = FileStoreScan(table)
+    try:
+        following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
+        if _knows(following, snapshot):
+            return True
+        changed = scan.delta(snapshot)
+        before = {entry.identity for entry in scan.live_before(following)}
+    except (FileNotFoundError, CorruptFileError):
+        return False  # these are going as well
+    added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
+    deleted = {entry.identity for entry in changed if entry.kind is FileKind.DELETE}
+    return bool(added) and added <= before and not (deleted - added) & before
+
+
+def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether a later snapshot of ours tells of this very epoch."""
+    told = epochs_of([later]).get(snapshot.commit_user)
+    ours = snapshot.commit_identifier, snapshot.time_millis
+    is_epoch = snapshot.commit_kind is CommitKind.APPEND
+    return is_epoch and told is not None and (told.identifier, told.time_millis) == ours

@@ -1,0 +1,18 @@
+"""Numbers of the snapshots that are there in; how the one that we have just created stands out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.planning.late_snapshot import standing
+from tests.support.datadriven import Case, run_file
+
+
+def _late(case: Case) -> str:
+    [line] = case.input_lines
+    found = standing(int(case.args["snapshot"]), {int(word) for word in line.split()})
+    return found.name.lower().replace("_", " ")
+
+
+def test_late_snapshots() -> None:
+    run_file(Path(__file__).parent / "late_snapshot.txt", _late)

@@ -1,0 +1,183 @@
+"""A committer that is held up while others commit and expire, or while the table goes back.
+
+The number that he is about to take may be free again by then. He is stopped before each of his
+file operations in turn, and everything else happens there.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.fileio import local_file_io
+from stream_app.fileio.file_io import UnsyncedError
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rollback import plan_rollback, roll_back
+from tests.support.memory_table import copy_of, memory_table
+from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
+from tests.support.table_writer import TableWriter, read_rows
+from tests.support.turns import Actor
+
+OPTIONS = {"bucket": "1", "file-operation.thread-num": "1"}
+Changes = list[tuple[str, dict[str, Any]]]
+
+
+def row(key: int, value: str) -> Changes:
+    return [("+I", {"k": key, "v": value})]
+
+
+def a_table(*, is_append: bool = False, epochs: int = 3) -> FileStoreTable:
+    """With some epochs of user a, and one row in each."""
+    table = memory_table(OPTIONS)
+    if is_append:
+        schema = new_table_schema(
+            columns=parse_columns("k INT, v STRING"), primary_keys=(), partition_keys=(),
+            options={"bucket": "-1", "write-only": "true"}, time_millis=1,
+        )  # fmt: skip
+        table = replace(table, location="/append", schema=schema)
+        assert table.schemas.create(schema)
+    writer = TableWriter(table, user="a")
+    for number in range(epochs):
+        writer.write(row(number, "a"))
+    return table
+
+
+def write_epoch(number: int, changes: Changes) -> Any:
+    """What a process of user a does to make an epoch; whether the table had it already."""
+
+    def work(table: FileStoreTable) -> bool:
+        writer = TableWriter(table, user="a")
+        writer.model.changes += [[]] * number + [changes]
+        return writer.attempt(number) is None
+
+    return work
+
+
+def others_go_on(table: FileStoreTable, *, keep: int, user: str) -> None:
+    """Four epochs of another user or of a twin, after which few snapshots are left."""
+    other = TableWriter(table, user=user)
+    other.model.changes += [[]] * (0 if other.commit.last_identifier is None else 4)
+    for number in range(4):
+        other.write(row(100 + number, user))
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))
+
+
+def keys_of(table: FileStoreTable) -> list[int]:
+    return sorted(row["k"] for row in read_rows(table))
+
+
+def stops_of(table: FileStoreTable, work: Any) -> range:
+    actor = Actor(copy_of(table), work)
+    actor.finish()
+    assert actor.error is None
+    return range(len(actor.operations) + 1)
+
+
+@pytest.mark.parametrize(
+    ("keep", "is_append", "epochs"),
+    [(1, False, 3), (2, False, 3), (3, True, 3), (1, False, 0), (2, True, 0)],
+)
+def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> None:
+    story = a_table(is_append=is_append, epochs=epochs)
+    work = write_epoch(epochs, row(50, "late"))
+    stopped = 0
+    for stop in stops_of(story, work):
+        table = copy_of(story)
+        actor = Actor(table, work)
+        actor.run_to(stop)
+        others_go_on(table, keep=keep, user="b")
+        actor.finish()
+        assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
+        assert found_in(table) == []
+        stopped += actor.error is not None
+        is_there = [] if actor.error else [50]
+        assert keys_of(table) == [*range(epochs), *is_there, 100, 101, 102, 103]
+        # Whoever was stopped is started again.
+        write_epoch(epochs, row(50, "late"))(table)
+        assert keys_of(table) == [*range(epochs), 50, 100, 101, 102, 103]
+    # Nearly everywhere he finds out in time and goes on by himself.
+    assert stopped <= 2
+
+
+def test_a_twin_commits_and_expires() -> None:
+    """He took the same epoch's number, and many after it."""
+    story = a_table()
+    work = write_epoch(3, row(50, "late"))
+    for stop in stops_of(story, work):
+        table = copy_of(story)
+        actor = Actor(table, work)
+        actor.run_to(stop)
+        others_go_on(table, keep=2, user="a")
+        actor.finish()
+        assert found_in(table) == []
+        if actor.error is None:
+            assert actor.result or 50 in keys_of(table)
+        else:
+            assert isinstance(actor.error, CheckpointError | CommitConflictError), actor.error
+            assert keys_of(table)[:3] == [0, 1, 2]
+            assert keys_of(table)[-4:] == [100, 101, 102, 103]
+
+
+def go_back(table: FileStoreTable) -> None:
+    plan = plan_rollback(table, table.snapshots.snapshot(1))
+    roll_back(table, plan, resets_consumers=False)
+
+
+def test_the_table_goes_back_meanwhile() -> None:
+    story = a_table()
+    work = write_epoch(3, row(50, "late"))
+    for stop in stops_of(story, work):
+        table = copy_of(story)
+        actor = Actor(table, work)
+        actor.run_to(stop)
+        go_back(table)
+        actor.finish()
+        assert found_in(table) == []
+        assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
+        assert keys_of(table) in ([0], [0, 50][: 1 if actor.error else 2])
+
+
+def test_an_epoch_comes_while_the_table_goes_back() -> None:
+    story = a_table()
+    for stop in stops_of(story, go_back):
+        table = copy_of(story)
+        actor = Actor(table, go_back)
+        actor.run_to(stop)
+        writer = Actor(table, write_epoch(3, row(50, "late")))
+        writer.finish()
+        actor.finish()
+        assert actor.error is None
+        assert found_in(table) == []
+        assert writer.error is None or isinstance(writer.error, CheckpointError), writer.error
+        assert keys_of(table) in ([0], [0, 50])
+
+
+def test_a_snapshot_that_a_crash_could_take_away_is_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = TableWriter(small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",)).table)
+    writer.write(row(0, "a"))
+    sync = local_file_io._sync
+
+    def failing(path: str) -> None:
+        if path.endswith("/snapshot"):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local_file_io, "_sync", failing)
+        with pytest.raises(UnsyncedError):
+            writer.write(row(1, "a"))
+    writer.replay()
+    assert [snapshot["k"] for snapshot in read_rows(writer.table)] == [0, 1]
