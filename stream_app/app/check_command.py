@@ -131,10 +131,13 @@ def _print(
         where = finding.where.removeprefix(f"{table.location}/")
         if as_json:
             line = {"kind": finding.kind.value, "what": finding.what, "where": where}
-            print(orjson.dumps({**line, "fix": finding.fix}).decode(), flush=True)
+            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
+            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
         else:
-            print(f"{finding.kind.value}: {finding.what}")
-            print(f"  where: {where}\n  to fix: {finding.fix}", flush=True)
+            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            if finding.needed_by:
+                print(f"  needed by: {finding.needed_by}")
+            print(f"  to fix: {finding.fix}", flush=True)
     progress.clear()
     return count
 
@@ -150,6 +153,8 @@ def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     if report.unread:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.mending}")
     lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines
 
