@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the folder holds a table that the demo did not make.
     """
+    if args.dir.exists() and not args.dir.is_dir():
+        raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
     console = Console()
     folder = DemoFolder(args.dir.absolute())
     folder.clear()

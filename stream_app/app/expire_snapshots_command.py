@@ -11,7 +11,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
@@ -110,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: an argument is wrong.
         TableNotFoundError: there is no such table.
         CorruptFileError: the newest snapshot cannot be read.
+        CommitConflictError: what goes has just got a tag or a consumer; nothing was deleted.
     """
     table = named_table(args.table)
     config = expire_config(
@@ -125,7 +126,10 @@ def run(args: argparse.Namespace) -> int:
     plan = _Plan(snapshots.plan(config), changelogs.plan(config))
 
     def expire(plan: _Plan) -> Iterator[str]:
-        snapshots.execute(plan.snapshots)
+        try:
+            snapshots.execute(plan.snapshots)
+        except UsageError as error:  # of somebody else, since the plan was made
+            raise CommitConflictError(error.what, where=error.where, fix=error.fix) from error
         changelogs.execute(plan.changelogs)
         count = len(plan.snapshots.numbers)
         files = plan.snapshots.files.count + plan.changelogs.files.count
