@@ -135,7 +135,7 @@ def test_an_unreachable_broker_is_told_at_once(bootstrap: str, said: str) -> Non
 
 @pytest.mark.parametrize("bootstrap", ["localhost", "localhost:x", "127.0.0.1:1,x", " , "])
 def test_what_is_no_address_is_a_matter_of_configuration(bootstrap: str) -> None:
-    with pytest.raises(UsageError, match="is not HOST:PORT|no Kafka broker is named"):
+    with pytest.raises(UsageError, match=r"is not HOST:PORT|no Kafka broker is named"):
         check_topics(bootstrap, topics=["t"])
 
 
