@@ -138,11 +138,16 @@ def _without_command(needs: Needs, kept: int) -> list[str]:
 
 
 def _newest_whole(versions: Iterable[VersionName], damaged: Needs) -> VersionName | None:
-    """The version to go back to; of a snapshot and its tag the snapshot."""
+    """The version to go back to; of a snapshot and its tag the snapshot.
+
+    A tag does not mend the file of its snapshot while that is there.
+    """
+    lost = _numbers({one for one in damaged.rows if not one.branch}, VersionSort.SNAPSHOT)
     whole = [
         one
         for one in versions
         if one not in damaged.rows
+        and one.number not in lost
         and one.sort is not VersionSort.CHANGELOG
         and one.number is not None
     ]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli import main
-from stream_app.model.finding import Finding
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_table
@@ -130,7 +129,7 @@ def test_what_needs_a_damaged_file_is_named_and_can_be_given_up(
     finding = next(one for one in found_in(table) if one.where == str(path))
     needed_by, verbs = NEEDED[damaged]
     assert finding.needed_by == needed_by
-    commands = commands_of(finding)
+    commands = commands_of(finding.fix)
     assert [words[0] for words in commands] == verbs
     for words in commands:
         assert main(words) == 0
@@ -138,10 +137,9 @@ def test_what_needs_a_damaged_file_is_named_and_can_be_given_up(
     assert found_in(table) == []
 
 
-def commands_of(finding: Finding) -> list[list[str]]:
-    """The words of each command in a finding's advice, without the program's name."""
-    assert finding.fix.count("stream-app ") >= 1, finding.fix
-    text = "stream-app " + finding.fix.split("stream-app ", 1)[1]
+def commands_of(fix: str) -> list[list[str]]:
+    """The words of each command in an advice, without the program's name."""
+    text = "stream-app " + fix.split("stream-app ", 1)[1]
     return [shlex.split(one)[1:] for one in text.split("; ", 1)[0].split(" && ")]
 
 
@@ -177,3 +175,26 @@ def test_a_branch_that_needs_a_file_is_named(table: FileStoreTable) -> None:
     finding = next(one for one in found_in(table) if one.where == str(path))
     assert finding.needed_by == "snapshots 1 to 2, tag 'first'; snapshot 2 of branch 'dev'"
     assert "a branch goes by the engine that made it: 'dev'" in finding.fix
+
+
+def test_a_tag_of_a_snapshot_whose_file_is_damaged_is_none_to_go_back_to(
+    table: FileStoreTable,
+) -> None:
+    give_tag(table, "last", 7)
+    last_snapshot(table).write_bytes(b"")
+    finding = next(one for one in found_in(table) if one.where == str(last_snapshot(table)))
+    assert "rollback-to" in finding.fix
+    assert finding.fix.endswith("--snapshot 6")
+
+
+def test_a_summary_tells_what_gives_up_all_that_is_damaged(
+    table: FileStoreTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data_of_first(table).unlink()
+    data_of_last(table).unlink()
+    assert main(["check", table.location, "--quick"]) == 1
+    damaged, fix = capsys.readouterr().out.splitlines()[-3:-1]
+    assert damaged == "damaged: snapshots 1 to 2, 7, tag 'first'"
+    for words in commands_of(fix):
+        assert main(words) == 0
+    assert found_in(table) == []
