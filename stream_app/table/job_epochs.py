@@ -51,6 +51,9 @@ def first_that_tells(
     Args:
         unread: gets the numbers of those that cannot be read, the newest first, and that may tell
             what no newer one does.
+
+    Raises:
+        CorruptFileError: what a snapshot tells of jobs cannot be read, though the snapshot can.
     """
     return oldest_needed(_readable(snapshots, down_to, unread), now_millis)
 

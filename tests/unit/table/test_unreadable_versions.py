@@ -13,6 +13,7 @@ from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.readable_range import time_of
 from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.expiring_table import (
     files_on_disk,
@@ -170,3 +171,16 @@ def test_what_may_alone_tell_of_a_job_stays_until_somebody_gives_it_up(
     assert main([*command, "--give-up-unreadable"]) == 0
     assert "4 cannot be read: what nothing else needs of it stays" in capsys.readouterr().out
     assert table.snapshots.ids() == [latest - 1, latest]
+
+
+def test_the_time_of_what_cannot_be_read_is_that_of_the_next(tmp_path: Path) -> None:
+    """It was committed no later, so nothing goes too early for it."""
+    table = made(tmp_path).table
+    read, ids = table.snapshots.snapshot, table.snapshots.ids()
+    times = {number: read(number).time_millis for number in ids}
+    damage(table, 3, 4, ids[-1])
+    assert time_of(ids, 2, read) == times[2]
+    assert time_of(ids, 3, read) == time_of(ids, 4, read) == times[5]
+    assert time_of(ids, ids[-1], read) is None
+    assert time_of(ids, ids[-1] + 1, read) is None
+    assert time_of([number for number in ids if number != 2], 2, read) is None
