@@ -4,9 +4,9 @@ An error says what is wrong, where, and how to mend it. The tree::
 
     StreamAppError
     ├── UsageError              wrong command line, configuration or option     (exit code 2)
-    ├── SchemaMismatchError     the table and the configured columns do not fit
+    ├── SchemaMismatchError     the table and what is configured do not fit     (exit code 2)
+    ├── TableNotFoundError      no table at this path                           (exit code 2)
     ├── UnsupportedTableError   the table uses a Paimon feature that we must not touch
-    ├── TableNotFoundError      no table at this path
     ├── CorruptFileError        bytes on disk are not what the metadata promised
     ├── StorageError            the file system refused: disk full, no right, gone
     ├── SourceError             Kafka cannot be reached, a topic is missing or was made anew
@@ -60,7 +60,7 @@ class UsageError(StreamAppError):
 
 
 class SchemaMismatchError(StreamAppError):
-    """The configured columns and the table's columns do not fit together."""
+    """The configured columns or options and the table's do not fit together. Exit code 2."""
 
 
 class UnsupportedTableError(StreamAppError):
@@ -68,7 +68,7 @@ class UnsupportedTableError(StreamAppError):
 
 
 class TableNotFoundError(StreamAppError):
-    """There is no Paimon table at the given path."""
+    """There is no Paimon table at the given path. Exit code 2."""
 
 
 class CorruptFileError(StreamAppError):

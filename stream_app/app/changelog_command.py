@@ -164,6 +164,8 @@ def _by_step(
 
 def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogFollow, pa.Schema]:
     start = start_of(args.start or EARLIEST)
+    if args.end is not None and args.end < 1:
+        raise UsageError(f"--to {args.end} is below 1", fix="snapshots begin with 1")
     if args.end is not None and start.snapshot_id is not None and start.snapshot_id > args.end:
         raise UsageError(f"--from {args.start} is after --to {args.end}", fix="give --from ≤ --to")
     if args.ignore_progress and args.consumer is None:

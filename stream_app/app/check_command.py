@@ -14,10 +14,12 @@ from typing import Any
 
 import orjson
 
+from stream_app.app.bootstrap_servers import bootstrap_servers
 from stream_app.app.cli import FAILED
 from stream_app.app.config import SourceConfig, load_config
 from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.table_check import CheckReport, TableCheck
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what is wrong as it is found, then what was looked at."""
     table = named_table(args.table)
     progress = _Progress(sys.stderr.isatty())
-    source = source_of(args)
+    source = source_of(args, table.location)
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
     if source is not None:
@@ -94,17 +96,26 @@ def run(args: argparse.Namespace) -> int:
     return FAILED if count else 0
 
 
-def source_of(args: argparse.Namespace) -> SourceConfig | None:
+def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
     """The topics to compare with; None when none are named.
 
     Raises:
-        UsageError: the configuration is wrong, or a topic is not written as it must be.
+        UsageError: the configuration is wrong or another table's, or a topic is not written as it
+            must be.
     """
     if args.conf is None and args.source_kafka is None:
         return None
     source = SourceConfig()
     if args.conf is not None:
-        source = load_config(args.conf, [], os.environ).source
+        config = load_config(args.conf, [], os.environ)
+        if not is_same_location(config.table.path, location):
+            raise UsageError(
+                f"{args.conf} is the configuration of another table: {config.table.path}",
+                where=location,
+                fix="give the configuration of this table's job, from the folder where that runs; "
+                "or --source-kafka alone",
+            )
+        source = config.source
         if source.kind != "kafka":
             raise UsageError(
                 f"the source of {args.conf} is of kind {source.kind!r}",
@@ -117,6 +128,7 @@ def source_of(args: argparse.Namespace) -> SourceConfig | None:
                 f"--source-kafka {args.source_kafka} is no topic",
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
+        bootstrap_servers(servers, f"--source-kafka {args.source_kafka}")
         source = replace(source, bootstrap_servers=servers, topics=(topic,))
     return source
 
@@ -131,10 +143,13 @@ def _print(
         where = finding.where.removeprefix(f"{table.location}/")
         if as_json:
             line = {"kind": finding.kind.value, "what": finding.what, "where": where}
-            print(orjson.dumps({**line, "fix": finding.fix}).decode(), flush=True)
+            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
+            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
         else:
-            print(f"{finding.kind.value}: {finding.what}")
-            print(f"  where: {where}\n  to fix: {finding.fix}", flush=True)
+            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            if finding.needed_by:
+                print(f"  needed by: {finding.needed_by}")
+            print(f"  to fix: {finding.fix}", flush=True)
     progress.clear()
     return count
 
@@ -150,6 +165,8 @@ def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
     if report.unread:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.mending}")
     lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines
 

@@ -3,8 +3,10 @@
 A verb is a module with ``add_parser(verbs)`` and ``run(args) -> int``. Only the verb that is asked
 for is imported, so that ``read --help`` neither waits for Spark nor needs Java.
 
-Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 ended by Ctrl-C, 141 the reader of
-the output is gone (as in ``read TABLE | head``).
+Exit codes: 0 done; 2 what was given must be changed: arguments, the configuration, or what they
+name (a table, version, column or file that is not there, or does not fit); 1 all of it was right
+and it failed, or `check` found something; 130 ended by Ctrl-C; 141 the reader of the output is gone
+(as in ``read TABLE | head``).
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from typing import Any, Protocol, cast
 from stream_app import __version__
 from stream_app.app.config_settings import environment_secrets
 from stream_app.app.secrets import Secrets, hiding
-from stream_app.errors import StreamAppError, UsageError
+from stream_app.errors import (
+    SchemaMismatchError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+)
 from stream_app.table.storage_errors import storage_error
 
 FAILED = 1
@@ -107,6 +114,12 @@ def main_and_exit() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
+def exit_code(error: BaseException) -> int:
+    """The process's exit code after an error of ours."""
+    wrong = (UsageError, TableNotFoundError, SchemaMismatchError)
+    return WRONG_USE if isinstance(error, wrong) else FAILED
+
+
 def _told(argv: Sequence[str]) -> int:
     """Run it, and tell what goes wrong."""
     try:
@@ -119,7 +132,7 @@ def _told(argv: Sequence[str]) -> int:
         return READER_GONE
     except StreamAppError as error:
         print(error, file=sys.stderr)
-        return WRONG_USE if isinstance(error, UsageError) else FAILED
+        return exit_code(error)
     except OSError as error:
         print(storage_error(error), file=sys.stderr)
         return FAILED

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from stream_app.app.cli import exit_code
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.config_settings import environment_secrets
 from stream_app.app.event_log import report_line
@@ -34,7 +35,7 @@ from stream_app.app.prometheus_metrics import (
 )
 from stream_app.app.secrets import Secrets, hiding
 from stream_app.clock import Clock
-from stream_app.errors import CompactionError, StreamAppError, UsageError
+from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.session import start_session
@@ -121,7 +122,7 @@ def _told(args: argparse.Namespace) -> int:
             run(job, registry)
     except (StreamAppError, OSError) as error:
         print(f"error: {readable(error)}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return exit_code(error)
     except Exception:
         traceback.print_exc()
         return 1

@@ -36,9 +36,15 @@ class _Plan:
     deletion: TagDeletion
 
     def is_empty(self) -> bool:
-        return not self.deletion.tags
+        return not self.names
+
+    @property
+    def names(self) -> list[str]:
+        return [*(tag.name for tag in self.deletion.tags), *self.deletion.unreadable]
 
     def lines(self) -> Iterator[str]:
+        for name in self.deletion.unreadable:
+            yield f"tag {name!r}, which cannot be read, goes: what it held stays as orphans"
         for tag in self.deletion.tags:
             number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
             yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
@@ -58,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         delete_tags(table, plan.deletion)
         files = plan.deletion.files
         yield (
-            f"deleted {counted(len(plan.deletion.tags), 'tag')}: {counted(files.count, 'file')}, "
+            f"deleted {counted(len(plan.names), 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 

@@ -34,6 +34,7 @@ RECORDS = 150_000
 SECONDS_OF_SHOP = 24
 PARTITIONS = 3
 TOPIC = "shop.public.orders"
+DATABASE = "demo"
 SEED = 20
 SECONDS_MAX = 600
 _MARK = ".stream_app-demo"
@@ -47,7 +48,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         help="watch a shop's changes become a table, crash included",
         description=(
             "Start a Kafka broker, let a shop change its orders, and run the real job, which "
-            "writes them into the Paimon table DIR/warehouse/shop.db/orders and compacts it "
+            "writes them into the Paimon table DIR/warehouse/demo.db/orders and compacts it "
             "meanwhile. In the middle the job is killed (SIGKILL) and started again. At the end "
             "the table is compared with the shop. Takes less than two minutes."
         ),
@@ -84,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the folder holds a table that the demo did not make.
     """
+    if args.dir.exists() and not args.dir.is_dir():
+        raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
     console = Console()
     folder = DemoFolder(args.dir.absolute())
     folder.clear()
@@ -107,8 +110,8 @@ class DemoFolder:
 
     @property
     def table(self) -> Path:
-        """The table."""
-        return self.root / "warehouse" / "shop.db" / "orders"
+        """The table, in a database that no example of ours writes into."""
+        return self.root / "warehouse" / f"{DATABASE}.db" / "orders"
 
     def clear(self) -> None:
         """Delete what an earlier demo left, and nothing else.
@@ -156,7 +159,7 @@ max-offsets-per-trigger = 20000
 
 [table]
 warehouse = {json.dumps(str(self.root / "warehouse"))}
-database = "shop"
+database = "{DATABASE}"
 name = "orders"
 columns = "{COLUMNS}"
 primary-keys = ["dt", "id"]

@@ -7,6 +7,7 @@ added here. Not for production: one node, one replica, no security.
 
 from __future__ import annotations
 
+import argparse
 import base64
 import os
 import signal
@@ -213,14 +214,30 @@ def _tail(text: str, *, lines_max: int = 12) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a broker in a folder until Ctrl-C or SIGTERM."""
-    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
-        print("usage: python -m stream_app.app.embedded_broker DIR [PORT]", file=sys.stderr)
-        return 2
-    port = int(arguments[1]) if len(arguments) == 2 else 9092
+    """Run a broker in a folder until Ctrl-C or SIGTERM.
+
+    Raises:
+        SystemExit: the arguments are wrong, or ask for help.
+    """
+    parser = argparse.ArgumentParser(
+        prog="./run.sh broker",
+        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.",
+        epilog="example:\n  ./run.sh broker /tmp/kafka 9092",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        type=Path,
+        help="an empty folder, or one that it kept topics in",
+    )
+    parser.add_argument(
+        "port", metavar="PORT", type=int, nargs="?", default=9092, help="default: 9092"
+    )
+    args = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with EmbeddedBroker(Path(arguments[0]), port=port) as broker:
+        with EmbeddedBroker(args.folder, port=args.port) as broker:
             print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
             signal.pause()
     except KeyboardInterrupt:

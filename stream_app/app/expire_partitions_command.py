@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
             where=table.location,
             fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
         )
+    _check_pattern(args.timestamp_pattern, table.schema.partition_keys)
     expire = ExpirePartitions(table, retention)
 
     def drop(plan: _Plan) -> Iterator[str]:
@@ -136,3 +138,13 @@ def run(args: argparse.Namespace) -> int:
         yield f"dropped {counted(len(plan.expiry.partitions) - left, 'partition')}"
 
     return run_upkeep(args, _Plan(table, expire.plan()), drop)
+
+
+def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:
+    """See that each ``$column`` is one: else no partition would ever tell its time."""
+    for name in re.findall(r"\$(\w+)", pattern or ""):
+        if not name.startswith(tuple(keys)):
+            raise UsageError(
+                f"--timestamp-pattern: {name!r} is no partition column",
+                fix=f"name some of {', '.join(keys)}",
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.expire_config import expire_config
 from stream_app.table.expire_changelogs import ChangelogExpiry, ExpireChangelogs
 from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
@@ -56,6 +56,12 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="so many go at most; default: no limit"
     )
+    parser.add_argument(
+        "--give-up-unreadable",
+        action="store_true",
+        help="snapshots whose files cannot be read go also when one of them may alone tell what a "
+        "job has committed: that job, started again, might write an epoch twice",
+    )
     return parser
 
 
@@ -65,24 +71,23 @@ class _Plan:
     changelogs: ChangelogExpiry
 
     def is_empty(self) -> bool:
-        return not (self.snapshots.snapshots or self.changelogs.changelogs)
+        return not (self.snapshots.numbers or self.changelogs.numbers)
 
     def lines(self) -> Iterator[str]:
-        going = self.snapshots.snapshots
+        going, read = self.snapshots.numbers, self.snapshots.snapshots
         stays = "none is left" if self.snapshots.kept is None else f"{self.snapshots.kept} stays"
         if going:
-            first, last = going[0], going[-1]
-            yield (
-                f"{_range_text('snapshot', first.snapshot_id, last.snapshot_id)}, the newest of "
-                f"{time_text(last.time_millis)}; {stays}: {self.snapshots.kept_by}"
-            )
+            newest = f", the newest of {time_text(read[-1].time_millis)}" if read else ""
+            yield f"{_range_text('snapshot', going)}{newest}; {stays}: {self.snapshots.kept_by}"
+            yield from _unreadable_lines(self.snapshots.unreadable)
             if self.snapshots.keeps_changelogs:
                 yield "  their changelogs are kept"
             yield from _file_lines(self.snapshots.files)
         else:
             yield f"no snapshot goes: {self.snapshots.kept_by}"
-        if gone := self.changelogs.changelogs:
-            yield _range_text("long-lived changelog", gone[0].snapshot_id, gone[-1].snapshot_id)
+        if gone := self.changelogs.numbers:
+            yield _range_text("long-lived changelog", gone)
+            yield from _unreadable_lines(self.changelogs.unreadable)
             yield from _file_lines(self.changelogs.files)
 
 
@@ -105,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: an argument is wrong.
         TableNotFoundError: there is no such table.
         CorruptFileError: the newest snapshot cannot be read.
+        CommitConflictError: what goes has just got a tag or a consumer; nothing was deleted.
     """
     table = named_table(args.table)
     config = expire_config(
@@ -115,13 +121,17 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     _check_newest(table)
-    snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
+    snapshots = ExpireSnapshots(table, gives_up=args.give_up_unreadable)
+    changelogs = ExpireChangelogs(table)
     plan = _Plan(snapshots.plan(config), changelogs.plan(config))
 
     def expire(plan: _Plan) -> Iterator[str]:
-        snapshots.execute(plan.snapshots)
+        try:
+            snapshots.execute(plan.snapshots)
+        except UsageError as error:  # of somebody else, since the plan was made
+            raise CommitConflictError(error.what, where=error.where, fix=error.fix) from error
         changelogs.execute(plan.changelogs)
-        count = len(plan.snapshots.snapshots)
+        count = len(plan.snapshots.numbers)
         files = plan.snapshots.files.count + plan.changelogs.files.count
         freed = plan.snapshots.files.byte_count + plan.changelogs.files.byte_count
         yield (
@@ -131,8 +141,17 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, plan, expire)
 
 
-def _range_text(what: str, first: int, last: int) -> str:
+def _range_text(what: str, going: Sequence[int]) -> str:
+    first, last = going[0], going[-1]
     return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
+
+
+def _unreadable_lines(numbers: Sequence[int]) -> Iterator[str]:
+    if numbers:
+        yield (
+            f"  {', '.join(map(str, numbers))} cannot be read: what nothing else needs of it stays "
+            "on disk for stream-app remove-orphan-files"
+        )
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
@@ -94,7 +95,7 @@ def _run(config: AppConfig, events: Path | None) -> int:
         run(config, SystemClock(), events)
     except (StreamAppError, OSError) as error:
         print(f"error: {readable(error)}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return exit_code(error)
     except KeyboardInterrupt:
         print("interrupted before the stream had begun", file=sys.stderr)
         return 130

@@ -28,11 +28,13 @@ class BucketChoice:
         return not self.partitions and self.bucket is None
 
     def check(self, table: FileStoreTable) -> None:
-        """See that partition columns are named.
+        """See that partition columns and a possible bucket are named.
 
         Raises:
             UsageError: something else is.
         """
+        if self.bucket is not None and self.bucket < 0:
+            raise UsageError(f"--bucket {self.bucket} is below 0", fix="buckets begin with 0")
         keys = table.schema.partition_keys
         for name in [name for partition in self.partitions for name in partition]:
             if name not in keys:

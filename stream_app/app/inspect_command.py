@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -136,6 +137,9 @@ def run(args: argparse.Namespace) -> int:
     choice.check(table)
     snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot, choice)
+    if not listing.rows:
+        here = "" if choice.is_all else " in what was chosen"
+        print(f"there are no {args.what}{here}", file=sys.stderr)
     if args.format == "jsonl":
         _print_lines(listing.json_lines())
     elif args.what == "overview":

@@ -13,6 +13,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from stream_app.app.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError, UsageError
 
 CONNECT_SECONDS = 10.0
@@ -39,6 +40,7 @@ class KafkaOutput:
             raise UsageError(
                 f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
             )
+        bootstrap_servers(bootstrap, f"--to-kafka {place}")
         # Only who sends waits for the client to be imported.
         from kafka import KafkaProducer  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415

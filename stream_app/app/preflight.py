@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
 
+from stream_app.app.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError
 
 TIMEOUT_S = 15.0
@@ -275,32 +275,27 @@ def _reachable(bootstrap: str, deadline: float) -> list[str]:
 
     Kafka's clients go on trying whatever the reason is; the operating system knows it at once.
     """
-    servers = [server.strip() for server in bootstrap.split(",") if server.strip()]
+    servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
     reasons: list[str] = []
-    for server in servers:
-        reason = _connection_problem(server, deadline, servers_left=len(servers) - len(reasons))
+    for server, address in servers.items():
+        reason = _connection_problem(address, deadline, servers_left=len(servers) - len(reasons))
         if reason is None:
-            return servers
+            return list(servers)
         reasons.append(f"{server}: {reason}")
     raise SourceError(
-        "no Kafka broker can be reached: " + ("; ".join(reasons) or "no address is given"),
+        "no Kafka broker can be reached: " + "; ".join(reasons),
         where="source.bootstrap-servers",
         fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
         "for trials)",
     )
 
 
-def _connection_problem(server: str, deadline: float, *, servers_left: int) -> str | None:
-    try:
-        parts = urlsplit(f"//{server}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if host is None or port is None:
-        return "is not HOST:PORT"
+def _connection_problem(
+    address: tuple[str, int], deadline: float, *, servers_left: int
+) -> str | None:
     share_s = max(0.5, (deadline - time.monotonic()) / (servers_left + 1))
     try:
-        socket.create_connection((host, port), timeout=share_s).close()
+        socket.create_connection(address, timeout=share_s).close()
     except socket.gaierror:
         return "the host's name is unknown"
     except TimeoutError:

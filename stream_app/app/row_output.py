@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from stream_app.app.text_table import Column, text_lines
 from stream_app.app.value_text import base64_texts, json_lines, plain_texts
+from stream_app.errors import UsageError
 
 Batches = Iterable[pa.RecordBatch]
 _LINES_AT_ONCE = 1000
@@ -26,11 +27,21 @@ _LINES_AT_ONCE = 1000
 
 @contextmanager
 def output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when all is written."""
+    """Standard output, or a file that appears when all is written.
+
+    Raises:
+        UsageError: it is a folder, or its folder is not there.
+    """
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: "
+            + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
+            fix="give the name of a file in a folder that is there",
+        )
     if path.exists() and not path.is_file():  # a pipe or a device
         with path.open("wb") as sink:
             yield sink

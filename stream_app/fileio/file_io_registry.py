@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
@@ -61,6 +62,34 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     if scheme in _STORES:
         raise _elsewhere(location)
     return local_path(location), LocalFileIO()
+
+
+def is_same_location(one: str, other: str) -> bool:
+    """Whether two locations, however they are written, are one place.
+
+    Local paths are compared as they are when links are followed. Stores behind several endpoints
+    are not told apart.
+
+    Raises:
+        UsageError: one is on no file system that is known here.
+    """
+    (kind, host, path), (kind_there, host_there, path_there) = _place(one), _place(other)
+    # hdfs:///path is on the cluster's own NameNode, whichever that is.
+    same_host = host == host_there or (kind in _HADOOP and not (host and host_there))
+    return same_host and (kind, path) == (kind_there, path_there)
+
+
+def _place(location: str) -> tuple[str, str, str]:
+    """Kind of file system, host or bucket, and path."""
+    parts, scheme = urlsplit(location), scheme_of(location)
+    path = re.sub("/+$", "", parts.path)
+    if scheme in _S3:
+        return "s3", parts.netloc, path
+    if scheme in _HADOOP:
+        return scheme, parts.netloc.removesuffix(":8020"), path
+    if scheme in _STORES:
+        return scheme, parts.netloc, path
+    return "", "", str(Path(local_path(location)).resolve())
 
 
 def scheme_of(location: str) -> str:

@@ -6,6 +6,8 @@ Source: Paimon `utils/TagManager.java`.
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError, UsageError
@@ -53,8 +55,9 @@ class TagManager:
             raise CorruptFileError(
                 error.what,
                 where=path,
-                fix="delete the file (and then what only the tag held, by stream-app "
-                "remove-orphan-files), or restore it from a backup",
+                fix=f"delete the tag: stream-app delete-tag {shlex.quote(self.root)} "
+                f"{shlex.quote(name)} (and then what only it held: stream-app "
+                "remove-orphan-files); or restore the file from a backup",
             ) from error
 
     def create(self, tag: Tag) -> bool:
@@ -65,9 +68,14 @@ class TagManager:
         """Take a name away; nothing happens when there is none."""
         self.file_io.delete(self._path(name))
 
-    def tags(self) -> list[Tag]:
-        """All tags, in the order of their snapshots."""
-        found = [tag for name in self.names() if (tag := self.tag(name)) is not None]
+    def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
+        """All tags, but for some names, in the order of their snapshots.
+
+        Raises:
+            CorruptFileError: the file of one is no tag.
+        """
+        names = [name for name in self.names() if name not in but]
+        found = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 
     def _path(self, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stream_app.errors import CorruptFileError, SchemaMismatchError
+from stream_app.errors import CorruptFileError
 from stream_app.model.core_options import CoreOptions
 
 BATCH_BYTES = 4 << 20
@@ -254,16 +254,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     have used other string types.
 
     Raises:
-        SchemaMismatchError: another number of columns, or a value that the wanted type cannot hold.
+        CorruptFileError: another number of columns, or a value that the wanted type cannot hold.
     """
     if batch.schema.equals(schema):
         return batch
     if batch.num_columns != len(schema):
-        raise SchemaMismatchError(
-            f"a batch has {batch.num_columns} columns instead of {len(schema)}",
-            where=f"columns {batch.schema.names}",
-            fix="read exactly the columns of the schema",
-        )
+        raise damaged(f"a data file has {batch.num_columns} columns instead of {len(schema)}")
     return pa.RecordBatch.from_arrays(
         [
             column if column.type == field.type else _cast(column, field)
@@ -277,8 +273,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaMismatchError(
-            f"column {field.name!r} cannot be read as {field.type}: {error}",
-            where=f"column {field.name!r}, stored as {column.type}",
-            fix="check which schema the file was written with",
+        raise damaged(
+            f"column {field.name!r}, stored as {column.type}, cannot be read as {field.type}: "
+            f"{_printable(error)}"
         ) from error

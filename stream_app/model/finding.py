@@ -43,9 +43,12 @@ class Finding:
         what: one sentence with the wrong values.
         where: the file, bucket or version.
         fix: what can be done about it.
+        needed_by: the versions that cannot be read without what is damaged, for people; empty where
+            `where` says it, or where all can be read.
     """
 
     kind: FindingKind
     what: str
     where: str
     fix: str
+    needed_by: str = ""

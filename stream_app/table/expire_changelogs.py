@@ -21,6 +21,7 @@ from stream_app.planning.expire_range import changelog_range
 from stream_app.planning.unused_files import dropped_files, unprotected
 from stream_app.table.expire_snapshots import add_changelog, add_manifest_lists, first_wanted
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.file_operations import thread_count
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import (
@@ -28,15 +29,32 @@ from stream_app.table.protected_versions import (
     ProtectedVersions,
     protected_versions,
 )
+from stream_app.table.readable_range import (
+    ReadableRange,
+    readable_range,
+    tell_what_stays,
+    time_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogExpiry:
-    """What goes."""
+    """What goes.
+
+    Attributes:
+        changelogs: those that can be read.
+        unreadable: the numbers of the others, whose files stay as orphans.
+    """
 
     changelogs: tuple[Snapshot, ...]
+    unreadable: tuple[int, ...]
     files: FilesToDelete
     cleans_folders: bool
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all that go, ascending."""
+        return tuple(sorted([*(one.snapshot_id for one in self.changelogs), *self.unreadable]))
 
 
 @dataclass(slots=True)
@@ -54,15 +72,19 @@ class ExpireChangelogs:
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id()
-        files, changelogs = FilesToDelete(), []
+        files, found = FilesToDelete(), ReadableRange()
         if ids and earliest is not None:
-            end = self._end(ids, config)
-            changelogs = [self.table.changelogs.changelog(n) for n in ids if n < end]
-        if changelogs and earliest is not None:
-            later = [self.table.changelogs.changelog(n) for n in ids if n >= end][:1]
-            files = self._files(changelogs, later, self.table.snapshots.snapshot(earliest))
+            read = self.table.changelogs.changelog
+            found = readable_range(ids, self._end(ids, config), read, thread_count(self.table))
+        if found.versions and earliest is not None:
+            later = [] if found.kept is None else [found.kept]
+            first = self.table.snapshots.snapshot(earliest)
+            files = self._files(list(found.versions), later, first)
         return ChangelogExpiry(
-            changelogs=tuple(changelogs), files=files, cleans_folders=config.cleans_folders
+            changelogs=found.versions,
+            unreadable=found.unreadable,
+            files=files,
+            cleans_folders=config.cleans_folders,
         )
 
     def execute(self, expiry: ChangelogExpiry) -> None:
@@ -71,19 +93,19 @@ class ExpireChangelogs:
         Raises:
             OSError: the file system refused; the next expiry finishes what is left.
         """
-        if not expiry.changelogs:
+        if not expiry.numbers:
             return
         delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
-        for changelog in expiry.changelogs:
-            self.table.changelogs.delete(changelog.snapshot_id)
+        for number in expiry.numbers:
+            self.table.changelogs.delete(number)
         self.table.changelogs.write_hints()
+        tell_what_stays(expiry.unreadable, "changelog")
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         now = self.table.clock.now_ms()
         wanted = first_wanted(self.table, now)
         if not config.is_changelog_longer:
             return min(ids[-1] + 1, ids[-1] + 1 if wanted is None else wanted)
-        times = self.table.changelogs
         return changelog_range(
             ids,
             config.changelogs,
@@ -91,7 +113,7 @@ class ExpireChangelogs:
             older_than_ms=now - config.changelogs.time_ms,
             limit=config.limit,
             protected_from=wanted,
-            time_of=lambda number: times.changelog(number).time_millis if number in ids else None,
+            time_of=lambda number: time_of(ids, number, self.table.changelogs.changelog),
         ).end
 
     def _files(

@@ -1,8 +1,10 @@
 """Takes old snapshots away, with the files that only they need.
 
 `plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
-left half done is found and finished by the next one. What is going to go is announced first, and
-then the tags are looked at once more (`planning.announced_expiry`). The order of deletion:
+left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
+well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
+first, and then the tags are looked at once more (`planning.announced_expiry`). The order of
+deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
@@ -27,7 +29,7 @@ from stream_app.planning.expire_config import ExpireConfig
 from stream_app.planning.expire_range import ExpireRange, snapshot_range
 from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.file_operations import each, thread_count
+from stream_app.table.file_operations import thread_count
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.going_versions import (
     delete_void_tags,
@@ -42,6 +44,12 @@ from stream_app.table.protected_versions import (
     ProtectedVersions,
     protected_versions,
 )
+from stream_app.table.readable_range import (
+    ReadableRange,
+    readable_range,
+    tell_what_stays,
+    time_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,8 @@ class SnapshotExpiry:
     """What goes.
 
     Attributes:
+        snapshots: those that can be read.
+        unreadable: the numbers of the others, whose files stay as orphans.
         kept: the first snapshot that stays.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: why no more go, for people.
@@ -57,6 +67,7 @@ class SnapshotExpiry:
     """
 
     snapshots: tuple[Snapshot, ...]
+    unreadable: tuple[int, ...]
     kept: int | None
     kept_by: str
     files: FilesToDelete
@@ -66,12 +77,23 @@ class SnapshotExpiry:
     tags: Mapping[str, FileStatus]
     announcement: ExpiryAnnouncement | None
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all that go, ascending."""
+        return tuple(sorted([*(one.snapshot_id for one in self.snapshots), *self.unreadable]))
+
 
 @dataclass(slots=True)
 class ExpireSnapshots:
-    """Expires snapshots of one table; remembers what tags hold from one time to the next."""
+    """Expires snapshots of one table; remembers what tags hold from one time to the next.
+
+    Attributes:
+        gives_up: let a snapshot go that cannot be read also when, for all we know, it alone tells
+            the newest epoch of a job.
+    """
 
     table: FileStoreTable
+    gives_up: bool = False
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
@@ -96,20 +118,23 @@ class ExpireSnapshots:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
+        may_tell = None
         if not going.is_empty:
-            going = self._without_newest_epochs(going)
-        snapshots = self._snapshots([n for n in ids if going.begin <= n < going.end])
-        kept = next((number for number in ids if number >= going.end), None)
+            going, may_tell = self._without_newest_epochs(going)
+        found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
+        kept_by, numbers = going.kept_by, found.numbers
+        if may_tell is None and found.held_by is not None:
+            kept_by = f"snapshot {found.held_by} cannot be read, and goes only with the next one"
         files, announcement = FilesToDelete(), None
-        if snapshots and kept is not None:
-            end = self.table.snapshots.snapshot(kept)
+        if numbers and found.kept is not None:
             protected = self._protected()
-            files = self._files(config, snapshots, end, protected)
-            announcement = _announcement(snapshots[0], end, protected)
+            files = self._files(config, found, found.kept, protected)
+            announcement = _announcement(numbers[0], found.kept, protected)
         return SnapshotExpiry(
-            snapshots=tuple(snapshots),
-            kept=kept,
-            kept_by=going.kept_by,
+            snapshots=found.versions,
+            unreadable=found.unreadable,
+            kept=found.kept_id,
+            kept_by=kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
@@ -145,9 +170,10 @@ class ExpireSnapshots:
             for snapshot in expiry.snapshots:
                 table.changelogs.commit(snapshot)
             table.changelogs.write_hints()
-        for snapshot in expiry.snapshots:
-            table.snapshots.delete(snapshot.snapshot_id)
+        for number in expiry.numbers:
+            table.snapshots.delete(number)
         table.snapshots.write_earliest_hint(expiry.kept)
+        tell_what_stays(expiry.unreadable, "snapshot")
         delete_void_tags(table, [expiry.announcement], expiry.tags)
         withdraw_what_is_over(table)
 
@@ -185,30 +211,27 @@ class ExpireSnapshots:
             older_than_ms=now - config.snapshots.time_ms,
             limit=config.limit,
             protected_from=protected_from,
-            time_of=self._time_of,
+            time_of=lambda number: time_of(ids, number, self.table.snapshots.snapshot),
         )
 
-    def _without_newest_epochs(self, going: ExpireRange) -> ExpireRange:
-        now = self.table.clock.now_ms()
-        needed = first_that_tells(self.table.snapshots, going.begin, now)
-        if needed is None or needed >= going.end:
-            return going
-        return replace(going, end=needed, kept_by="the newest epoch of a job")
+    def _without_newest_epochs(self, going: ExpireRange) -> tuple[ExpireRange, int | None]:
+        """What goes, and the snapshot that cannot be read and stays for what it may tell."""
+        now, unread = self.table.clock.now_ms(), list[int]()
+        needed = first_that_tells(self.table.snapshots, going.begin, now, unread)
+        if needed is not None and needed < going.end:
+            going = replace(going, end=needed, kept_by="the newest epoch of a job")
+        held = [number for number in unread if number < going.end]
+        if not held or self.gives_up:
+            return going, None
+        kept_by = (
+            f"snapshot {held[-1]} cannot be read, and may alone tell what a job has committed; "
+            "restore its file, or add --give-up-unreadable"
+        )
+        return replace(going, end=held[-1], kept_by=kept_by), held[-1]
 
-    def _time_of(self, number: int) -> int | None:
-        found = self._snapshots([number])
-        return found[0].time_millis if found else None
-
-    def _snapshots(self, numbers: list[int]) -> list[Snapshot]:
-        """Those that are still there: somebody else may expire as well."""
-        found = each(thread_count(self.table), self._snapshot, numbers)
-        return [snapshot for snapshot in found if snapshot is not None]
-
-    def _snapshot(self, number: int) -> Snapshot | None:
-        try:
-            return self.table.snapshots.snapshot(number)
-        except FileNotFoundError:
-            return None
+    @property
+    def _threads(self) -> int:
+        return thread_count(self.table)
 
     def _protected(self) -> ProtectedVersions:
         """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
@@ -219,16 +242,17 @@ class ExpireSnapshots:
     def _files(
         self,
         config: ExpireConfig,
-        snapshots: list[Snapshot],
+        going: ReadableRange,
         end: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
         collector = FileCollector(ManifestReads(self.table))
+        snapshots, begin = going.versions, going.numbers[0]
         # A snapshot's changes say what those before it had and it has not.
-        for snapshot in (*snapshots[1:], end):
-            self._add_dropped(collector, snapshot, protected, config)
+        for snapshot in (*snapshots, end):
+            if snapshot.snapshot_id > begin:
+                self._add_dropped(collector, snapshot, protected, config)
         self._cache.forget_unasked()
-        begin = snapshots[0].snapshot_id
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
         # Without changelog files, the lists of old changes are what the changelog is read by.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
@@ -259,14 +283,12 @@ class ExpireSnapshots:
             collector.add_data_files(unprotected(dropped, needed))
 
 
-def _announcement(
-    begin: Snapshot, end: Snapshot, protected: ProtectedVersions
-) -> ExpiryAnnouncement:
+def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
     return ExpiryAnnouncement(
-        begin=begin.snapshot_id,
+        begin=begin,
         end=end.snapshot_id,
         end_list=end.delta_manifest_list,
-        tagged=frozenset(n for n in protected.tags if begin.snapshot_id <= n < end.snapshot_id),
+        tagged=frozenset(number for number in protected.tags if begin <= number < end.snapshot_id),
     )
 
 

@@ -8,7 +8,8 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTableError
+from stream_app.errors import (
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedTableError,
+    UsageError,
+)
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.branches import branch_root
@@ -274,15 +280,22 @@ def open_table(
     """
     path, file_io = file_io_of(location, file_io_options)
     with storage_errors(path):
-        schema = SchemaManager(file_io, path).latest()
+        try:
+            schema = SchemaManager(file_io, path).latest()
+        except NotADirectoryError:
+            raise _no_table("a part of the path is a file, not a folder", path) from None
     if schema is None:
-        there = "there is a folder, but it has no schema" if file_io.exists(path) else "no folder"
-        raise TableNotFoundError(
-            f"no Paimon table: {there}",
-            where=path,
-            fix="give the table's folder, such as ./warehouse/shop.db/orders",
-        )
+        is_there = file_io.exists(path)
+        raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
     return FileStoreTable(path, schema, file_io, clock or SystemClock())
+
+
+def _no_table(why: str, path: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"no Paimon table: {why}",
+        where=path,
+        fix="give the table's folder, such as ./warehouse/shop.db/orders",
+    )
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
@@ -320,7 +333,7 @@ def create_or_open(
     check_writable(wanted.options, has_primary_key=wanted.has_primary_key)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
-    with storage_errors(path):
+    with storage_errors(path), _folders(path):
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
@@ -334,6 +347,18 @@ def create_or_open(
             fix="mend the [table] section, or give another table name",
         )
     return table.with_options(wanted.options)
+
+
+@contextmanager
+def _folders(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (NotADirectoryError, FileExistsError):
+        raise UsageError(
+            "no table can be made: a part of the path is a file, not a folder",
+            where=path,
+            fix="give another table.warehouse, table.database or table.name",
+        ) from None
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:

@@ -6,9 +6,10 @@ job starts, and by `expire_snapshots`, which keeps what tells it. The rules: `pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from stream_app.errors import CorruptFileError
 from stream_app.filestore.snapshot_manager import SnapshotManager
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import Snapshot
@@ -42,13 +43,31 @@ def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     return epochs_of(_newest_first(snapshots))
 
 
-def first_that_tells(snapshots: SnapshotManager, down_to: int, now_millis: int) -> int | None:
+def first_that_tells(
+    snapshots: SnapshotManager, down_to: int, now_millis: int, unread: list[int]
+) -> int | None:
     """The first snapshot that must stay, of those from a number on, for what it tells of jobs.
 
+    Args:
+        unread: gets the numbers of those that cannot be read, the newest first, and that may tell
+            what no newer one does.
+
     Raises:
-        CorruptFileError: a snapshot on the way cannot be read.
+        CorruptFileError: what a snapshot tells of jobs cannot be read, though the snapshot can.
     """
-    return oldest_needed(snapshots.backwards(down_to=down_to), now_millis)
+    return oldest_needed(_readable(snapshots, down_to, unread), now_millis)
+
+
+def _readable(snapshots: SnapshotManager, down_to: int, unread: list[int]) -> Iterator[Snapshot]:
+    for number in reversed(snapshots.ids()):
+        if number < down_to:
+            return
+        try:
+            yield snapshots.snapshot(number)
+        except FileNotFoundError:  # expired
+            return
+        except CorruptFileError:
+            unread.append(number)
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:

@@ -56,6 +56,9 @@ class PaimonTable:
 
     store: FileStoreTable
 
+    def __repr__(self) -> str:
+        return f"PaimonTable({self.location!r})"
+
     @property
     def location(self) -> str:
         """Path of the table's folder."""

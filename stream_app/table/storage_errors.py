@@ -17,6 +17,7 @@ _OF_A_STORE = (
     "again, a job goes on where it was"
 )
 
+_OF_A_PATH = "give another path: a part of it is a file where a folder is wanted, or the opposite"
 _OF_HDFS = (
     "see that the NameNode runs, has left safe mode, can be reached from here (HADOOP_CONF_DIR, or "
     "host and port in the location) and lets this user write there; then start again, a job goes "
@@ -31,11 +32,13 @@ def storage_error(error: OSError, where: str = "") -> StorageError:
     return StorageError(
         f"the file system refused: {error.strerror or error}",
         where=place,
-        fix=notes[0] if notes else _fix(place),
+        fix=notes[0] if notes else _fix(error, place),
     )
 
 
-def _fix(place: str) -> str:
+def _fix(error: OSError, place: str) -> str:
+    if isinstance(error, NotADirectoryError | IsADirectoryError):
+        return _OF_A_PATH
     if place.startswith("s3"):
         return _OF_A_STORE
     return _OF_HDFS if place.startswith(("hdfs", "viewfs")) else _OF_A_DISK

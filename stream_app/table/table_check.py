@@ -19,9 +19,11 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check_file_facts import fact_findings
+from stream_app.planning.mending import Needs, mending, needs_text
 from stream_app.table.append_check import AppendCheck
 from stream_app.table.changelog_check import ChangelogCheck
 from stream_app.table.data_file_facts import measure
+from stream_app.table.file_needs import FileNeeds, file_needs
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import FileInUse, MetadataCheck, Progress
@@ -30,6 +32,20 @@ from stream_app.table.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.table_replay import plan_replay
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
+_DAMAGED = {
+    FindingKind.SNAPSHOTS,
+    FindingKind.MANIFEST,
+    *_PRESENCE,
+    FindingKind.FILE_UNREADABLE,
+    FindingKind.ROW_COUNT,
+    FindingKind.KEY_ORDER,
+    FindingKind.KEY_RANGE,
+    FindingKind.SEQUENCE_NUMBERS,
+    FindingKind.DELETION_VECTOR,
+}
+"""Where a file is damaged, nothing helps but another one, or doing without."""
+_WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
+"""What a file holds can be read, and be written anew."""
 
 
 @dataclass(slots=True)
@@ -43,6 +59,8 @@ class CheckReport:
         replayed: which changes were replayed.
         left_out: what could not be looked at, and why.
         unread: files of a kind that stream_app does not read, and why.
+        damaged: which versions cannot be read whole; empty: all can.
+        mending: what can be done about all that is damaged.
     """
 
     versions: int = 0
@@ -52,6 +70,8 @@ class CheckReport:
     replayed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    damaged: str = ""
+    mending: str = ""
 
 
 @dataclass(slots=True)
@@ -67,6 +87,8 @@ class TableCheck:
     quick: bool
     progress: Progress
     report: CheckReport = field(default_factory=CheckReport)
+    _needs: FileNeeds | None = None
+    _lost: Needs = field(default_factory=Needs)
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong, as it is found; each thing once."""
@@ -74,7 +96,33 @@ class TableCheck:
         for finding in self._all():
             if (one := (finding.kind, finding.what, finding.where)) not in told:
                 told.add(one)
-                yield finding
+                yield self._mendable(finding)
+        if self._lost and self._needs is not None:
+            self.report.damaged = needs_text(self._lost)
+            versions = self._needs.versions
+            self.report.mending = mending(self.table.location, versions, self._lost, self._lost)
+
+    def _mendable(self, finding: Finding) -> Finding:
+        """The finding with what it means for the table's versions."""
+        needs = self._lose(finding)
+        if not needs or self._needs is None:
+            return finding
+        found = replace(finding, needed_by=needs_text(needs))
+        if finding.kind not in _DAMAGED:
+            return found
+        versions = self._needs.versions
+        return replace(found, fix=mending(self.table.location, versions, needs, self._lost))
+
+    def _lose(self, finding: Finding) -> Needs:
+        """Take in who needs what a finding is about."""
+        if finding.kind not in _DAMAGED | _WRONG:
+            return Needs()
+        if self._needs is None:
+            self._needs = file_needs(self.table)
+        needs = self._needs.of(finding.where)
+        if finding.kind in _DAMAGED:
+            self._lost |= needs
+        return needs
 
     def _all(self) -> Iterator[Finding]:
         table = self.table
@@ -101,6 +149,8 @@ class TableCheck:
         """
         metadata = MetadataCheck(table, self.progress)
         found = metadata.run()
+        for finding in found:  # all of it, before a version is named to go back to
+            self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
         if self.quick:

@@ -150,19 +150,19 @@ class TableMaintenance:
 
     def _expire_snapshots(self) -> None:
         expiry = self._snapshots.plan(expire_config(self.table.options))
-        if not expiry.snapshots:
+        if not expiry.numbers:
             return
         self._snapshots.execute(expiry)
         files = expiry.files
         _LOG.info(
             "expired snapshots %d to %d: %d files, %.1f MB",
-            expiry.snapshots[0].snapshot_id,
-            expiry.snapshots[-1].snapshot_id,
+            expiry.numbers[0],
+            expiry.numbers[-1],
             files.count,
             files.byte_count / 1e6,
         )
         self._count(
-            snapshots_expired=len(expiry.snapshots), files=files.count, bytes=files.byte_count
+            snapshots_expired=len(expiry.numbers), files=files.count, bytes=files.byte_count
         )
 
     def _expire_changelogs(self) -> None:

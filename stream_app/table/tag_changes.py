@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.errors import StreamAppError, UsageError
+from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.core_options import unknown_key
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import Snapshot
@@ -104,11 +104,13 @@ class TagDeletion:
     Attributes:
         files: those that only these tags held; none while their snapshots are there.
         held: the numbers of the versions that these tags alone held.
+        unreadable: names of tags that cannot be read: then all files stay, as orphans.
     """
 
     tags: tuple[Tag, ...]
     files: FilesToDelete
     held: frozenset[int]
+    unreadable: tuple[str, ...] = ()
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
@@ -118,15 +120,17 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         UsageError: there is no such tag.
         CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
     """
-    tags = {tag.name: tag for tag in table.tags.tags()}
+    unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
+    tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
+    known = [*tags, *unreadable]
     for name in names:
-        if name not in tags:
+        if name not in known:
             raise UsageError(
-                unknown_key("tag", name, tags),
+                unknown_key("tag", name, known),
                 where=table.location,
-                fix=f"the table has {', '.join(tags)}" if tags else "the table has no tags",
+                fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
             )
-    going = [tags[name] for name in dict.fromkeys(names)]
+    going = [tags[name] for name in dict.fromkeys(names) if name in tags]
     staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
     held = {
         tag.snapshot.snapshot_id: tag.snapshot
@@ -134,8 +138,22 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         if tag.snapshot.snapshot_id not in staying
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    files = _files(table, list(held.values()), staying) if held else FilesToDelete()
-    return TagDeletion(tags=tuple(going), files=files, held=frozenset(held))
+    # What a tag needs that cannot be read nobody knows.
+    may_delete = bool(held) and not unreadable
+    return TagDeletion(
+        tags=tuple(going),
+        files=_files(table, list(held.values()), staying) if may_delete else FilesToDelete(),
+        held=frozenset(held),
+        unreadable=unreadable,
+    )
+
+
+def _is_damaged(table: FileStoreTable, name: str) -> bool:
+    try:
+        table.tags.tag(name)
+    except CorruptFileError:
+        return True
+    return False
 
 
 def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
@@ -144,8 +162,8 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     Raises:
         OSError: the file system refused; files that are left are orphans.
     """
-    for tag in deletion.tags:
-        table.tags.delete(tag.name)
+    for name in (*deletion.unreadable, *(tag.name for tag in deletion.tags)):
+        table.tags.delete(name)
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
     clean = table.options.boolean("snapshot.clean-empty-directories")

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.app.embedded_broker import EmbeddedBroker
 from stream_app.app.preflight import BrokerConnection, check_topics, recreated
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, UsageError
 from tests.support.kafka_broker import consume, delete_topic, new_topic, produce
 
 pytestmark = pytest.mark.kafka
@@ -118,8 +118,6 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
     ("bootstrap", "said"),
     [
         pytest.param("127.0.0.1:1", "127.0.0.1:1: connection refused", id="refused"),
-        pytest.param("localhost", "localhost: is not HOST:PORT", id="no-port"),
-        pytest.param("localhost:x", "localhost:x: is not HOST:PORT", id="port-is-no-number"),
         pytest.param(
             "no-such-host.invalid:9092,127.0.0.1:1",
             "no-such-host.invalid:9092: the host's name is unknown; 127.0.0.1:1: connection",
@@ -133,6 +131,12 @@ def test_an_unreachable_broker_is_told_at_once(bootstrap: str, said: str) -> Non
         check_topics(bootstrap, topics=["t"])
     assert f"no Kafka broker can be reached: {said}" in str(caught.value)
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("bootstrap", ["localhost", "localhost:x", "127.0.0.1:1,x", " , "])
+def test_what_is_no_address_is_a_matter_of_configuration(bootstrap: str) -> None:
+    with pytest.raises(UsageError, match=r"is not HOST:PORT|no Kafka broker is named"):
+        check_topics(bootstrap, topics=["t"])
 
 
 def test_one_reachable_server_is_enough(kafka_broker: EmbeddedBroker) -> None:

@@ -152,7 +152,7 @@ def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
     options = {"bucket": "2", "deletion-vectors.enabled": "true"}
     bench.java.create(bench.table, columns, primary_keys=["id"], options={"bucket": "2"})
     bench.configure(bench.topic([change(1, "a")]))
-    assert bench.fails() == (
+    assert bench.fails(code=2) == (
         "the configured table does not fit the one that is there: column 'v' is INT in the table, "
         "STRING is configured; the table's column 'must' is NOT NULL and is not configured\n"
         f"  where: {bench.table}\n"

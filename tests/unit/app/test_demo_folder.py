@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from stream_app.app.config import load_config
 from stream_app.app.demo import DemoFolder
 from stream_app.errors import UsageError
+
+ROOT = Path(__file__).parents[3]
 
 
 def with_a_demo(folder: Path) -> DemoFolder:
@@ -46,3 +50,17 @@ def test_a_table_that_somebody_has_written_since_stays(tmp_path: Path, name: str
     with pytest.raises(UsageError, match="has been written since the demo made it"):
         demo.clear()
     assert demo.table.exists()
+
+
+def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) -> None:
+    """Who has seen the demo tries them next, in the same folder."""
+    demo = DemoFolder(tmp_path)
+    demo.clear()
+    of_demo = load_config(demo.write_conf("127.0.0.1:9092"), [], {})
+    assert of_demo.table.path == str(demo.table)
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    (tmp_path / "readme.toml").write_text(example)
+    for path in (tmp_path / "readme.toml", ROOT / "conf" / "orders.toml"):
+        config = load_config(path, [], {})
+        assert tmp_path / config.table.path != demo.table
+        assert tmp_path / config.stream.checkpoint != Path(of_demo.stream.checkpoint)

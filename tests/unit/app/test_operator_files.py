@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stream_app.app.cli import VERBS
+from stream_app.app.cli import VERBS, main
 from stream_app.app.config import KEYS, load_config
+from stream_app.app.embedded_broker import main as run_broker
 from stream_app.app.jars import KAFKA_BROKER_VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -96,3 +97,29 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
     verbs = set(re.findall(r"^  ([a-z-]+)\)[^#]*# ", text, flags=re.MULTILINE))
     of_developers = ["help", "setup", "test", "check", "bench", "broker", "simulate", "soak"]
     assert verbs == {*of_developers, *(verb.name for verb in VERBS)}
+
+
+def test_run_sh_tells_all_that_there_is_to_inspect(capsys: pytest.CaptureFixture[str]) -> None:
+    line = re.search(r"^  inspect\).*\[(.*)\]$", (ROOT / "run.sh").read_text(), flags=re.MULTILINE)
+    assert line is not None
+    assert main(["inspect", "--help"]) == 0
+    told = capsys.readouterr().out.split("what there is to see:")[1].split("examples:")[0]
+    assert line[1].split("|") == re.findall(r"^  ([a-z]+) ", told, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--help"], 0, "usage: ./run.sh broker [-h] DIR [PORT]"),
+        ([], 2, "the following arguments are required: DIR"),
+        (["x", "http"], 2, "argument PORT: invalid int value"),
+    ],
+)
+def test_the_broker_for_trials_tells_its_arguments(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_broker(arguments)
+    assert ended.value.code == code
+    told = capsys.readouterr()
+    assert said in told.out + told.err

@@ -51,6 +51,7 @@ def keys(reader: pa.RecordBatchReader) -> list[int]:
 
 def test_reads_rows_columns_and_conditions(small: SmallTable) -> None:
     table = stream_app.open_table(Path(small.path))
+    assert repr(table) == f"PaimonTable({small.path!r})"
     assert table.schema.names == ["k", "v"]
     found = table.read().read_all().sort_by("k").to_pylist()
     assert found == [{"k": k, "v": "a" if k < 5 else "b"} for k in range(1, 15)]

@@ -1,0 +1,33 @@
+"""``HOST:PORT,HOST:PORT``: the brokers that a Kafka client asks first."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from stream_app.errors import UsageError
+
+
+def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
+    """Host and port by what was written.
+
+    Args:
+        where: the argument or the key.
+
+    Raises:
+        UsageError: one is not HOST:PORT, or there is none.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for server in filter(None, map(str.strip, text.split(","))):
+        try:
+            parts = urlsplit(f"//{server}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if host is None or port is None:
+            raise UsageError(
+                f"{server!r} is not HOST:PORT", where=where, fix="write it as 127.0.0.1:9092"
+            )
+        found[server] = host, port
+    if not found:
+        raise UsageError("no Kafka broker is named", where=where, fix="give HOST:PORT of one")
+    return found

@@ -1,0 +1,209 @@
+"""2: what was given must be changed; 1: all of it was right, and it failed or found something."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import VERBS, main
+from tests.support.small_table import SmallTable, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+OF_A_TABLE = {
+    "read": "", "changelog": "", "inspect": "", "check": "", "expire-snapshots": "",
+    "expire-partitions": "--expiration-time 1d", "create-tag": "x", "delete-tag": "x",
+    "rollback-to": "--snapshot 1", "drop-partition": "dt=1", "truncate": "",
+    "remove-orphan-files": "", "compact": "--dry-run",
+}  # fmt: skip
+NO_TABLES = (
+    "nowhere", "folder", "file", "file/x", "'shop.db'", "ftp://host/t", "s3://bucket", "gs://b/t",
+)  # fmt: skip
+WRONG = """
+read T --where "nope = 1"
+read T --where "k = = 1"
+read T --where "k = 'x'"
+read T --columns nope
+read T --limit -1
+read T --limit x
+read T --tag nope
+read T --tag a/b
+read T --snapshot 9
+read T --timestamp never
+read T --timestamp 1
+read T --watermark 5
+read T --format parquet
+read T --out folder
+read T --out file/x
+read T --out nowhere/x
+changelog T --from nope
+changelog T --from 9
+changelog T --from 3 --to 1
+changelog T --to 0
+changelog T --where "nope = 1"
+changelog T --columns nope
+changelog T --ignore-progress
+changelog T --consumer a/b
+changelog T --to-kafka nope
+changelog T --to-kafka host:port/topic
+changelog T --to-kafka host:9092/topic --format jsonl
+inspect T nope
+inspect T files --partition x
+inspect T files --partition nope=1
+inspect T files --bucket -1
+inspect T files --snapshot 9
+inspect T files --tag nope
+inspect T files --timestamp never
+inspect T tags --bucket 0
+check T --conf nowhere
+check T --conf folder
+check T --conf file/x
+check T --conf file
+check T --source-kafka x
+check T --source-kafka host:port/topic
+check T --source-kafka localhost:1/other
+expire-snapshots T --retain-max 0
+expire-snapshots T --retain-max 2 --retain-min 5
+expire-snapshots T --older-than never
+expire-snapshots T --older-than 9999999999999
+expire-snapshots T --max-deletes 0
+expire-partitions T
+expire-partitions T --expiration-time long
+expire-partitions T --expiration-time 5
+expire-partitions T --expiration-time 5d --timestamp-formatter nope
+expire-partitions T --expiration-time 5d --timestamp-pattern $nope
+create-tag T a/b
+create-tag T x --snapshot 9
+create-tag T x --time-retained long
+delete-tag T nope
+rollback-to T
+rollback-to T --snapshot 9
+rollback-to T --tag nope
+rollback-to T --timestamp never
+drop-partition T
+drop-partition T nope=1
+drop-partition T x
+remove-orphan-files T --older-than soon
+remove-orphan-files T --older-than 0s
+compact T --dry-run --where "k = 1"
+compact T --dry-run --where "dt = = 1"
+compact T --dry-run --partition nope=1
+compact T --dry-run --partition-idle-time long
+compact T --dry-run --set bukket=1
+compact T --dry-run --set bucket=7
+compact T --dry-run --set nope
+compact T --dry-run --full --follow
+ingest
+ingest --conf nowhere --print
+ingest --conf folder --print
+ingest --conf file --print
+demo --records 0
+demo --dir file
+nope
+"""
+FAILED = """
+read DAMAGED
+changelog DAMAGED
+inspect DAMAGED files
+check DAMAGED
+expire-snapshots DAMAGED
+create-tag DAMAGED x
+truncate DAMAGED
+remove-orphan-files DAMAGED
+compact DAMAGED --dry-run
+"""
+DONE = """
+read T --limit 1
+read T --where "k = 1" --out rows
+inspect T tags
+inspect T consumers
+check T
+expire-snapshots T --dry-run
+delete-tag T opening --dry-run
+drop-partition T dt=1
+remove-orphan-files T --dry-run
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("commands")
+    for name in ("t", "damaged"):
+        table = a_table(made / "shop.db" / name)
+        assert main(["create-tag", table.path, "opening", "--snapshot", "1"]) == 0
+    (made / "shop.db" / "damaged" / "snapshot" / "snapshot-3").write_text("{")
+    (made / "folder").mkdir()
+    (made / "file").write_text("text")
+    return made
+
+
+def a_table(path: Path) -> SmallTable:
+    table = small_table(
+        path, "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",), changelog_producer="input"
+    )
+    for epoch in range(3):
+        table.commit(("+I", {"dt": "2026-01-01", "k": epoch, "v": "x"}))
+    return table
+
+
+def cases() -> list[tuple[int, str]]:
+    no_tables = [
+        f"{verb} {place} {more}" for verb, more in OF_A_TABLE.items() for place in NO_TABLES
+    ]
+    return [
+        *((2, line) for line in no_tables),
+        *((2, line) for line in WRONG.strip().splitlines()),
+        *((1, line) for line in FAILED.strip().splitlines()),
+        *((0, line) for line in DONE.strip().splitlines()),
+    ]
+
+
+def test_the_exit_code_tells_who_is_wrong(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All at once: what a case costs is less than a test does."""
+    monkeypatch.chdir(folder)
+    places = {"T": "shop.db/t", "DAMAGED": "shop.db/damaged"}
+    found = []
+    for _, line in cases():
+        words = [places.get(word, word) for word in shlex.split(line)]
+        got, told = main(words), capsys.readouterr().err
+        assert not got or told.strip() or words[0] == "check", line
+        assert "Traceback" not in told, told
+        found.append((got, line))
+    assert found == cases()
+
+
+def test_every_verb_is_tried() -> None:
+    tried = {line.split()[0] for code, line in cases() if code == 2}
+    assert {verb.name for verb in VERBS} <= tried
+
+
+def test_a_configuration_of_another_table_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = a_table(tmp_path / "warehouse" / "shop.db" / "t")
+    text = """
+        [source]
+        bootstrap-servers = "127.0.0.1:1"
+        topics = ["orders"]
+        [table]
+        warehouse = "./warehouse"
+        database = "shop"
+        name = "{name}"
+        columns = "dt STRING NOT NULL, k INT NOT NULL, v STRING"
+        primary-keys = ["dt", "k"]
+        options.bucket = 1
+        [stream]
+        checkpoint = "./checkpoint"
+    """
+    for name in ("t", "u"):
+        Path(f"{name}.toml").write_text(text.format(name=name))
+    assert main(["check", table.path, "--conf", "u.toml"]) == 2
+    told = capsys.readouterr().err
+    assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in told
+    assert main(["check", "warehouse/shop.db/t/", "--conf", "t.toml"]) == 2
+    assert "no snapshot tells how far a job has read orders" in capsys.readouterr().err

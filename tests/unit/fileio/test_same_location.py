@@ -1,0 +1,56 @@
+"""One place, however it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_same_location
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, reached by a link as well, from the folder in which we are."""
+    folder = tmp_path / "a warehouse" / "shop.db" / "t"
+    folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a warehouse")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{0}", "{0}/", "file:{0}", "file://{0}", "a warehouse/shop.db/t", "./a warehouse/shop.db//t/",
+     "a warehouse/../a warehouse/shop.db/t", "link/shop.db/t"],
+)  # fmt: skip
+def test_a_local_folder(table: Path, written: str) -> None:
+    assert is_same_location(written.format(table), str(table))
+    assert is_same_location(str(table), written.format(table))
+    assert not is_same_location(written.format(table), f"{table}2")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("s3://lake/shop.db/t", "s3a://lake/shop.db/t/", True),
+        ("s3n://lake/shop.db/t", "s3://lake/shop.db/t", True),
+        ("s3://lake/shop.db/t", "s3://lake2/shop.db/t", False),
+        ("s3://lake/shop.db/t", "s3://lake/shop.db/u", False),
+        ("s3://lake/shop.db/t", "/lake/shop.db/t", False),
+        ("s3://lake/shop.db/t", "hdfs://lake/shop.db/t", False),
+        ("hdfs://nn:8020/shop.db/t", "hdfs://nn/shop.db/t/", True),
+        ("hdfs:///shop.db/t", "hdfs://nn/shop.db/t", True),
+        ("hdfs://nn/shop.db/t", "hdfs://nn2/shop.db/t", False),
+        ("hdfs:///shop.db/t", "hdfs://nn/shop.db/u", False),
+    ],
+)
+def test_a_store(one: str, other: str, *, same: bool) -> None:
+    assert is_same_location(one, other) is same
+    assert is_same_location(other, one) is same
+
+
+def test_a_location_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match="is on no file system"):
+        is_same_location("ftp://host/t", "/t")

@@ -1,0 +1,200 @@
+"""What `check` says of damaged files: who needs them; and its commands leave the table sound."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from tests.support.expiring_table import give_tag, make_branch
+from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+LONG_AFTER_MS = 10**14
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots 1 to 7; 3 is a compaction of the files before it, as 6; 1 has a tag."""
+    table = small_table(
+        tmp_path_factory.mktemp("sound") / "a shop.db" / "t", "k INT, v STRING", ("k",),
+        num_sorted_run__compaction_trigger=2, changelog_producer="input",
+    )  # fmt: skip
+    for epoch in range(4):
+        table.commit(*(("+I", {"k": key, "v": f"v{epoch}"}) for key in range(5)))
+        if epoch:
+            table.compact()
+    give_tag(table.table, "first", 1)
+    assert len(table.table.snapshots.ids()) == 7
+    return Path(table.path)
+
+
+@pytest.fixture
+def table(sound: Path, tmp_path: Path) -> FileStoreTable:
+    return open_table(str(shutil.copytree(sound, tmp_path / "a shop.db" / "t")))
+
+
+def added(table: FileStoreTable, number: int) -> list[Path]:
+    """The data files that a snapshot brings."""
+    entries = FileStoreScan(table).delta(table.snapshots.snapshot(number))
+    return [path_of(table, entry) for entry in entries if entry.kind is FileKind.ADD]
+
+
+def path_of(table: FileStoreTable, entry: ManifestEntry) -> Path:
+    return Path(table.paths.data_file(entry.partition, entry.bucket, entry.file))
+
+
+def manifest(table: FileStoreTable, name: str | None) -> Path:
+    assert name is not None
+    return Path(table.paths.manifest(name))
+
+
+def data_of_first(table: FileStoreTable) -> Path:
+    return added(table, 1)[0]
+
+
+def data_of_fourth(table: FileStoreTable) -> Path:
+    return added(table, 4)[0]
+
+
+def data_of_last(table: FileStoreTable) -> Path:
+    return added(table, 7)[0]
+
+
+def changelog_of_fourth(table: FileStoreTable) -> Path:
+    entries = FileStoreScan(table).changelog(table.snapshots.snapshot(4))
+    return path_of(table, entries[0])
+
+
+def changelog_list_of_second(table: FileStoreTable) -> Path:
+    return manifest(table, table.snapshots.snapshot(2).changelog_manifest_list)
+
+
+def delta_list_of_second(table: FileStoreTable) -> Path:
+    return manifest(table, table.snapshots.snapshot(2).delta_manifest_list)
+
+
+def delta_manifest_of_last(table: FileStoreTable) -> Path:
+    name = table.snapshots.snapshot(7).delta_manifest_list
+    return manifest(table, table.manifests.read_list(name)[0].file_name)
+
+
+def base_list_of_last(table: FileStoreTable) -> Path:
+    return manifest(table, table.snapshots.snapshot(7).base_manifest_list)
+
+
+def third_snapshot(table: FileStoreTable) -> Path:
+    return Path(table.location, "snapshot", "snapshot-3")
+
+
+def last_snapshot(table: FileStoreTable) -> Path:
+    return Path(table.location, "snapshot", "snapshot-7")
+
+
+def tag(table: FileStoreTable) -> Path:
+    return Path(table.location, "tag", "tag-first")
+
+
+NEEDED: dict[Callable[[FileStoreTable], Path], tuple[str, list[str]]] = {
+    data_of_first: ("snapshots 1 to 2, tag 'first'", ["expire-snapshots", "delete-tag"]),
+    data_of_fourth: ("snapshot 4", ["expire-snapshots"]),
+    data_of_last: ("snapshot 7", ["rollback-to"]),
+    changelog_of_fourth: ("the changes of snapshot 4", ["expire-snapshots"]),
+    changelog_list_of_second: ("the changes of snapshot 2", ["expire-snapshots"]),
+    delta_list_of_second: ("snapshot 2", ["expire-snapshots"]),
+    delta_manifest_of_last: ("snapshot 7", ["rollback-to"]),
+    base_list_of_last: ("snapshot 7", ["rollback-to"]),
+    third_snapshot: ("snapshot 3", ["expire-snapshots"]),
+    last_snapshot: ("snapshot 7", ["rollback-to"]),
+    tag: ("tag 'first'", ["delete-tag"]),
+}
+
+
+@pytest.mark.parametrize("damaged", NEEDED, ids=lambda damaged: damaged.__name__)
+def test_what_needs_a_damaged_file_is_named_and_can_be_given_up(
+    table: FileStoreTable, damaged: Callable[[FileStoreTable], Path]
+) -> None:
+    path = damaged(table)
+    path.write_bytes(path.read_bytes()[:-9])
+    finding = next(one for one in found_in(table) if one.where == str(path))
+    needed_by, verbs = NEEDED[damaged]
+    assert finding.needed_by == needed_by
+    commands = commands_of(finding.fix)
+    assert [words[0] for words in commands] == verbs
+    for words in commands:
+        assert main(words) == 0
+    delete_orphans(table, plan_orphans(table, LONG_AFTER_MS))
+    assert found_in(table) == []
+
+
+def commands_of(fix: str) -> list[list[str]]:
+    """The words of each command in an advice, without the program's name."""
+    text = "stream-app " + fix.split("stream-app ", 1)[1]
+    return [shlex.split(one)[1:] for one in text.split("; ", 1)[0].split(" && ")]
+
+
+def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
+    data_of_fourth(table).unlink()
+    assert "the newest version does without it" in found_in(table)[0].fix
+    data_of_last(table).unlink()
+    assert any("the newest version needs it" in one.fix for one in found_in(table))
+
+
+def test_nobody_is_sent_back_to_a_version_that_is_damaged_as_well(table: FileStoreTable) -> None:
+    for number in (5, 6, 7):
+        for path in added(table, number):
+            path.unlink(missing_ok=True)
+    fixes = {one.where: one.fix for one in found_in(table)}
+    assert "rollback-to" in fixes[str(data_of_last(table))]
+    assert "--snapshot 4" in fixes[str(data_of_last(table))]
+
+
+def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -> None:
+    for number in table.snapshots.ids():
+        for path in added(table, number):
+            path.unlink(missing_ok=True)
+    fix = next(one.fix for one in found_in(table) if one.where == str(data_of_last(table)))
+    assert "no other one is whole" in fix
+    assert "stream-app" not in fix
+
+
+def test_a_branch_that_needs_a_file_is_named(table: FileStoreTable) -> None:
+    make_branch(table, "dev", 2)
+    path = data_of_first(table)
+    path.unlink()
+    finding = next(one for one in found_in(table) if one.where == str(path))
+    assert finding.needed_by == "snapshots 1 to 2, tag 'first'; snapshot 2 of branch 'dev'"
+    assert "a branch goes by the engine that made it: 'dev'" in finding.fix
+
+
+def test_a_tag_of_a_snapshot_whose_file_is_damaged_is_none_to_go_back_to(
+    table: FileStoreTable,
+) -> None:
+    give_tag(table, "last", 7)
+    last_snapshot(table).write_bytes(b"")
+    finding = next(one for one in found_in(table) if one.where == str(last_snapshot(table)))
+    assert "rollback-to" in finding.fix
+    assert finding.fix.endswith("--snapshot 6")
+
+
+def test_a_summary_tells_what_gives_up_all_that_is_damaged(
+    table: FileStoreTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data_of_first(table).unlink()
+    data_of_last(table).unlink()
+    assert main(["check", table.location, "--quick"]) == 1
+    damaged, fix = capsys.readouterr().out.splitlines()[-3:-1]
+    assert damaged == "damaged: snapshots 1 to 2, 7, tag 'first'"
+    for words in commands_of(fix):
+        assert main(words) == 0
+    assert found_in(table) == []
