@@ -63,14 +63,18 @@ def write_epoch(number: int, changes: Changes) -> Any:
     return work
 
 
+def expire(table: FileStoreTable, keep: int) -> None:
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))
+
+
 def others_go_on(table: FileStoreTable, *, keep: int, user: str) -> None:
     """Four epochs of another user or of a twin, after which few snapshots are left."""
     other = TableWriter(table, user=user)
     other.model.changes += [[]] * (0 if other.commit.last_identifier is None else 4)
     for number in range(4):
         other.write(row(100 + number, user))
-    expiry = ExpireSnapshots(table)
-    expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))
+    expire(table, keep)
 
 
 def keys_of(table: FileStoreTable) -> list[int]:
@@ -108,6 +112,29 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
         assert keys_of(table) == [*range(epochs), 50, 100, 101, 102, 103]
     # Nearly everywhere he finds out in time and goes on by himself.
     assert stopped <= 2
+
+
+@pytest.mark.parametrize("is_append", [False, True])
+def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
+    """Nobody sees his snapshot but `check`, and the next expiry takes it."""
+    story, work = a_table(is_append=is_append), write_epoch(3, row(50, "late"))
+    whole = Actor(copy_of(story), work)
+    whole.finish()
+    creation = whole.operations.index("create_if_absent")
+    table = copy_of(story)
+    actor = Actor(table, work)
+    actor.run_to(creation)
+    others_go_on(table, keep=2, user="b")
+    actor.run_to(creation + 1)
+    actor.kill()
+    newest = table.snapshots.latest_id()
+    assert table.snapshots.ids() == [4, newest - 1, newest]
+    assert keys_of(table) == [0, 1, 2, 100, 101, 102, 103]
+    assert "missing between 4 and" in found_in(table)[0].what
+    write_epoch(3, row(50, "late"))(table)
+    expire(table, 2)
+    assert keys_of(table) == [0, 1, 2, 50, 100, 101, 102, 103]
+    assert found_in(table) == []
 
 
 def test_a_twin_commits_and_expires() -> None:
