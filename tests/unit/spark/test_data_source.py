@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,36 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     assert table.table.consumers.next_snapshot("spark") == 4
     table.commit(("+I", row(4, "a")))
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
+
+
+def test_a_query_on_a_quiet_table_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_table(tmp_path, **{"consumer.expiration-time": "1 h"})
+    table.commit(("+I", row(1, "x")))
+    written = tmp_path / "db.db" / "t" / "consumer" / "consumer-spark"
+    now, hour_ns = [0.0], 3600 * 10**9
+    monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
+
+    def look(query: StreamReader) -> bool:
+        """Whether it says that it is there; it wrote that an hour ago."""
+        os.utime(written, ns=(TIME_MS * 10**6 - hour_ns,) * 2)
+        query.latestOffset()
+        return written.stat().st_mtime_ns > TIME_MS * 10**6
+
+    def query() -> StreamReader:
+        return a_stream(table.path, consumer_id="spark")
+
+    waiting = query()
+    waiting.commit(waiting.latestOffset())
+    for seconds, says_so in ((1000, False), (1200, True), (2300, False), (2400, True)):
+        now[0] = seconds
+        assert look(waiting) == says_so, seconds
+    assert look(query()), "one that goes on after a restart says so at once"
+    assert table.table.consumers.next_snapshot("spark") == 2
+    table.table.consumers.delete("spark")
+    query().latestOffset()
+    assert not written.exists(), "who was forgotten holds nothing before he has read"
 
 
 def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
