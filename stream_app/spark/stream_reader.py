@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.source_options import SourceOptions
 from stream_app.spark.scan_choice import given_start
@@ -156,6 +157,11 @@ def stream_reader(
         UsageError: they do not go together, or are for batch reads.
     """
     given_start(options, refused=_ONLY_BATCH)
+    if "read.protect" in options.raw:
+        raise UsageError(
+            "option 'read.protect' is for batch reads, and this one is a stream",
+            fix="leave it out: a consumer-id keeps what the stream has not read yet",
+        )
     limits = {
         "max_files": options.integer("read.stream.maxFilesPerTrigger"),
         "max_bytes": options.integer("read.stream.maxBytesPerTrigger"),

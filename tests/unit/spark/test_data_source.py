@@ -15,8 +15,10 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
+from stream_app.planning.expire_config import expire_config
 from stream_app.spark.batch_reader import BatchReader
 from stream_app.spark.stream_reader import StreamReader
+from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import create_or_open
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
@@ -159,6 +161,27 @@ def test_where_spark_knows_no_filters_all_rows_are_read(
     assert values(read(a_reader(table.path)), "k") == [(1,), (3,)]
 
 
+@pytest.mark.parametrize("version", [{}, {"scan.snapshot-id": "3"}])
+def test_a_planned_version_is_kept_from_expiry_for_as_long_as_was_asked(
+    table: SmallTable, version: dict[str, str]
+) -> None:
+    reader = a_reader(table.path, **{"read.protect": "1 h"}, **version)
+    expected = read(a_reader(table.path))
+    assert table.table.tags.names() == [], "it is not planned yet"
+    parts = reader.partitions()
+    (tag,) = table.table.tags.tags()
+    assert tag.time_retained_ms == 3_600_000
+    table.commit(("+U", row(1, "new")), ("+U", row(3, "new", day="b")))
+    table.compact()
+    expiry = ExpireSnapshots(table.table)
+    expiry.execute(expiry.plan(expire_config(table.table.options, num_max=1, num_min=1)))
+    assert table.table.snapshots.earliest_id() > 3
+    in_task = pickle.loads(pickle.dumps(reader))
+    assert [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()] == (
+        expected
+    )
+
+
 def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
     found = a_reader(table.path)
     table.commit(("+I", row(4, "new")))
@@ -176,6 +199,8 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("{t}", {"scan__snapshot_id": "9"}, "snapshot 9 does not exist: the table has 1 to 3"),
         ("{t}", {"incremental_between": "a,b"}, "unknown tag 'a'"),
         ("{t}$files", {"incremental_between": "1,2"}, "has no range of versions"),
+        ("{t}$files", {"read__protect": "1 h"}, "this read has none such"),
+        ("{t}", {"read__protect": "1 h", "incremental_between": "1,2"}, "this read has none such"),
         ("{t}", {"s3__secret-key": "hush"}, "set AWS_ACCESS_KEY_ID"),
     ],
 )
@@ -366,6 +391,7 @@ def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
     [
         ("{t}$files", {}, "cannot be followed"),
         ("{t}", {"scan__tag_name": "a"}, "is for batch reads"),
+        ("{t}", {"read__protect": "1 h"}, "is for batch reads"),
         ("{t}", {"incremental_between": "1,2"}, "is for batch reads"),
     ],
 )
