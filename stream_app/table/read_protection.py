@@ -113,7 +113,8 @@ class ReadProtection:
 
     def _tell(self, what: str, error: Exception) -> None:
         _LOG.warning(
-            "the tag %s, which protects snapshot %d while it is read, could not be %s: %s",
+            "the tag %s, which protects snapshot %d while it is read, could not be %s: %s; it "
+            "goes when its time is over",
             self._name,
             self.snapshot.snapshot_id,
             what,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.planning.expire_config import expire_config
 from stream_app.spark.batch_reader import BatchReader
 from stream_app.spark.stream_reader import StreamReader
-from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_table import create_or_open
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
@@ -159,27 +156,6 @@ def test_where_spark_knows_no_filters_all_rows_are_read(
     monkeypatch.delattr(datasource.DataSourceReader, "pushFilters", raising=False)
     monkeypatch.delattr(datasource, "Filter", raising=False)
     assert values(read(a_reader(table.path)), "k") == [(1,), (3,)]
-
-
-@pytest.mark.parametrize("version", [{}, {"scan.snapshot-id": "3"}])
-def test_a_planned_version_is_kept_from_expiry_for_as_long_as_was_asked(
-    table: SmallTable, version: dict[str, str]
-) -> None:
-    reader = a_reader(table.path, **{"read.protect": "1 h"}, **version)
-    expected = read(a_reader(table.path))
-    assert table.table.tags.names() == [], "it is not planned yet"
-    parts = reader.partitions()
-    (tag,) = table.table.tags.tags()
-    assert tag.time_retained_ms == 3_600_000
-    table.commit(("+U", row(1, "new")), ("+U", row(3, "new", day="b")))
-    table.compact()
-    expiry = ExpireSnapshots(table.table)
-    expiry.execute(expiry.plan(expire_config(table.table.options, num_max=1, num_min=1)))
-    assert table.table.snapshots.earliest_id() > 3
-    in_task = pickle.loads(pickle.dumps(reader))
-    assert [one for part in parts for batch in in_task.read(part) for one in batch.to_pylist()] == (
-        expected
-    )
 
 
 def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None:
@@ -341,36 +317,6 @@ def test_a_consumer_keeps_what_is_not_read_yet_from_expiry(table: SmallTable) ->
     assert table.table.consumers.next_snapshot("spark") == 4
     table.commit(("+I", row(4, "a")))
     assert micro_batches(a_stream(table.path, consumer_id="spark"), "k", "v") == [[(4, "a")]]
-
-
-def test_a_query_on_a_quiet_table_is_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = a_table(tmp_path, **{"consumer.expiration-time": "1 h"})
-    table.commit(("+I", row(1, "x")))
-    written = tmp_path / "db.db" / "t" / "consumer" / "consumer-spark"
-    now, hour_ns = [0.0], 3600 * 10**9
-    monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
-
-    def look(query: StreamReader) -> bool:
-        """Whether it says that it is there; it wrote that an hour ago."""
-        os.utime(written, ns=(TIME_MS * 10**6 - hour_ns,) * 2)
-        query.latestOffset()
-        return written.stat().st_mtime_ns > TIME_MS * 10**6
-
-    def query() -> StreamReader:
-        return a_stream(table.path, consumer_id="spark")
-
-    waiting = query()
-    waiting.commit(waiting.latestOffset())
-    for seconds, says_so in ((1000, False), (1200, True), (2300, False), (2400, True)):
-        now[0] = seconds
-        assert look(waiting) == says_so, seconds
-    assert look(query()), "one that goes on after a restart says so at once"
-    assert table.table.consumers.next_snapshot("spark") == 2
-    table.table.consumers.delete("spark")
-    query().latestOffset()
-    assert not written.exists(), "who was forgotten holds nothing before he has read"
 
 
 def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
