@@ -1,7 +1,7 @@
 """Gives the tags that a table's options ask for, and deletes those that are over.
 
-Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the tags themselves: whoever
-comes after a crash looks at the snapshots behind the newest automatic tag.
+Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the
+tags themselves: whoever comes after a crash looks at the snapshots behind the newest automatic tag.
 
 A period that ends while nothing is committed has no snapshot behind its end. By process time it
 gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
