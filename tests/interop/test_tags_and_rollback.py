@@ -15,6 +15,7 @@ import stream_app
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.orphan_files import plan_orphans
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.table_maintenance import TableMaintenance
 from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named
@@ -67,6 +68,29 @@ def test_paimon_reads_our_tags_and_keeps_them(tmp_path: Path, paimon_java: Paimo
     delete_tags(table, plan_tag_deletion(table, ["plain", "timed"]))
     assert files_on_disk(table) == files_that_are_named(table)
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
+
+
+def test_paimon_goes_on_where_quiet_days_were_tagged(
+    tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    path = tmp_path / "shop.db" / "t"
+    table = small_table(
+        path, "k INT, v STRING", ("k",), tag__automatic_creation="process-time",
+        tag__num_retained_max=3, sink__process_time_zone="+00:00",
+    )  # fmt: skip
+    upkeep = TableMaintenance(table.table)
+    table.commit(("+I", {"k": 1, "v": "x"}))
+    upkeep.after_commit()
+    for _ in range(3):
+        table.table.clock.sleep(86_400)
+        upkeep.while_idle()
+    ours = ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert table.table.tags.names() == ours
+    assert rows_at(paimon_java, path, "2026-01-02") == [{"k": 1, "v": "x"}]
+    paimon_java.write(path, [("+I", {"k": 2, "v": "y"})], identifier=99)
+    # It looks for the newest, and takes the oldest away; two tags of one snapshot would stop it.
+    assert table.table.tags.names()[:-1] == ours[1:]
+    assert found_in(table.table) == []
 
 
 def test_paimon_leaves_what_a_protected_reader_reads(
