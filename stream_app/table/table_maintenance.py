@@ -102,7 +102,7 @@ class TableMaintenance:
     def before_rows(self) -> None:
         """An epoch is about to begin: periods that have ended get their tags first. Never raises.
 
-        Asks the table but the first time, and when a period has ended.
+        Asks the table only the first time, and when a period has ended.
         """
         if not self.table.options.boolean("write-only"):
             self._step("giving the tags of periods that have ended", self._tag_if_due)

@@ -66,7 +66,7 @@ class TagUpkeep:
     def is_due(self) -> bool:
         """Whether a period is over that has no tag, by the clock; watermarks are not known here.
 
-        Asks the table but the first time, and when a tag is due.
+        Asks the table only the first time, and when a tag is due.
 
         Raises:
             UsageError: the options contradict each other.
