@@ -194,6 +194,8 @@ class _Compaction:
             for report in self._reports(steps):
                 progress.console.print(report_line(report), highlight=False, soft_wrap=True)
                 progress.advance(task)
+        if not self.summary.units:
+            self.maintenance.after_commit()  # of time alone something may be due
 
     def _follow(self) -> None:
         interval = self.job.table.options.integer("continuous.discovery-interval") / 1000
@@ -201,6 +203,7 @@ class _Compaction:
             self._touch()
             for report in self._reports(self.stream.draining()):
                 print(report_line(report), flush=True)
+            self.maintenance.while_idle()
             self.stop_requested.wait(interval)
 
     def _touch(self) -> set[BucketId]:

@@ -197,7 +197,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
             clock=table.clock,
             listener=log.epoch,
-            after_commit=maintenance.after_commit,
+            upkeep=maintenance,
         )
         log.watch_maintenance(maintenance.metrics)
         log.watch_compactions(batch.compaction_metrics)

@@ -53,6 +53,12 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--where", metavar="CONDITION", help="rows for which this is true; see below"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="at most so many rows")
+    parser.add_argument(
+        "--protect",
+        metavar="D",
+        help="keep the version from expiring while it is read, by a tag that goes at the end, or "
+        "if this dies after that time, such as 1h; writes to the table",
+    )
     parser.add_argument("--format", choices=tuple(WRITERS), default="table", help="default: table")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write a file instead of standard output"
@@ -74,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         **asdict(version_of(args)),
         limit=args.limit,
         threads=1,  # so that the same table is printed in the same order
+        protect=args.protect,
     )
     with output(args.out) as sink:
         WRITERS[args.format](reader, reader.schema, sink)

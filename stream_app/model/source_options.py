@@ -19,6 +19,7 @@ from stream_app.model.option import (
     Value,
     boolean_option,
     choice_option,
+    duration_option,
     parse_long,
     text_option,
 )
@@ -75,6 +76,13 @@ SOURCE_OPTIONS: dict[str, Option] = {
             meaning="Columns, parted by commas; the others are not read. Spark tells a source in "
             "Python nothing of the columns that a query needs.",
             kind="text",
+            is_own=True,
+        ),
+        duration_option(
+            "read.protect",
+            None,
+            "The version does not expire for so long after it was planned. By a tag, so the table "
+            "is written; Spark tells no source when a query ends.",
             is_own=True,
         ),
         _long_option("read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1),

@@ -57,7 +57,8 @@ TAG_OPTIONS: tuple[Option, ...] = (
     choice_option(
         "tag.creation-period",
         "daily",
-        "How often: the first snapshot behind the end of a period gets the period's tag.",
+        "How often: the first snapshot behind the end of a period gets the period's tag; by "
+        "process time one is made for it when none comes.",
         "daily",
         "hourly",
         "two-hours",
@@ -85,7 +86,7 @@ TAG_OPTIONS: tuple[Option, ...] = (
         "Time after which a tag is deleted for which nothing else was said (default: never).",
     ),
     boolean_option(
-        "tag.automatic-completion", False, "Give also the tags of periods without a snapshot."
+        "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
     ),
     boolean_option("tag.time-expire-enabled", True, "Delete tags whose time is over."),
     text_option(

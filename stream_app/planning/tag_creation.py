@@ -86,6 +86,28 @@ def due_tags(
     return due
 
 
+def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
+    """The time on the wall from which on the next period waits for its tag; None: not known."""
+    return None if next_begin is None else next_begin + rules.periods.period_ms + rules.delay_ms
+
+
+def lacks_snapshot(
+    rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
+) -> bool:
+    """Whether a period is over and no snapshot is there that can have its tag.
+
+    Args:
+        next_begin: of the period that has no tag yet.
+        newest: of the snapshots that have no tag of a period yet; None: all have one, or come
+            before one that has.
+        now_ms: on the wall.
+    """
+    due = due_ms(rules, next_begin)
+    if due is None or now_ms < due:
+        return False
+    return newest is None or newest.time_ms is None or newest.time_ms < due
+
+
 def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
     """The names of the oldest automatic tags beyond the number that stays."""
     automatic = sorted(

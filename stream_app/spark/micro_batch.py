@@ -1,7 +1,7 @@
 """One epoch: messages → blocks → files → snapshots.
 
 `MicroBatch` is what Spark calls for each micro-batch (`foreachBatch`), on the driver. It is the
-only one who commits: an idle commit takes the same lock.
+only one who commits: an idle commit takes the same lock, and so does upkeep.
 
 Source: seed document 001 §4.
 """
@@ -37,6 +37,7 @@ from stream_app.spark.write_task import WritePlan, commit_message, write_blocks
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger(__name__)
 OFFSETS_PROPERTY = "stream_app.offsets"
@@ -94,7 +95,7 @@ class MicroBatch:
         open_commit: makes the committer; called in the first epoch, when Spark has given the
             query its id.
         source_end: where Spark has noted that an epoch ends.
-        after_commit: called when snapshots were made, before anything else may commit.
+        upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
     """
 
@@ -105,7 +106,7 @@ class MicroBatch:
     dead_letters: DeadLetters
     clock: Clock
     listener: Listener
-    after_commit: Callable[[], None] = lambda: None
+    upkeep: TableMaintenance
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
@@ -120,7 +121,7 @@ class MicroBatch:
                 report = self._run(messages, epoch)
                 self.listener(report)
                 if not report.skipped:
-                    self.after_commit()
+                    self.upkeep.after_commit()
             except StoppedError as error:
                 raise RuntimeError(error.what) from None
             except BaseException as error:
@@ -129,26 +130,26 @@ class MicroBatch:
                 # stack grows with the text: what it gets is short.
                 raise RuntimeError(first_line(self.failure)) from None
 
-    def commit_idle(self) -> IdleReport | None:
-        """Publish finished compactions, unless an epoch is being worked on: it will do so."""
-        if self._commit is None or not self.lock.acquire(blocking=False):
+    def while_idle(self) -> IdleReport | None:
+        """Publish finished compactions, or do upkeep, unless an epoch is being worked on."""
+        if not self.lock.acquire(blocking=False):
             return None
         try:
-            snapshot = self._commit.commit_idle()
-            if snapshot is None:
+            snapshot = None if self._commit is None else self._commit.commit_idle()
+            if self._commit is None or snapshot is None:
+                self.upkeep.while_idle()
                 return None
-            self.after_commit()
+            self.upkeep.after_commit()
             return _idle_report(self._commit, snapshot)
         finally:
             self.lock.release()
 
     def drain(self) -> Sequence[IdleReport]:
-        """Wait for all compactions that are due and publish them."""
+        """Wait for all compactions that are due and publish them; upkeep, also without an epoch."""
         with self.lock:
-            if self._commit is None:
-                return []
-            reports = [_idle_report(self._commit, each) for each in self._commit.draining()]
-            self.after_commit()
+            commit = self._commit
+            reports = [_idle_report(commit, each) for each in commit.draining()] if commit else []
+            self.upkeep.after_commit()
             return reports
 
     def compaction_metrics(self) -> CompactionMetrics | None:
@@ -165,6 +166,7 @@ class MicroBatch:
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: decode, route, write")
         began = self.clock.steady_seconds()
+        self.upkeep.before_rows()
         first_sequence_number = commit.begin_epoch()
         waited = self.clock.steady_seconds()
         written = self._write(messages, first_sequence_number)

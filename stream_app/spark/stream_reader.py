@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.source_options import SourceOptions
 from stream_app.spark.scan_choice import given_start
@@ -69,6 +70,7 @@ class StreamReader(DataSourceStreamReader):
         self._begin: Offset | None = None
         self._given: Offset | None = None
         self._given_at: float | None = None
+        self._told_at: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
         """Where a query without a checkpoint begins.
@@ -90,6 +92,7 @@ class StreamReader(DataSourceStreamReader):
         given = self._given or self.initialOffset()
         following = self._offsets.following(given)
         if following.offset == given or self._waits(following.rows):
+            self._stay()
             return given
         self._given, self._given_at = following.offset, self._now()
         return following.offset
@@ -123,6 +126,7 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: Offset) -> None:
         """A micro-batch is done: what a consumer keeps from expiry goes on."""
         self._offsets.taken(end)
+        self._told_at = self._now()
 
     def stop(self) -> None:
         """Nothing is open."""
@@ -132,6 +136,13 @@ class StreamReader(DataSourceStreamReader):
         if fewest is None or since is None or rows >= fewest.rows:
             return False
         return self._now() - since < fewest.seconds
+
+    def _stay(self) -> None:
+        """A query that waits is no consumer that has gone."""
+        silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
+        if silent_s is not None and (told_at is None or now - told_at >= silent_s):
+            self._offsets.stay()
+            self._told_at = now
 
     def _now(self) -> float:
         return self._offsets.table.clock.steady_seconds()
@@ -146,6 +157,11 @@ def stream_reader(
         UsageError: they do not go together, or are for batch reads.
     """
     given_start(options, refused=_ONLY_BATCH)
+    if "read.protect" in options.raw:
+        raise UsageError(
+            "option 'read.protect' is for batch reads, and this one is a stream",
+            fix="leave it out: a consumer-id keeps what the stream has not read yet",
+        )
     limits = {
         "max_files": options.integer("read.stream.maxFilesPerTrigger"),
         "max_bytes": options.integer("read.stream.maxBytesPerTrigger"),

@@ -93,7 +93,7 @@ class RunningStream:
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             self._report(query)
-            report = self.batch.commit_idle()
+            report = self.batch.while_idle()
             if report is not None:
                 self.on_idle_commit(report)
             if self.stop_requested.is_set():

@@ -27,6 +27,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.incremental_range import Bound, between, between_timestamps, scan_mode
 from stream_app.table.incremental_read import IncrementalRead
 from stream_app.table.interleaved import Stream
+from stream_app.table.read_protection import protected
 from stream_app.table.row_filter import RowFilter
 from stream_app.table.row_kind_column import ROW_KIND
 from stream_app.table.split_read import SplitRead
@@ -81,12 +82,14 @@ class VersionScan:
         table: with the columns of the version.
         snapshot: None: the latest when it is planned.
         row_kind: a column ``rowkind``, and deletes that no compaction has taken away.
+        retained_ms: how long the version is kept after it was planned; None: it may expire.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
     row_kind: bool
     row_filter: RowFilter | None = None
+    retained_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -100,12 +103,20 @@ class VersionScan:
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Splits."""
         self._read(columns)
-        snapshot = self.snapshot or self.table.snapshots.latest()
+        if self.retained_ms is None:
+            _, snapshot = self._version()
+        else:
+            # Nobody tells when the last task has ended: the tag is left to its time to live.
+            again = self.snapshot is None
+            _, snapshot, _ = protected(self._version, self.retained_ms, again=again)
         return SplitScan(self.table, self.row_filter).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
         return self._read(columns).read(part)
+
+    def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
+        return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
         return SplitRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
@@ -184,6 +195,14 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         UnsupportedTableError: we would read the table wrongly.
     """
     choice = batch_choice(options)
+    retained_ms = options.integer("read.protect")
+    if retained_ms is not None and (
+        isinstance(choice, Between | BetweenTimes) or system not in ("", AUDIT_LOG)
+    ):
+        raise UsageError(
+            "read.protect keeps the files of one version, and this read has none such",
+            fix="leave it out; tags keep both ends of a range",
+        )
     row_kind = options.boolean("read.changelog") or system == AUDIT_LOG
     if isinstance(choice, Between | BetweenTimes):
         if system not in ("", AUDIT_LOG):
@@ -196,7 +215,8 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     found, snapshot = _at(table, choice)
     if system and system != AUDIT_LOG:
         return SystemScan(found, system, snapshot)
-    return VersionScan(found.with_options(options.of_table()), snapshot, row_kind)
+    store = found.with_options(options.of_table())
+    return VersionScan(store, snapshot, row_kind, retained_ms=retained_ms)
 
 
 def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:

@@ -19,6 +19,7 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
+from stream_app.model.snapshot import Snapshot
 from stream_app.planning.stream_start import stream_start
 from stream_app.table.changelog_follow import (
     POLL_SECONDS,
@@ -35,6 +36,7 @@ from stream_app.table.incremental_range import between_timestamps as range_betwe
 from stream_app.table.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.incremental_read import IncrementalRead
 from stream_app.table.interleaved import interleaved
+from stream_app.table.read_protection import Rows, protected_rows, retention_ms
 from stream_app.table.row_filter import RowFilter, row_filter
 from stream_app.table.split_read import SplitRead
 from stream_app.table.split_scan import SplitScan
@@ -80,6 +82,7 @@ class PaimonTable:
         watermark: int | None = None,
         limit: int | None = None,
         threads: int | None = None,
+        protect: str | None = None,
     ) -> pa.RecordBatchReader:
         """The newest row of each key, or all rows without a key, while they are read.
 
@@ -94,20 +97,29 @@ class PaimonTable:
             limit: at most so many rows.
             threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
                 order, bucket by bucket, with 1.
+            protect: the version does not expire until the reader is read or dropped, or dies and
+                this duration is over (``"1 h"``); nor should two batches be further apart. By a
+                tag, so the table is written; None: it is not, and the version may expire.
 
         Raises:
             UsageError: an unknown column, a wrong condition, no such version.
             UnsupportedTableError: the table uses what we do not read rightly.
             CorruptFileError: while it is read: a file is missing or damaged.
+            OSError: the tag cannot be written.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        store, found = at_version(self.store, version)
-        read = SplitRead(store, _names(columns), _filter(where, store))
-        splits = SplitScan(store, read.row_filter).splits(found)
-        batches = interleaved(
-            (partial(read.read, split) for split in splits), _threads(threads, limit)
-        )
-        return _reader(read.schema, batches if limit is None else first_rows(batches, limit))
+        threads = _threads(threads, limit)
+
+        def rows(store: FileStoreTable, found: Snapshot | None) -> Rows:
+            read = SplitRead(store, _names(columns), _filter(where, store))
+            splits = SplitScan(store, read.row_filter).splits(found)
+            batches = interleaved((partial(read.read, split) for split in splits), threads)
+            return read.schema, batches if limit is None else first_rows(batches, limit)
+
+        retained_ms = retention_ms(protect)
+        if retained_ms is None:
+            return _reader(*rows(*at_version(self.store, version)))
+        return _reader(*protected_rows(self.store, version, retained_ms, rows))
 
     def read_incremental(
         self,

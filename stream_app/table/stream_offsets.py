@@ -96,6 +96,22 @@ class StreamOffsets:
         if name and not position.is_full:
             self.table.consumers.reset(name, position.snapshot_id)
 
+    @property
+    def silent_s(self) -> float | None:
+        """How long a consumer may say nothing before he should `stay`; None: for ever."""
+        options = self.table.options
+        expiration_ms = options.optional_integer("consumer.expiration-time")
+        if expiration_ms is None or not options.text("consumer-id"):
+            return None
+        return expiration_ms / 3000
+
+    def stay(self) -> None:
+        """Nothing comes in: the consumer says that he is still there, at the place that he told."""
+        name = self.table.options.text("consumer-id")
+        following = self.table.consumers.next_snapshot(name)
+        if following is not None:
+            self.table.consumers.reset(name, following)
+
     def _offset(self, position: StreamPosition) -> Offset:
         return {
             "table": self.table.identity(),

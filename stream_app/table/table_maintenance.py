@@ -1,9 +1,12 @@
-"""What a job does for its table after each commit: tags are given, and what is old goes.
+"""What a job does for its table beside its commits: tags are given, and what is old goes.
 
-Nothing here may stop the job: an error is logged and counted, and the step is done again after a
-later commit. Steps that commit are done at once, in the caller, who commits nothing meanwhile; the
-expiry of snapshots is done at once too, or beside the job in one thread
-(``snapshot.expire.execution-mode``). Each time no more goes than the options allow.
+After each commit; while nothing is committed, now and then (`planning.idle_wait`), for time alone
+makes things due; and before rows come in, the tags of periods that have ended without them.
+
+Nothing here may stop the job: an error is logged and counted, and the step is done again later.
+Steps that commit are done at once, in the caller, who commits nothing meanwhile; the expiry of
+snapshots is done at once too, or beside the job in one thread (``snapshot.expire.execution-mode``).
+Each time no more goes than the options allow.
 
 Source: Paimon `table/sink/TableCommitImpl.java#maintain`.
 """
@@ -18,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import StreamAppError
 from stream_app.planning.expire_config import expire_config
+from stream_app.planning.idle_wait import IDLE_WAIT_S, next_idle_wait_s
 from stream_app.table.expire_changelogs import ExpireChangelogs
 from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
 from stream_app.table.expire_snapshots import ExpireSnapshots
@@ -45,12 +49,17 @@ class MaintenanceMetrics:
     failures: int = 0
     seconds: float = 0.0
 
+    @property
+    def done(self) -> int:
+        """A number that grows with all that went."""
+        return self.snapshots_expired + self.partitions_expired + self.files
+
 
 @dataclass(slots=True)
 class TableMaintenance:
     """Does it, for one table; a write-only job does nothing of it.
 
-    `after_commit` is called by one thread; `metrics` by any.
+    `metrics` is called by any thread, all else by one at a time.
 
     Raises:
         UsageError: when it is made: the options of expiry, or of tags, do not fit together.
@@ -59,12 +68,17 @@ class TableMaintenance:
     table: FileStoreTable
     _metrics: MaintenanceMetrics = field(default_factory=MaintenanceMetrics)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _tagging: threading.Lock = field(default_factory=threading.Lock)
     _snapshots: ExpireSnapshots = field(init=False)
     _changelogs: ExpireChangelogs = field(init=False)
     _tags: TagUpkeep = field(init=False)
     _thread: ThreadPoolExecutor | None = None
     _running: Future[None] | None = None
     _partitions_checked: float | None = None
+    _looked_at: float = field(init=False)
+    _glanced_at: float = field(init=False)
+    _wait_s: float = IDLE_WAIT_S
+    _done: int = 0
 
     def __post_init__(self) -> None:
         if not self.table.options.boolean("write-only"):
@@ -74,6 +88,7 @@ class TableMaintenance:
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
         self._tags = TagUpkeep(self.table)
+        self._looked_at = self._glanced_at = self.table.clock.steady_seconds()
         if self.table.options.text("snapshot.expire.execution-mode") == "async":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire")
 
@@ -81,11 +96,43 @@ class TableMaintenance:
         """A snapshot was made: do what is due. Never raises."""
         if self.table.options.boolean("write-only"):
             return
+        self._upkeep()
+        self._wait_s = IDLE_WAIT_S
+
+    def before_rows(self) -> None:
+        """An epoch is about to begin: periods that have ended get their tags first. Never raises.
+
+        Asks the table only the first time, and when a period has ended.
+        """
+        if not self.table.options.boolean("write-only"):
+            self._step("giving the tags of periods that have ended", self._tag_if_due)
+
+    def while_idle(self) -> None:
+        """Nothing was committed: do what has become due meanwhile. Never raises.
+
+        May be called as often as one likes: it looks at the table now and then, and when the clock
+        says that a tag is due.
+        """
+        now = self.table.clock.steady_seconds()
+        if self.table.options.boolean("write-only") or now - self._glanced_at < IDLE_WAIT_S:
+            return
+        self._glanced_at = now
+        self.before_rows()
+        if now - self._looked_at >= self._wait_s:
+            was_due = self._upkeep()
+            self._wait_s = next_idle_wait_s(self._wait_s, was_due=was_due)
+
+    def _upkeep(self) -> bool:
+        """Do what is due; whether something was, as far as it is done."""
+        done = self._done
         self._step("dropping old partitions", self._expire_partitions)
         if self._thread is None:
             self._expire()
         elif self._running is None or self._running.done():
             self._running = self._thread.submit(self._expire)
+        self._looked_at = self._glanced_at = self.table.clock.steady_seconds()
+        self._done = self._metrics.done
+        return self._done != done
 
     def metrics(self) -> MaintenanceMetrics:
         """What was done since the job began."""
@@ -130,8 +177,13 @@ class TableMaintenance:
             _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
             self._count(partitions_expired=count)
 
-    def _tag(self) -> None:
-        report = self._tags.run()
+    def _tag_if_due(self) -> None:
+        if self._tags.is_due():
+            self._tag(makes_snapshots=True)
+
+    def _tag(self, *, makes_snapshots: bool = False) -> None:
+        with self._tagging:  # beside the thread's
+            report = self._tags.run(makes_snapshots=makes_snapshots)
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))
         if report.deleted:

@@ -57,6 +57,13 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
     return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(millis, zone))
 
 
+def process_time_ms(table: FileStoreTable) -> int | None:
+    """The time on the wall by which tags are due of themselves; None: they wait for watermarks."""
+    if table.options.text("tag.automatic-creation") != "process-time":
+        return None
+    return wall_clock_ms(table.clock.now_ms(), table.options.text("sink.process-time-zone"))
+
+
 def wall_clock_ms(millis: int, zone: str) -> int:
     """A moment as a clock in a zone shows it, read as if it were UTC; '': the machine's zone."""
     at = datetime.fromtimestamp(millis // 1000, UTC).astimezone(zone_of(zone) if zone else None)

@@ -1,33 +1,46 @@
 """Gives the tags that a table's options ask for, and deletes those that are over.
 
-Called by a job after its commits. Progress is kept nowhere but in the tags themselves: whoever
-comes after a crash looks at the snapshots behind the newest automatic tag.
+Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the
+tags themselves: whoever comes after a crash looks at the snapshots behind the newest automatic tag.
 
-Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java`, `tag/TagTimeExpire.java`.
+A period that ends while nothing is committed has no snapshot behind its end. By process time it
+gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
+of their own.
+
+Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java` (`forceCreatingSnapshot`),
+`tag/TagTimeExpire.java`.
 """
 
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.tag_creation import (
     TagRules,
+    due_ms,
     due_tags,
     first_snapshot,
+    lacks_snapshot,
     surplus_tags,
     tags_whose_time_is_over,
 )
+from stream_app.table.commit_history import CommitHistory
+from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.tag_changes import create_tag, delete_tags, plan_tag_deletion
-from stream_app.table.tag_rules import snapshot_time, tag_rules
+from stream_app.table.tag_rules import process_time_ms, snapshot_time, tag_rules
 
 _LOG = logging.getLogger(__name__)
+_CAUGHT_UP_MAX = 100
+"""Periods that are caught up with at a time: `tag.automatic-completion` may find thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +55,47 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """For one table; remembers which snapshots it has looked at."""
+    """For one table; remembers which snapshots it has looked at, and when the next tag is due."""
 
     table: FileStoreTable
     _looked_at: int = 0
     _has_warned: bool = False
+    _is_due_known: bool = False
+    _due_ms: int | None = None
 
-    def run(self) -> TagUpkeepReport:
+    def is_due(self) -> bool:
+        """Whether a period is over that has no tag, by the clock; watermarks are not known here.
+
+        Asks the table only the first time, and when a tag is due.
+
+        Raises:
+            UsageError: the options contradict each other.
+            CorruptFileError: a tag cannot be read.
+        """
+        now_ms = process_time_ms(self.table)
+        rules = tag_rules(self.table)
+        if now_ms is None or rules is None:
+            return False
+        if not self._is_due_known or (self._due_ms is not None and now_ms >= self._due_ms):
+            self._next(rules)
+        return self._due_ms is not None and now_ms >= self._due_ms
+
+    def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
         """Give what is due, then delete what is too much or over.
+
+        Args:
+            makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
+                for who may commit at this moment.
 
         Raises:
             UsageError: the options contradict each other.
             CorruptFileError: a tag, or what must stay of it, cannot be read.
+            CommitError: others won every race for a snapshot.
         """
         rules = tag_rules(self.table)
         created = () if rules is None else self._create(rules)
+        if rules is not None and makes_snapshots:
+            created += self._catch_up(rules)
         while True:
             deleted = self._over(rules)
             try:
@@ -72,8 +111,36 @@ class TagUpkeep:
             bytes=plan.files.byte_count,
         )
 
-    def _create(self, rules: TagRules) -> tuple[str, ...]:
+    def _catch_up(self, rules: TagRules) -> tuple[str, ...]:
+        created: tuple[str, ...] = ()
+        for _ in range(_CAUGHT_UP_MAX):
+            if not self._lacks_snapshot(rules):
+                break
+            user = f"create-tags-{uuid.uuid4()}"
+            history = CommitHistory(self.table, user, self.table.snapshots.latest())
+            nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, appends=())
+            FileStoreCommit(self.table, history).commit_appends(nothing)
+            created += self._create(rules)
+        return created
+
+    def _lacks_snapshot(self, rules: TagRules) -> bool:
+        now_ms = process_time_ms(self.table)
+        begin, next_begin = self._next(rules)
+        latest = self.table.snapshots.latest()
+        if now_ms is None or latest is None:
+            return False
+        is_untagged = latest.snapshot_id >= begin
+        newest = snapshot_time(self.table, latest) if is_untagged else None
+        return lacks_snapshot(rules, next_begin, newest, now_ms)
+
+    def _next(self, rules: TagRules) -> tuple[int, int | None]:
+        """The snapshot and the period that come next."""
         begin, next_begin = first_snapshot(rules, self._tags(rules))
+        self._is_due_known, self._due_ms = True, due_ms(rules, next_begin)
+        return begin, next_begin
+
+    def _create(self, rules: TagRules) -> tuple[str, ...]:
+        begin, next_begin = self._next(rules)
         snapshots = self._snapshots(max(begin, self._looked_at + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
@@ -98,6 +165,8 @@ class TagUpkeep:
             except UsageError:  # it has expired meanwhile: the next one gets the tag
                 break
         else:
+            # What is due next follows from the tags that were given.
+            self._is_due_known = not created
             self._looked_at = max(self._looked_at, *by_number) if by_number else self._looked_at
         return tuple(created)
 

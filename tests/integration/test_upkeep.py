@@ -41,3 +41,9 @@ def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
     assert bench.rows() == rows | {99: "new"}
     assert {snapshot.split()[1] for snapshot in bench.snapshots()} >= {str(epochs)}
     assert files_on_disk(table) == files_that_are_named(table)
+
+    left = len(bench.snapshots())
+    bench.run("table.options.snapshot.num-retained.max=1")  # nothing comes in
+    assert len(bench.snapshots()) == 1 < left
+    assert bench.rows() == rows | {99: "new"}
+    assert files_on_disk(table) == files_that_are_named(table)

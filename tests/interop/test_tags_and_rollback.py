@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import stream_app
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.orphan_files import plan_orphans
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.table_maintenance import TableMaintenance
 from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named
+from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava, sorted_rows
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
@@ -64,6 +68,51 @@ def test_paimon_reads_our_tags_and_keeps_them(tmp_path: Path, paimon_java: Paimo
     delete_tags(table, plan_tag_deletion(table, ["plain", "timed"]))
     assert files_on_disk(table) == files_that_are_named(table)
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
+
+
+def test_paimon_goes_on_where_quiet_days_were_tagged(
+    tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    path = tmp_path / "shop.db" / "t"
+    table = small_table(
+        path, "k INT, v STRING", ("k",), tag__automatic_creation="process-time",
+        tag__num_retained_max=3, sink__process_time_zone="+00:00",
+    )  # fmt: skip
+    upkeep = TableMaintenance(table.table)
+    table.commit(("+I", {"k": 1, "v": "x"}))
+    upkeep.after_commit()
+    for _ in range(3):
+        table.table.clock.sleep(86_400)
+        upkeep.while_idle()
+    ours = ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert table.table.tags.names() == ours
+    assert rows_at(paimon_java, path, "2026-01-02") == [{"k": 1, "v": "x"}]
+    paimon_java.write(path, [("+I", {"k": 2, "v": "y"})], identifier=99)
+    # It looks for the newest, and takes the oldest away; two tags of one snapshot would stop it.
+    assert table.table.tags.names()[:-1] == ours[1:]
+    assert found_in(table.table) == []
+
+
+def test_paimon_leaves_what_a_protected_reader_reads(
+    tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    path = tmp_path / "shop.db" / "t"
+    writer = our_table(path)
+    expected = sorted_rows(paimon_java.read(path, snapshot=3))
+    table = stream_app.open_table(str(path))
+    reader = table.read(snapshot=3, threads=1, protect="1 h")
+    dead = [table.read(snapshot=2, protect=kept) for kept in ("1 h", "1 s")]
+    paimon_java.expire(path, retain_max=1, retain_min=1)
+    assert writer.table.snapshots.earliest_id() > 3
+    assert sorted_rows(normal_rows(reader.read_all())) == expected
+    assert len(writer.table.tags.names()) == len(dead)
+    time.sleep(1.1)
+    # Its commits delete tags whose time is over.
+    paimon_java.write(path, [("+I", {"k": 1, "v": "x"})], identifier=99)
+    (left,) = writer.table.tags.tags()
+    assert left.time_retained_ms == 3_600_000
+    dead.clear()
+    assert files_on_disk(writer.table) == files_that_are_named(writer.table)
 
 
 def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: PaimonJava) -> None:

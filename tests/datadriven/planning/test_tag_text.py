@@ -13,8 +13,10 @@ from stream_app.planning.rollback_plan import rollback_numbers
 from stream_app.planning.tag_creation import (
     SnapshotTime,
     TagRules,
+    due_ms,
     due_tags,
     first_snapshot,
+    lacks_snapshot,
     surplus_tags,
     tags_whose_time_is_over,
 )
@@ -63,9 +65,9 @@ def _tag(name: str, number: int, created: str = "", retained: str = "") -> Tag:
     )
 
 
-def _due(case: Case) -> str:
+def _tags_and_times(case: Case) -> tuple[list[Tag], list[SnapshotTime]]:
     """Lines ``tag NAME = N`` that are there, and snapshots ``N TIME``; - is no watermark."""
-    rules, tags, snapshots = _rules(case), [], []
+    tags, snapshots = [], []
     for line in case.input_lines:
         if line.startswith("tag "):
             name, _, number = line.removeprefix("tag ").partition(" = ")
@@ -73,10 +75,25 @@ def _due(case: Case) -> str:
         else:
             number, _, text = line.partition(" ")
             snapshots.append(SnapshotTime(int(number), None if text == "-" else _millis(text)))
+    return tags, snapshots
+
+
+def _due(case: Case) -> str:
+    rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
     begin, next_begin = first_snapshot(rules, tags)
     due = due_tags(rules, next_begin, [s for s in snapshots if s.snapshot_id >= begin])
     lines = [f"snapshot {each.snapshot_id}: {each.name}" for each in due]
     return "\n".join(lines) or "none"
+
+
+def _lacks(case: Case) -> str:
+    rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
+    begin, next_begin = first_snapshot(rules, tags)
+    newest = next((s for s in reversed(snapshots) if s.snapshot_id >= begin), None)
+    now, due = _millis(case.args["now"]), due_ms(rules, next_begin)
+    is_lacking = lacks_snapshot(rules, next_begin, newest, now)
+    is_over = due is not None and due <= now
+    return f"{'yes' if is_lacking else 'no'}, due {'since' if is_over else 'at'} {_time(due)}"
 
 
 def _names(case: Case) -> str:
@@ -157,8 +174,8 @@ def _emptied(case: Case) -> str:
 
 
 COMMANDS = {
-    "due": _due, "names": _names, "over": _over, "nearest": _nearest, "rollback": _rollback,
-    "orphans": _orphans, "emptied": _emptied,
+    "due": _due, "lacks": _lacks, "names": _names, "over": _over, "nearest": _nearest,
+    "rollback": _rollback, "orphans": _orphans, "emptied": _emptied,
 }  # fmt: skip
 
 

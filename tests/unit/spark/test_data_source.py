@@ -175,6 +175,8 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("{t}", {"scan__snapshot_id": "9"}, "snapshot 9 does not exist: the table has 1 to 3"),
         ("{t}", {"incremental_between": "a,b"}, "unknown tag 'a'"),
         ("{t}$files", {"incremental_between": "1,2"}, "has no range of versions"),
+        ("{t}$files", {"read__protect": "1 h"}, "this read has none such"),
+        ("{t}", {"read__protect": "1 h", "incremental_between": "1,2"}, "this read has none such"),
         ("{t}", {"s3__secret-key": "hush"}, "set AWS_ACCESS_KEY_ID"),
     ],
 )
@@ -335,6 +337,7 @@ def test_a_consumer_whose_next_snapshot_has_expired_is_told_how_to_begin_anew(
     [
         ("{t}$files", {}, "cannot be followed"),
         ("{t}", {"scan__tag_name": "a"}, "is for batch reads"),
+        ("{t}", {"read__protect": "1 h"}, "is for batch reads"),
         ("{t}", {"incremental_between": "1,2"}, "is for batch reads"),
     ],
 )

@@ -1,0 +1,65 @@
+"""Between epochs, and before the first one, the job looks after its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.micro_batch import MicroBatch
+from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.table_maintenance import TableMaintenance
+from tests.support.small_table import SmallTable, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path) -> SmallTable:
+    table = small_table(
+        folder / "t", "k INT", ("k",),
+        snapshot__num_retained__min=1, snapshot__time_retained="1 h",
+    )  # fmt: skip
+    for _ in range(3):
+        table.commit(("+I", {"k": 1}))
+    table.table.clock.sleep(2 * 3600)
+    return table
+
+
+def no_epoch(*_: Any) -> Any:
+    raise AssertionError("no epoch comes")
+
+
+def quiet_job(table: SmallTable) -> MicroBatch:
+    """A job that was started, and whose source has brought nothing yet."""
+    return MicroBatch(
+        spark=cast(Any, None),
+        plan=cast(Any, None),
+        open_commit=cast(Callable[[], StreamTableCommit], no_epoch),
+        source_end=no_epoch,
+        dead_letters=DeadLetters(None, 0),
+        clock=table.table.clock,
+        listener=no_epoch,
+        upkeep=TableMaintenance(table.table),
+    )
+
+
+def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    batch = quiet_job(table)
+    assert batch.while_idle() is None
+    assert table.table.snapshots.ids() == [1, 2, 3], "it has only just begun"
+    table.table.clock.sleep(10)
+    with batch.lock:  # an epoch is being worked on: it does the upkeep
+        batch.while_idle()
+    assert table.table.snapshots.ids() == [1, 2, 3]
+    assert batch.while_idle() is None
+    assert table.table.snapshots.ids() == [3]
+
+
+def test_a_job_that_ends_without_an_epoch_does_it_too(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    assert quiet_job(table).drain() == []
+    assert table.table.snapshots.ids() == [3]

@@ -1,0 +1,177 @@
+"""A version that is read under protection stays, whoever expires, and nothing is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.paimon_table import PaimonTable
+from stream_app.table.read_protection import TAG_PREFIX, protected
+from stream_app.table.tag_upkeep import TagUpkeep
+from tests.support.expiring_table import files_on_disk, files_that_are_named
+from tests.support.small_table import SmallTable, small_table
+from tests.support.table_writer import TableWriter
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+BUCKETS = 4
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> TableWriter:
+    """Keys 0 to 39 with the value ``old``, in several buckets."""
+    made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=BUCKETS)
+    found = TableWriter(made.table)
+    found.write([("+I", {"k": k, "v": "old"}) for k in range(40)])
+    return found
+
+
+def overwrite_and_expire(writer: TableWriter) -> None:
+    """All rows anew, merged whole; only the newest snapshot stays."""
+    writer.write([("+U", {"k": k, "v": "new"}) for k in range(40)])
+    writer.commit.compact_whole()
+    expire(writer.table)
+
+
+def expire(table: FileStoreTable) -> None:
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1)))
+
+
+def values(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader) -> list[str]:
+    return [value for batch in batches for value in batch.column("v").to_pylist()]
+
+
+def assert_nothing_is_left(table: FileStoreTable) -> None:
+    assert table.tags.names() == []
+    assert files_on_disk(table) == files_that_are_named(table)
+
+
+def test_a_slow_reader_beside_an_expiry(writer: TableWriter) -> None:
+    table = writer.table
+    reader = PaimonTable(table).read(threads=1, protect="1 h")
+    found = values([reader.read_next_batch()])
+    overwrite_and_expire(writer)
+    assert table.snapshots.earliest_id() != 1
+    found += values(reader)
+    assert found == ["old"] * 40
+    assert_nothing_is_left(table)
+    assert values(PaimonTable(table).read()) == ["new"] * 40
+
+
+def test_without_protection_it_is_told_what_is_gone(writer: TableWriter) -> None:
+    reader = PaimonTable(writer.table).read(threads=1)
+    reader.read_next_batch()
+    overwrite_and_expire(writer)
+    with pytest.raises(CorruptFileError, match="data-"):
+        values(reader)
+    assert writer.table.tags.names() == []
+
+
+def test_versions_that_are_named_are_kept_as_well(writer: TableWriter) -> None:
+    writer.write([("+U", {"k": 0, "v": "x"})])
+    table = PaimonTable(writer.table)
+    reader = table.read(snapshot=1, threads=2, protect="1 h")
+    overwrite_and_expire(writer)
+    assert values(reader) == ["old"] * 40
+    assert_nothing_is_left(writer.table)
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_reader_that_is_dropped_takes_its_tag_along(writer: TableWriter, batches: int) -> None:
+    reader = PaimonTable(writer.table).read(threads=1, protect="1 h")
+    for _ in range(batches):
+        reader.read_next_batch()
+    assert len(writer.table.tags.names()) == 1
+    overwrite_and_expire(writer)
+    del reader
+    assert_nothing_is_left(writer.table)
+
+
+def test_a_read_with_a_limit_ends_too(writer: TableWriter) -> None:
+    assert values(PaimonTable(writer.table).read(limit=3, protect="1 h")) == ["old"] * 3
+    assert_nothing_is_left(writer.table)
+
+
+def test_a_read_that_cannot_begin_leaves_no_tag(writer: TableWriter) -> None:
+    with pytest.raises(UsageError, match="unknown column"):
+        PaimonTable(writer.table).read(columns=["w"], protect="1 h")
+    assert writer.table.tags.names() == []
+
+
+def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWriter) -> None:
+    table = writer.table
+    _, _, protection = protected(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
+    assert protection is not None
+    overwrite_and_expire(writer)
+    table.clock.sleep(3500)
+    assert TagUpkeep(table).run().deleted == ()
+    table.clock.sleep(100)
+    (deleted,) = TagUpkeep(table).run().deleted
+    assert deleted.startswith(TAG_PREFIX)
+    assert_nothing_is_left(table)
+    protection.end()  # of one that was only away for too long
+
+
+def test_whoever_reads_for_longer_renews_his_tag(writer: TableWriter) -> None:
+    table = writer.table
+    reader = PaimonTable(table).read(threads=1, protect="1 h")
+    overwrite_and_expire(writer)
+    names, found = set(), []
+    for batch in reader:
+        found += values([batch])
+        table.clock.sleep(2400)
+        assert TagUpkeep(table).run().deleted == ()
+        names |= set(table.tags.names())
+    assert found == ["old"] * 40
+    assert len(names) == BUCKETS, "one after the other"
+    assert_nothing_is_left(table)
+
+
+def test_a_tag_that_cannot_be_renewed_is_told_and_the_reader_goes_on(
+    writer: TableWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = writer.table
+    reader = PaimonTable(table).read(threads=1, protect="1 h")
+    reader.read_next_batch()
+    (name,) = table.tags.names()
+    writer.write([("+U", {"k": 0, "v": "x"})])
+    table.tags.delete(name)  # somebody did not want it
+    table.snapshots.delete(1)
+    table.clock.sleep(3000)
+    assert len(values(reader)) > 20
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert f"the tag {name}, which protects snapshot 1 while it is read, could not be re" in told
+    assert table.tags.names() == []
+
+
+def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> None:
+    table = writer.table
+    old = table.snapshots.latest()
+    overwrite_and_expire(writer)
+    found = [old, table.snapshots.latest()]
+    _, snapshot, protection = protected(lambda: (table, found.pop(0)), 1000, again=True)
+    assert snapshot == table.snapshots.latest()
+    assert protection is not None
+    protection.end()
+    with pytest.raises(UsageError, match="snapshot 1 has expired while it was given the tag"):
+        protected(lambda: (table, old), 1000, again=False)
+    assert table.tags.names() == []
+
+
+def test_an_empty_table_needs_none(tmp_path: Path) -> None:
+    table: SmallTable = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
+    assert values(PaimonTable(table.table).read(protect="1 h")) == []
+    assert table.table.tags.names() == []
+
+
+@pytest.mark.parametrize("text", ["3600", "0 s", "10 ms", "an hour", ""])
+def test_durations_that_nobody_means_are_refused(writer: TableWriter, text: str) -> None:
+    with pytest.raises(UsageError, match="is no duration of a second or more"):
+        PaimonTable(writer.table).read(protect=text)
