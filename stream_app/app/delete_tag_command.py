@@ -36,12 +36,17 @@ class _Plan:
     deletion: TagDeletion
 
     def is_empty(self) -> bool:
-        return not self.deletion.tags
+        return not (self.deletion.tags or self.deletion.damaged)
 
     def lines(self) -> Iterator[str]:
         for tag in self.deletion.tags:
             number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
             yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
+        for name in self.deletion.damaged:
+            yield (
+                f"tag {name!r} goes, whose file cannot be read: what only it kept stays on disk "
+                "until stream-app remove-orphan-files"
+            )
         files = self.deletion.files
         yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 
@@ -57,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)
         files = plan.deletion.files
+        count = len(plan.deletion.tags) + len(plan.deletion.damaged)
         yield (
-            f"deleted {counted(len(plan.deletion.tags), 'tag')}: {counted(files.count, 'file')}, "
+            f"deleted {counted(count, 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 

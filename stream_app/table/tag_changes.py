@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.errors import StreamAppError, UsageError
+from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.core_options import unknown_key
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import Snapshot
@@ -41,7 +41,8 @@ def new_tag(
     Raises:
         UsageError: there is no such snapshot, or the name is taken or no name.
     """
-    if table.tags.tag(name) is not None:
+    table.tags.check_name(name)
+    if name in table.tags.names():
         raise UsageError(
             f"tag {name!r} exists already",
             where=table.location,
@@ -79,6 +80,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
             where=table.location,
             fix="tag a newer one",
         )
+    table.tags.write_success_file(tag.name, table.clock.now_ms())
     return True
 
 
@@ -102,11 +104,14 @@ class TagDeletion:
     """What goes with tags.
 
     Attributes:
+        damaged: names of tags that go and cannot be read; what only they held stays on disk, where
+            nothing names it any more.
         files: those that only these tags held; none while their snapshots are there.
         held: the numbers of the versions that these tags alone held.
     """
 
     tags: tuple[Tag, ...]
+    damaged: tuple[str, ...]
     files: FilesToDelete
     held: frozenset[int]
 
@@ -118,24 +123,57 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         UsageError: there is no such tag.
         CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
     """
-    tags = {tag.name: tag for tag in table.tags.tags()}
+    known = table.tags.names()
     for name in names:
-        if name not in tags:
+        if name not in known:
             raise UsageError(
-                unknown_key("tag", name, tags),
+                unknown_key("tag", name, known),
                 where=table.location,
-                fix=f"the table has {', '.join(tags)}" if tags else "the table has no tags",
+                fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
             )
-    going = [tags[name] for name in dict.fromkeys(names)]
-    staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
-    held = {
+    going, damaged = _readable(table, names)
+    expired = {
         tag.snapshot.snapshot_id: tag.snapshot
         for tag in going
-        if tag.snapshot.snapshot_id not in staying
-        and not table.snapshots.exists(tag.snapshot.snapshot_id)
+        if not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    files = _files(table, list(held.values()), staying) if held else FilesToDelete()
-    return TagDeletion(tags=tuple(going), files=files, held=frozenset(held))
+    # Only who takes a version's files away must know what the other tags need.
+    staying = _staying(table, names) if expired else set()
+    held = {number: version for number, version in expired.items() if number not in staying}
+    files = _files(table, names, list(held.values()), staying) if held else FilesToDelete()
+    return TagDeletion(tags=tuple(going), damaged=tuple(damaged), files=files, held=frozenset(held))
+
+
+def _readable(table: FileStoreTable, names: Collection[str]) -> tuple[list[Tag], list[str]]:
+    """The tags of these names, and the names of those whose files are damaged."""
+    tags, damaged = [], []
+    for name in dict.fromkeys(names):
+        try:
+            tag = table.tags.tag(name)
+        except CorruptFileError:
+            damaged.append(name)
+            continue
+        if tag is None:
+            raise UsageError(
+                f"tag {name!r} was deleted by somebody else meanwhile",
+                where=table.location,
+                fix="leave it out",
+            )
+        tags.append(tag)
+    return tags, damaged
+
+
+def _staying(table: FileStoreTable, names: Collection[str]) -> set[int]:
+    """The numbers of the versions that tags name other than these."""
+    try:
+        return {tag.snapshot.snapshot_id for tag in table.tags.tags(without=names)}
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            "no tag is deleted, because another one cannot be read, and nobody knows which files "
+            f"it needs: {error.what}",
+            where=error.where,
+            fix=error.fix,
+        ) from error
 
 
 def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
@@ -144,8 +182,10 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     Raises:
         OSError: the file system refused; files that are left are orphans.
     """
-    for tag in deletion.tags:
-        table.tags.delete(tag.name)
+    for name in (*deletion.damaged, *(tag.name for tag in deletion.tags)):
+        table.tags.delete(name)
+    if not deletion.held:
+        return
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
     clean = table.options.boolean("snapshot.clean-empty-directories")
@@ -153,14 +193,18 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
 
 
 def _files(
-    table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
+    table: FileStoreTable,
+    names: Collection[str],
+    going: Sequence[Snapshot],
+    staying: Collection[int],
 ) -> FilesToDelete:
-    """What only these versions have: of what is left, their nearest neighbours have all the rest.
+    """What only these versions have, which the tags of `names` held.
 
+    Of what is left, their nearest neighbours have all the rest.
     A file lives in consecutive versions, so if any has it that stays, the nearest one before or
     behind has it as well.
     """
-    protected = protected_versions(table)
+    protected = protected_versions(table, without_tags=names)
     collector = FileCollector(ManifestReads(table))
     numbers = {*staying, *table.snapshots.ids()}
     near = {n for version in going for n in nearest_numbers(version.snapshot_id, numbers)}
@@ -219,10 +263,10 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
                 fix="wait for its first commit",
             )
         return latest
-    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
     try:
         return numbered_snapshot(table, number)
     except StreamAppError:
+        tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
         if number in tagged:
             return tagged[number]
         raise

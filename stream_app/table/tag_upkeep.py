@@ -73,7 +73,11 @@ class TagUpkeep:
         )
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
-        begin, next_begin = first_snapshot(rules, self._tags(rules))
+        newest = self._tags(rules)
+        begin, next_begin = first_snapshot(rules, newest)
+        for tag in newest:
+            if self.table.tags.lacks_success_file(tag.name):
+                self.table.tags.write_success_file(tag.name, self.table.clock.now_ms())
         snapshots = self._snapshots(max(begin, self._looked_at + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
