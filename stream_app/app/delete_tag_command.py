@@ -10,6 +10,7 @@ from typing import Any
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
+from stream_app.table.maintainable import check_files_known
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
 _EPILOG = """\
@@ -56,8 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such tag.
+        UnsupportedTableError: we would not find the table's files.
     """
     table = named_table(args.table)
+    check_files_known(table)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)
