@@ -35,6 +35,7 @@ from stream_app.app.prometheus_metrics import (
 from stream_app.app.secrets import Secrets, hiding
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
+from stream_app.model.ignored_options import IGNORED, ignored_options
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.session import start_session
@@ -44,6 +45,8 @@ from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.table_maintenance import TableMaintenance
+
+_LOG = logging.getLogger("stream_app")
 
 
 @dataclass(slots=True)
@@ -138,6 +141,8 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
         CompactionError: some buckets could not be compacted; the others are.
     """
     table = job.table
+    if ignored := ignored_options(table.schema.options):
+        _LOG.warning(IGNORED, ", ".join(ignored))
     spark = start_session(f"stream_app compact {table.location}", job.spark)
     executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     stop_requested = threading.Event()

@@ -26,6 +26,7 @@ from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.ignored_options import IGNORED, ignored_options
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
     open_checkpoint,
@@ -39,6 +40,7 @@ from stream_app.spark.files_source import FilesSource
 from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
 from stream_app.spark.partition_names import NameablePartitions
+from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -47,6 +49,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.spark.warm_up import warming_up
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger("stream_app")
@@ -167,7 +170,10 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
-    return create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    if ignored := ignored_options(table.schema.options):
+        _LOG.warning(IGNORED, ", ".join(ignored))
+    return table
 
 
 def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
@@ -230,6 +236,8 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     )
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if (strict := strict_partitions(schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
     if schema.has_primary_key:
         return decode
     return InsertOnly(
