@@ -161,7 +161,6 @@ does not, a job names in one warning when it begins: besides `file-index.….col
 `tag.automatic-creation = batch` these, unless they have the value of what is done anyway:
 
 {ignored}
-
 The others:
 """
 
