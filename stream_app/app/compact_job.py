@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.config_settings import environment_secrets
 from stream_app.app.event_log import report_line
+from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.planned_compactions import planned_compactions
 from stream_app.app.prometheus_metrics import (
@@ -35,7 +36,6 @@ from stream_app.app.prometheus_metrics import (
 from stream_app.app.secrets import Secrets, hiding
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError, UsageError
-from stream_app.model.ignored_options import IGNORED, ignored_options
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.session import start_session
@@ -45,8 +45,6 @@ from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.table_maintenance import TableMaintenance
-
-_LOG = logging.getLogger("stream_app")
 
 
 @dataclass(slots=True)
@@ -141,8 +139,7 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
         CompactionError: some buckets could not be compacted; the others are.
     """
     table = job.table
-    if ignored := ignored_options(table.schema.options):
-        _LOG.warning(IGNORED, ", ".join(ignored))
+    warn_of_ignored_options(table)
     spark = start_session(f"stream_app compact {table.location}", job.spark)
     executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     stop_requested = threading.Event()

@@ -10,6 +10,8 @@ from typing import Any
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
+from stream_app.errors import CorruptFileError
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.maintainable import check_files_known
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
@@ -37,17 +39,18 @@ class _Plan:
     deletion: TagDeletion
 
     def is_empty(self) -> bool:
-        return not (self.deletion.tags or self.deletion.damaged)
+        return not self.names
+
+    @property
+    def names(self) -> list[str]:
+        return [*(tag.name for tag in self.deletion.tags), *self.deletion.unreadable]
 
     def lines(self) -> Iterator[str]:
+        for name in self.deletion.unreadable:
+            yield f"tag {name!r}, which cannot be read, goes: what it held stays as orphans"
         for tag in self.deletion.tags:
             number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
             yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
-        for name in self.deletion.damaged:
-            yield (
-                f"tag {name!r} goes, whose file cannot be read: what only it kept stays on disk "
-                "until stream-app remove-orphan-files"
-            )
         files = self.deletion.files
         yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 
@@ -58,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: there is no such tag.
         UnsupportedTableError: we would not find the table's files.
+        CorruptFileError: another version cannot be read.
     """
     table = named_table(args.table)
     check_files_known(table)
@@ -65,10 +69,21 @@ def run(args: argparse.Namespace) -> int:
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)
         files = plan.deletion.files
-        count = len(plan.deletion.tags) + len(plan.deletion.damaged)
         yield (
-            f"deleted {counted(count, 'tag')}: {counted(files.count, 'file')}, "
+            f"deleted {counted(len(plan.names), 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 
-    return run_upkeep(args, _Plan(plan_tag_deletion(table, args.names)), do)
+    return run_upkeep(args, _Plan(_planned(table, args.names)), do)
+
+
+def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
+    try:
+        return plan_tag_deletion(table, names)
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            "no tag is deleted, because another version cannot be read, and nobody knows which "
+            f"files it needs: {error.what}",
+            where=error.where,
+            fix=error.fix,
+        ) from error

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
+from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
@@ -26,7 +27,6 @@ from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.ignored_options import IGNORED, ignored_options
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
     open_checkpoint,
@@ -171,8 +171,7 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
         comment=config.table.comment,
     )
     table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
-    if ignored := ignored_options(table.schema.options):
-        _LOG.warning(IGNORED, ", ".join(ignored))
+    warn_of_ignored_options(table)
     return table
 
 

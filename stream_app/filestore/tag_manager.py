@@ -10,6 +10,7 @@ Source: Paimon `utils/TagManager.java`, `tag/SuccessFileTagCallback.java`,
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -66,8 +67,9 @@ class TagManager:
             raise CorruptFileError(
                 error.what,
                 where=path,
-                fix="restore the file from a backup, or delete the tag: stream-app delete-tag "
-                f"TABLE {name!r} (and then what only it held: stream-app remove-orphan-files)",
+                fix=f"delete the tag: stream-app delete-tag {shlex.quote(self.root)} "
+                f"{shlex.quote(name)} (and then what only it held: stream-app "
+                "remove-orphan-files); or restore the file from a backup",
             ) from error
 
     def check_name(self, name: str) -> None:
@@ -117,13 +119,13 @@ class TagManager:
         """Whether a tag should have one and has none: who made it died before it was written."""
         return self.has_success_files and not self.file_io.exists(self._success_path(name))
 
-    def tags(self, *, without: Collection[str] = ()) -> list[Tag]:
-        """All tags, in the order of their snapshots; those of some names need not be readable.
+    def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
+        """All tags, but for some names, in the order of their snapshots.
 
         Raises:
-            CorruptFileError: a file is no tag.
+            CorruptFileError: the file of one is no tag.
         """
-        names = [name for name in self.names() if name not in without]
+        names = [name for name in self.names() if name not in but]
         found = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 

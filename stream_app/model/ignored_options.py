@@ -37,9 +37,6 @@ partition.mark-done-action sink.savepoint.auto-tag tag.batch.customized-name tag
 IGNORED_KEYS = frozenset(f"{_WRITING} {_COMMITTING} {_UPKEEP}".split())
 """Paimon's keys for what our jobs leave undone."""
 
-IGNORED = "options of the table that this job does not act on: %s"
-"""What a job says of them."""
-
 _DONE_ANYWAY = {
     "async-file-write": "true",
     "changelog-file.format": "parquet",

@@ -85,10 +85,8 @@ class ProtectedVersions:
         return [*(self.tags[number] for number in numbers), *self.branches]
 
 
-def protected_versions(
-    table: FileStoreTable, *, without_tags: Collection[str] = ()
-) -> ProtectedVersions:
-    """The tags and branches that there are now, without the table's tags of some names.
+def protected_versions(table: FileStoreTable) -> ProtectedVersions:
+    """The tags and branches that there are now.
 
     Raises:
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
@@ -105,6 +103,5 @@ def protected_versions(
             for version in (*snapshots, *tags)
             if version.changelog_manifest_list is not None
         }
-    tags_left = table.tags.tags(without=without_tags)
-    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags_left}
+    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))

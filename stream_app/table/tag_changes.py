@@ -104,16 +104,15 @@ class TagDeletion:
     """What goes with tags.
 
     Attributes:
-        damaged: names of tags that go and cannot be read; what only they held stays on disk, where
-            nothing names it any more.
         files: those that only these tags held; none while their snapshots are there.
         held: the numbers of the versions that these tags alone held.
+        unreadable: names of tags that cannot be read: then all files stay, as orphans.
     """
 
     tags: tuple[Tag, ...]
-    damaged: tuple[str, ...]
     files: FilesToDelete
     held: frozenset[int]
+    unreadable: tuple[str, ...] = ()
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
@@ -123,7 +122,9 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         UsageError: there is no such tag.
         CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
     """
-    known = table.tags.names()
+    unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
+    tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
+    known = [*tags, *unreadable]
     for name in names:
         if name not in known:
             raise UsageError(
@@ -131,49 +132,30 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
                 where=table.location,
                 fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
             )
-    going, damaged = _readable(table, names)
-    expired = {
+    going = [tags[name] for name in dict.fromkeys(names) if name in tags]
+    staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
+    held = {
         tag.snapshot.snapshot_id: tag.snapshot
         for tag in going
-        if not table.snapshots.exists(tag.snapshot.snapshot_id)
+        if tag.snapshot.snapshot_id not in staying
+        and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    # Only who takes a version's files away must know what the other tags need.
-    staying = _staying(table, names) if expired else set()
-    held = {number: version for number, version in expired.items() if number not in staying}
-    files = _files(table, names, list(held.values()), staying) if held else FilesToDelete()
-    return TagDeletion(tags=tuple(going), damaged=tuple(damaged), files=files, held=frozenset(held))
+    # What a tag needs that cannot be read nobody knows.
+    may_delete = bool(held) and not unreadable
+    return TagDeletion(
+        tags=tuple(going),
+        files=_files(table, list(held.values()), staying) if may_delete else FilesToDelete(),
+        held=frozenset(held),
+        unreadable=unreadable,
+    )
 
 
-def _readable(table: FileStoreTable, names: Collection[str]) -> tuple[list[Tag], list[str]]:
-    """The tags of these names, and the names of those whose files are damaged."""
-    tags, damaged = [], []
-    for name in dict.fromkeys(names):
-        try:
-            tag = table.tags.tag(name)
-        except CorruptFileError:
-            damaged.append(name)
-            continue
-        if tag is None:
-            raise UsageError(
-                f"tag {name!r} was deleted by somebody else meanwhile",
-                where=table.location,
-                fix="leave it out",
-            )
-        tags.append(tag)
-    return tags, damaged
-
-
-def _staying(table: FileStoreTable, names: Collection[str]) -> set[int]:
-    """The numbers of the versions that tags name other than these."""
+def _is_damaged(table: FileStoreTable, name: str) -> bool:
     try:
-        return {tag.snapshot.snapshot_id for tag in table.tags.tags(without=names)}
-    except CorruptFileError as error:
-        raise CorruptFileError(
-            "no tag is deleted, because another one cannot be read, and nobody knows which files "
-            f"it needs: {error.what}",
-            where=error.where,
-            fix=error.fix,
-        ) from error
+        table.tags.tag(name)
+    except CorruptFileError:
+        return True
+    return False
 
 
 def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
@@ -182,10 +164,8 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     Raises:
         OSError: the file system refused; files that are left are orphans.
     """
-    for name in (*deletion.damaged, *(tag.name for tag in deletion.tags)):
+    for name in (*deletion.unreadable, *(tag.name for tag in deletion.tags)):
         table.tags.delete(name)
-    if not deletion.held:
-        return
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
     clean = table.options.boolean("snapshot.clean-empty-directories")
@@ -193,18 +173,14 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
 
 
 def _files(
-    table: FileStoreTable,
-    names: Collection[str],
-    going: Sequence[Snapshot],
-    staying: Collection[int],
+    table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
 ) -> FilesToDelete:
-    """What only these versions have, which the tags of `names` held.
+    """What only these versions have: of what is left, their nearest neighbours have all the rest.
 
-    Of what is left, their nearest neighbours have all the rest.
     A file lives in consecutive versions, so if any has it that stays, the nearest one before or
     behind has it as well.
     """
-    protected = protected_versions(table, without_tags=names)
+    protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     numbers = {*staying, *table.snapshots.ids()}
     near = {n for version in going for n in nearest_numbers(version.snapshot_id, numbers)}
