@@ -98,6 +98,16 @@ class TagManager:
             self.file_io.delete(self._success_path(name))
         self.file_io.delete(path)
 
+    def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
+        """All tags, but for some names, in the order of their snapshots.
+
+        Raises:
+            CorruptFileError: the file of one is no tag.
+        """
+        names = [name for name in self.names() if name not in but]
+        found = [tag for name in names if (tag := self.tag(name)) is not None]
+        return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
+
     def write_success_file(self, name: str, now_ms: int) -> None:
         """Tell that a tag is there; nothing happens without ``tag.create-success-file``.
 
@@ -118,16 +128,6 @@ class TagManager:
     def lacks_success_file(self, name: str) -> bool:
         """Whether a tag should have one and has none: who made it died before it was written."""
         return self.has_success_files and not self.file_io.exists(self._success_path(name))
-
-    def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
-        """All tags, but for some names, in the order of their snapshots.
-
-        Raises:
-            CorruptFileError: the file of one is no tag.
-        """
-        names = [name for name in self.names() if name not in but]
-        found = [tag for name in names if (tag := self.tag(name)) is not None]
-        return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 
     def _path(self, name: str) -> str:
         if not name.strip() or re.search(r"[/\\\x00-\x1f]", name):
