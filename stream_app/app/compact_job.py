@@ -25,6 +25,7 @@ from stream_app.app.cli import exit_code
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.config_settings import environment_secrets
 from stream_app.app.event_log import report_line
+from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.inspect_listing import size_text
 from stream_app.app.planned_compactions import planned_compactions
 from stream_app.app.prometheus_metrics import (
@@ -139,6 +140,7 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
         CompactionError: some buckets could not be compacted; the others are.
     """
     table = job.table
+    warn_of_ignored_options(table)
     spark = start_session(f"stream_app compact {table.location}", job.spark)
     executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     stop_requested = threading.Event()

@@ -13,6 +13,7 @@ from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, duration_argument, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.tag import Tag
+from stream_app.table.maintainable import check_publishes_safely, check_versions_known
 from stream_app.table.tag_changes import create_tag, new_tag
 
 _EPILOG = """\
@@ -66,8 +67,12 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such snapshot, or the name is taken.
+        UnsupportedTableError: its versions are others than those in its folder.
+        StorageError: of two who give the same name both could win.
     """
     table = named_table(args.table)
+    check_versions_known(table)
+    check_publishes_safely(table)
     retained_ms = None
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)

@@ -10,6 +10,9 @@ from typing import Any
 from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
+from stream_app.errors import CorruptFileError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.maintainable import check_files_known
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
 _EPILOG = """\
@@ -57,8 +60,11 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such tag.
+        UnsupportedTableError: we would not find the table's files.
+        CorruptFileError: another version cannot be read.
     """
     table = named_table(args.table)
+    check_files_known(table)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)
@@ -68,4 +74,16 @@ def run(args: argparse.Namespace) -> int:
             f"{size_text(files.byte_count)}"
         )
 
-    return run_upkeep(args, _Plan(plan_tag_deletion(table, args.names)), do)
+    return run_upkeep(args, _Plan(_planned(table, args.names)), do)
+
+
+def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
+    try:
+        return plan_tag_deletion(table, names)
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            "no tag is deleted, because another version cannot be read, and nobody knows which "
+            f"files it needs: {error.what}",
+            where=error.where,
+            fix=error.fix,
+        ) from error

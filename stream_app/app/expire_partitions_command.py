@@ -34,6 +34,7 @@ _OPTIONS = {
     "--timestamp-formatter": ("F", "how the time in its values is written, e.g. yyyyMMdd"),
     "--timestamp-pattern": ("P", "where it stands in them, e.g. '$year-$month-$day'"),
     "--max-num": ("N", "so many are dropped at most"),
+    "--batch-size": ("N", "so many are dropped in one snapshot"),
 }
 _KEYS = {
     "expiration_time": "partition.expiration-time",
@@ -41,6 +42,7 @@ _KEYS = {
     "timestamp_formatter": "partition.timestamp-formatter",
     "timestamp_pattern": "partition.timestamp-pattern",
     "max_num": "partition.expiration-max-num",
+    "batch_size": "partition.expiration-batch-size",
 }
 
 

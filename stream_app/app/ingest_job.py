@@ -19,6 +19,7 @@ from pathlib import Path
 from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
+from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
@@ -40,6 +41,7 @@ from stream_app.spark.files_source import FilesSource
 from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
 from stream_app.spark.partition_names import NameablePartitions
+from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -48,6 +50,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.spark.warm_up import warming_up
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger("stream_app")
@@ -168,7 +171,9 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
-    return create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    warn_of_ignored_options(table)
+    return table
 
 
 def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
@@ -231,6 +236,8 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     )
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if (strict := strict_partitions(schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
     if schema.has_primary_key:
         return decode
     return InsertOnly(

@@ -17,6 +17,7 @@ from stream_app.app.upkeep_command import (
 )
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.maintainable import check_orphans_known
 from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
 
 _EPILOG = """\
@@ -83,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: the age is no duration, or so short that files of a living writer could go.
+        UnsupportedTableError: we would not find the table's files.
         CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
     """
     age_ms = duration_argument("--older-than", args.older_than)
@@ -93,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
     table = named_table(args.table)
+    check_orphans_known(table)
     plan = _Plan(table, plan_orphans(table, table.clock.now_ms() - age_ms), args.older_than)
 
     def do(plan: _Plan) -> Iterator[str]:

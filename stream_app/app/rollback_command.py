@@ -11,6 +11,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
+from stream_app.table.maintainable import check_files_known, check_publishes_safely
 from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
 
@@ -56,6 +57,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     plan: RollbackPlan
+    is_forced: bool
 
     def is_empty(self) -> bool:
         return self.plan.numbers.is_empty()
@@ -79,6 +81,8 @@ class _Plan:
                 f"{each.consumer_id} (at {each.next_snapshot})" for each in numbers.consumers
             )
             yield f"  consumers that are ahead: {names}"
+            if not self.is_forced:
+                yield "  so it is refused, unless --force is given"
         yield f"  files that go: {files.count}, {size_text(files.byte_count)}"
 
 
@@ -87,10 +91,14 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such version, or a living consumer is ahead of it.
+        UnsupportedTableError: we would not find the table's files.
+        StorageError: its file system cannot publish versions safely.
     """
     table = named_table(args.table)
+    check_files_known(table)
+    check_publishes_safely(table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
-    plan = _Plan(plan_rollback(table, rollback_target(table, version)))
+    plan = _Plan(plan_rollback(table, rollback_target(table, version)), args.force)
 
     def do(plan: _Plan) -> Iterator[str]:
         roll_back(table, plan.plan, resets_consumers=args.force)

@@ -70,7 +70,7 @@ class BackgroundSync:
         self._file_io.overwrite(path, data)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names in a folder."""
+        """Names of the files in a folder."""
         return self._file_io.list_names(folder)
 
     def exists(self, path: str) -> bool:

@@ -102,7 +102,7 @@ class FileIO(Protocol):
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of what lies in a folder, unordered; empty when there is no such folder."""
+        """Names of the files in a folder, unordered; empty when there is no such folder."""
         ...
 
     def list_status(self, folder: str) -> list[FileStatus]:

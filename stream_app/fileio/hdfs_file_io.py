@@ -127,8 +127,8 @@ class HdfsFileIO:
         self._patiently(path, rename)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names in a folder."""
-        return [status.name for status in self.list_status(folder)]
+        """Names of the files in a folder."""
+        return [each.name for each in self.list_status(folder) if not each.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies in a folder."""

@@ -77,9 +77,9 @@ class LocalFileIO:
         Path(self._temporary(path, data)).replace(path)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names in a folder."""
+        """Names of the files in a folder."""
         try:
-            return [entry.name for entry in os.scandir(folder)]
+            return [entry.name for entry in os.scandir(folder) if not entry.is_dir()]
         except FileNotFoundError:
             return []
 

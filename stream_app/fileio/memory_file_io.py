@@ -134,9 +134,10 @@ class MemoryFileIO:
         self.write_bytes(path, data)
 
     def list_names(self, folder: str) -> list[str]:
-        """Names in a folder, the oldest first."""
+        """Names of the files in a folder, the oldest first."""
         with self._lock:
-            return list(self._folders.get(folder, ()))
+            names = self._folders.get(folder, ())
+            return [name for name in names if f"{folder}/{name}" in self._files]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies in a folder, the oldest first."""

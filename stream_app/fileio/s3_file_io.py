@@ -158,8 +158,8 @@ class S3FileIO:
         self._ask(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
 
     def list_names(self, folder: str) -> list[str]:
-        """Names below a folder."""
-        return [status.name for status in self.list_status(folder)]
+        """Names of the files in a folder."""
+        return [each.name for each in self.list_status(folder) if not each.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies below a folder; a name that is a file's and a folder's comes twice."""

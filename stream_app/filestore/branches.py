@@ -15,8 +15,11 @@ _PREFIX = "branch-"
 
 def branch_names(file_io: FileIO, root: str) -> list[str]:
     """The names of all branches of the table at `root`, in order."""
-    names = sorted(file_io.list_names(f"{root}/branch"))
-    return [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    return sorted(
+        status.name.removeprefix(_PREFIX)
+        for status in file_io.list_status(f"{root}/branch")
+        if status.is_folder and status.name.startswith(_PREFIX)
+    )
 
 
 def branch_root(root: str, name: str) -> str:

@@ -17,6 +17,9 @@ from stream_app.model.data_type import RowType
 from stream_app.model.index_file_meta import IndexFileMeta
 from stream_app.model.table_schema import TableSchema
 
+_POSTPONED = -2
+"""The bucket of rows that another engine's compaction will give one; we only delete its files."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileStorePathFactory:
@@ -67,7 +70,8 @@ class FileStorePathFactory:
     def bucket(self, partition: bytes, bucket: int) -> str:
         """A bucket's folder."""
         middle = self.partition(partition)
-        return f"{self.root}/{middle}{'/' if middle else ''}bucket-{bucket}"
+        name = "postpone" if bucket == _POSTPONED else str(bucket)
+        return f"{self.root}/{middle}{'/' if middle else ''}bucket-{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """A data or changelog file."""

@@ -1,6 +1,10 @@
 """The tag files of a table: ``tag/tag-<name>``.
 
-Source: Paimon `utils/TagManager.java`.
+With ``tag.create-success-file`` each tag has a file ``tag/tag-success-file/<name>_SUCCESS`` as
+well, for those who wait for the tag: written when the tag is there for good, deleted before it.
+
+Source: Paimon `utils/TagManager.java`, `tag/SuccessFileTagCallback.java`,
+`partition/file/SuccessFile.java`.
 """
 
 from __future__ import annotations
@@ -12,18 +16,26 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO, FileStatus
+from stream_app.format.json_object import JsonObject, encode_object
 from stream_app.format.tag_json import decode_tag, encode_tag
 from stream_app.model.tag import Tag
 
 _PREFIX = "tag-"
+_SUCCESS_FOLDER = "success-file"
+"""What stands behind the prefix in the name of the folder of success files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagManager:
-    """Reads and writes tags of the table at `root`."""
+    """Reads and writes tags of the table at `root`.
+
+    Attributes:
+        has_success_files: ``tag.create-success-file``.
+    """
 
     file_io: FileIO
     root: str
+    has_success_files: bool = False
 
     def names(self) -> list[str]:
         """The names of all tags, in order."""
@@ -47,7 +59,7 @@ class TagManager:
         path = self._path(name)
         try:
             data = self.file_io.read_bytes(path)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         try:
             return decode_tag(name, data)
@@ -60,13 +72,31 @@ class TagManager:
                 "remove-orphan-files); or restore the file from a backup",
             ) from error
 
+    def check_name(self, name: str) -> None:
+        """See that a new tag can have this name.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if name == _SUCCESS_FOLDER:  # its file would lie where Paimon has a folder
+            raise self._wrong_name(name)
+        self._path(name)
+
     def create(self, tag: Tag) -> bool:
-        """Give a name to a snapshot; False when the name is taken."""
+        """Give a name to a snapshot; False when the name is taken.
+
+        Raises:
+            UsageError: no tag can have this name.
+        """
+        self.check_name(tag.name)
         return self.file_io.create_if_absent(self._path(tag.name), encode_tag(tag))
 
     def delete(self, name: str) -> None:
         """Take a name away; nothing happens when there is none."""
-        self.file_io.delete(self._path(name))
+        path = self._path(name)
+        if self.has_success_files:  # first, so that it never tells of a tag that is not there
+            self.file_io.delete(self._success_path(name))
+        self.file_io.delete(path)
 
     def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
         """All tags, but for some names, in the order of their snapshots.
@@ -78,11 +108,38 @@ class TagManager:
         found = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 
+    def write_success_file(self, name: str, now_ms: int) -> None:
+        """Tell that a tag is there; nothing happens without ``tag.create-success-file``.
+
+        Args:
+            now_ms: since 1970 in UTC; a success file that is there keeps the time of its creation.
+        """
+        if not self.has_success_files:
+            return
+        path, created = self._success_path(name), now_ms
+        try:
+            data = self.file_io.read_bytes(path)
+            created = JsonObject.decode(data, what="success file").integer("creationTime")
+        except (FileNotFoundError, CorruptFileError):
+            pass
+        times = {"creationTime": created, "modificationTime": now_ms}
+        self.file_io.overwrite(path, encode_object(times))
+
+    def lacks_success_file(self, name: str) -> bool:
+        """Whether a tag should have one and has none: who made it died before it was written."""
+        return self.has_success_files and not self.file_io.exists(self._success_path(name))
+
     def _path(self, name: str) -> str:
         if not name.strip() or re.search(r"[/\\\x00-\x1f]", name):
-            raise UsageError(
-                f"a tag cannot be named {name!r}",
-                where=self.root,
-                fix="give a name that a file can have, such as 2026-01-31",
-            )
+            raise self._wrong_name(name)
         return f"{self.root}/tag/{_PREFIX}{name}"
+
+    def _success_path(self, name: str) -> str:
+        return f"{self.root}/tag/{_PREFIX}{_SUCCESS_FOLDER}/{name}_SUCCESS"
+
+    def _wrong_name(self, name: str) -> UsageError:
+        return UsageError(
+            f"a tag cannot be named {name!r}",
+            where=self.root,
+            fix="give a name that a file can have, such as 2026-01-31",
+        )

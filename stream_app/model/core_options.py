@@ -344,8 +344,8 @@ class CoreOptions:
 
     @property
     def writes_changelog(self) -> bool:
-        """Whether ``changelog-producer`` is ``input``."""
-        return self.text("changelog-producer") == "input"
+        """Whether ``changelog-producer`` is another than ``none``: we write those of ``input``."""
+        return self.raw.get("changelog-producer", "none").lower() != "none"
 
     @property
     def lookup_interval(self) -> int:

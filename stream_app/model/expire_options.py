@@ -118,4 +118,9 @@ EXPIRE_OPTIONS: tuple[Option, ...] = (
         "Where the time stands in a partition's values, such as '$year-$month-$day $hour:00:00' "
         "(default: in the first column).",
     ),
+    boolean_option(
+        "partition.timestamp-format.strict",
+        False,
+        "A record is bad when its partition tells no time as the two options above say.",
+    ),
 )

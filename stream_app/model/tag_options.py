@@ -89,6 +89,11 @@ TAG_OPTIONS: tuple[Option, ...] = (
         "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
     ),
     boolean_option("tag.time-expire-enabled", True, "Delete tags whose time is over."),
+    boolean_option(
+        "tag.create-success-file",
+        False,
+        "Beside each tag write tag/tag-success-file/NAME_SUCCESS, for those who wait for it.",
+    ),
     text_option(
         "sink.process-time-zone",
         None,

@@ -25,11 +25,12 @@ from stream_app.model.core_options import CoreOptions, unknown_key
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.partition_expiry import DatedPartition, batches, expired_partitions
-from stream_app.planning.partition_time import PartitionTime, partition_time
+from stream_app.planning.partition_time import PartitionTime
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.strict_partitions import time_of_partitions
 
 
 class AgeOf(enum.Enum):
@@ -97,10 +98,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     return PartitionRetention(
         time_ms=time_ms,
         age_of=AgeOf(strategy),
-        time=partition_time(
-            options.text("partition.timestamp-pattern") or None,
-            options.text("partition.timestamp-formatter") or None,
-        ),
+        time=time_of_partitions(options),
         at_most=options.integer("partition.expiration-max-num"),
         batch_size=options.optional_integer("partition.expiration-batch-size"),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_operations import each, thread_count
@@ -111,6 +112,7 @@ class FileCollector:
             for entry in self.reads.index_entries(name) or ():
                 file = entry.index_file
                 if self._is_new(file.file_name):
+                    self._check_inside(file.external_path)
                     path = paths.index_file(entry.partition, entry.bucket, file)
                     self.files.indexes[path] = file.file_size
             if self._is_new(name):
@@ -121,6 +123,7 @@ class FileCollector:
     def _add_files(self, found: dict[str, int], entries: Iterable[ManifestEntry]) -> None:
         paths = self._table.paths
         for entry in entries:
+            self._check_inside(entry.file.external_path)
             path = paths.data_file(entry.partition, entry.bucket, entry.file)
             found[path] = entry.file.file_size
             folder = path.rpartition("/")[0]
@@ -128,6 +131,15 @@ class FileCollector:
                 found[f"{folder}/{name}"] = 0
             if folder not in self.files.folders:
                 self.files.folders[folder] = None
+
+    def _check_inside(self, external_path: str | None) -> None:
+        """Paths elsewhere are of any file system, and with another one's words for it."""
+        if external_path is not None:
+            raise UnsupportedTableError(
+                f"a file lies outside of the table's folder, where we delete none: {external_path}",
+                where=self._table.location,
+                fix="do it with the engine that made the table; nothing was changed",
+            )
 
     def _is_new(self, name: str) -> bool:
         if name in self.files.seen:

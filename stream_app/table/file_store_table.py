@@ -108,7 +108,8 @@ class FileStoreTable:
     @property
     def tags(self) -> TagManager:
         """The tag files."""
-        return TagManager(self.file_io, self.version_root)
+        has_success_files = self.options.boolean("tag.create-success-file")
+        return TagManager(self.file_io, self.version_root, has_success_files)
 
     @property
     def expiry_announcements(self) -> ExpiryAnnouncements:

@@ -66,7 +66,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     versions = 0
     for root in roots:
         for version in versions_below(table.file_io, root):
-            reads.add(version)
+            reads.add(version, is_branchs=root != table.location)
             versions += 1
     found = orphans(old, reads.names, older_than_millis)
     going = {file.path for file in found}
@@ -98,10 +98,10 @@ class _UsedNames:
         self.names: set[str] = set()
         self._table = table
 
-    def add(self, version: NamedVersion) -> None:
+    def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
         """Take in all that a version names, unless it has expired meanwhile."""
         try:
-            self._add(version)
+            self._add(version, is_branchs=is_branchs)
         except CorruptFileError as error:
             if not self._table.file_io.exists(version.path):
                 return
@@ -114,15 +114,17 @@ class _UsedNames:
                 "back or delete the tag",
             ) from error
 
-    def _add(self, version: NamedVersion) -> None:
+    def _add(self, version: NamedVersion, *, is_branchs: bool) -> None:
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
         # Expiry leaves to a changelog, and of a tag's changelog, only what each still needs.
+        # Paimon's expiry of the main table takes the changelogs that a branch began with, too.
         in_part = version.kind is VersionKind.CHANGELOG
+        may_lack_changelog = version.kind is VersionKind.TAG or is_branchs
         self._list(snapshot.base_manifest_list, may_be_gone=in_part)
         self._list(snapshot.delta_manifest_list, may_be_gone=in_part)
-        self._list(snapshot.changelog_manifest_list, may_be_gone=version.kind is VersionKind.TAG)
+        self._list(snapshot.changelog_manifest_list, may_be_gone=may_lack_changelog)
         self._index(snapshot, may_be_gone=in_part)
         if snapshot.statistics is not None:
             self.names.add(snapshot.statistics)

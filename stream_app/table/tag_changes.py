@@ -41,7 +41,8 @@ def new_tag(
     Raises:
         UsageError: there is no such snapshot, or the name is taken or no name.
     """
-    if table.tags.tag(name) is not None:
+    table.tags.check_name(name)
+    if name in table.tags.names():
         raise UsageError(
             f"tag {name!r} exists already",
             where=table.location,
@@ -79,6 +80,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
             where=table.location,
             fix="tag a newer one",
         )
+    table.tags.write_success_file(tag.name, table.clock.now_ms())
     return True
 
 
@@ -237,10 +239,10 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
                 fix="wait for its first commit",
             )
         return latest
-    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
     try:
         return numbered_snapshot(table, number)
     except StreamAppError:
+        tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
         if number in tagged:
             return tagged[number]
         raise

@@ -197,3 +197,23 @@ def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, 
     table = open_table(str(path))
     assert found_in(table) == []
     assert table.snapshots.ids() == [1, 2, 3]
+
+
+def test_success_files_are_both_engines(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    path = tmp_path / "shop.db" / "t"
+    small = small_table(path, "k INT, v STRING", ("k",), tag__create_success_file=True)
+    for number in range(5):
+        small.commit(("+I", {"k": number, "v": "a"}))
+    table = small.table
+    paimon_java.tag(path, "theirs", 3)
+    assert create_tag(table, new_tag(table, "ours", 4))
+    folder = path / "tag" / "tag-success-file"
+    texts = {file.name: file.read_text() for file in folder.iterdir()}
+    assert texts.keys() == {"theirs_SUCCESS", "ours_SUCCESS"}
+    for text in texts.values():
+        assert '"creationTime"' in text
+        assert '"modificationTime"' in text
+    assert table.tags.names() == ["ours", "theirs"]
+    assert {row["tag_name"] for row in paimon_java.read(f"{path}$tags")} == {"ours", "theirs"}
+    delete_tags(table, plan_tag_deletion(table, ["theirs"]))
+    assert [file.name for file in folder.iterdir()] == ["ours_SUCCESS"]

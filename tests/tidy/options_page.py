@@ -15,6 +15,7 @@ from stream_app.cdc.debezium_options import CHOICES
 from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3_options import S3_OPTION_NAMES
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
+from stream_app.model.ignored_options import IGNORED_KEYS
 from stream_app.model.option import Option
 from stream_app.model.paimon_option_keys import CORE_KEYS
 from stream_app.model.source_options import SOURCE_OPTIONS
@@ -153,8 +154,14 @@ _CARRIED = """\
 
 All other options of Paimon 1.4 are accepted, checked for their type, stored in the table's schema
 and not acted on: they are for other engines, or for a later version. Among them are options of
-tags, lookup and other engines' reading, and options of columns (`fields.…`), indexes
-(`file-index.…`) and file formats (`parquet.…`):
+lookup and other engines' reading, and options of columns (`fields.…`), indexes (`file-index.…`)
+and file formats (`parquet.…`). Those that ask for something that a writing job would do, and ours
+does not, a job names in one warning when it begins: besides `file-index.….columns`,
+`fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`, `commit.callback.…`, `tag.callback.…` and
+`tag.automatic-creation = batch` these, unless they have the value of what is done anyway:
+
+{ignored}
+The others:
 """
 
 
@@ -164,8 +171,8 @@ def options_page() -> str:
     for section, keys in KEYS.items():
         parts += [f"### `[{section}]`\n", _section_table(section, keys)]
     parts += [_DEBEZIUM, _debezium_table(), _TABLE, _options_table(OPTIONS.values())]
-    parts += [_REFUSED, _listed(REFUSED), _CARRIED]
-    parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys())]
+    parts += [_REFUSED, _listed(REFUSED), _CARRIED.format(ignored=_listed(IGNORED_KEYS))]
+    parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys() - IGNORED_KEYS)]
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
     own = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
     parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(own)]

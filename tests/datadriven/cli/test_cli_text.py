@@ -56,6 +56,15 @@ def followed(path: str) -> None:
     os.utime(Path(path) / "consumer" / "consumer-search", (TIME_MS / 1000, TIME_MS / 1000))
 
 
+def damaged(path: str) -> None:
+    """The same shop, with one more tag, whose file is cut off; its first snapshots have expired."""
+    orders(path)
+    tag = Path(path) / "tag" / "tag-cut"
+    tag.write_bytes((Path(path) / "tag" / "tag-opening").read_bytes()[:40])
+    for number in (1, 2):
+        (Path(path) / "snapshot" / f"snapshot-{number}").unlink()
+
+
 def order(kind: str, number: int, customer: Any, amount: Any, day: int = 1) -> tuple[str, Any]:
     at = dt.datetime(2026, 1, day, 12, 0, number)  # noqa: DTZ001
     value = None if amount is None else Decimal(amount)
@@ -104,7 +113,13 @@ def empty(path: str) -> None:
     small_table(path, "k INT, v STRING", ("k",))
 
 
-MAKERS = {"orders": orders, "followed": followed, "values": values, "empty": empty}
+MAKERS = {
+    "orders": orders,
+    "followed": followed,
+    "damaged": damaged,
+    "values": values,
+    "empty": empty,
+}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

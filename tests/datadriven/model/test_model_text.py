@@ -10,6 +10,7 @@ import pytest
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.model.core_options import CoreOptions, check_writable, option_problems
 from stream_app.model.data_type import DataType, parse_columns, parse_data_type
+from stream_app.model.ignored_options import ignored_options
 from stream_app.model.table_schema import new_table_schema, schema_problems
 from tests.support.datadriven import Case, files, run_file
 
@@ -52,6 +53,11 @@ def writable(case: Case) -> str:
     return "fine"
 
 
+def ignored(case: Case) -> str:
+    """Each line KEY=VALUE of a table: the keys on which a job does not act."""
+    return "\n".join(ignored_options(_pairs(case))) or "none"
+
+
 def values(case: Case) -> str:
     """What the options of a table come to; as arguments the keys that are looked at."""
     core = CoreOptions(_pairs(case))
@@ -90,7 +96,8 @@ def _pairs(case: Case) -> dict[str, str]:
 
 
 COMMANDS = {
-    command.__name__: command for command in (types, columns, options, writable, values, table)
+    command.__name__: command
+    for command in (types, columns, options, writable, ignored, values, table)
 }
 
 

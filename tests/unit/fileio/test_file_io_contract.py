@@ -81,7 +81,7 @@ def test_what_was_written_is_seen_everywhere_at_once(place: Place) -> None:
         assert each.exists(path)
         assert each.exists(place.path("a"))
         assert each.list_names(place.path("a/b")) == ["f"]
-        assert each.list_names(place.path("a")) == ["b"]
+        assert [status.name for status in each.list_status(place.path("a"))] == ["b"]
     io.delete(path)
     assert not place.again().exists(path)
     assert place.again().list_names(place.path("a/b")) == []
@@ -135,7 +135,7 @@ def test_an_empty_file_is_a_file(place: Place) -> None:
 def test_names_are_taken_as_they_are(place: Place, names: list[str]) -> None:
     for name in names:
         place.io.write_bytes(place.path(f"{name}/{name}"), name.encode())
-    assert sorted(place.io.list_names(place.folder)) == sorted(names)
+    assert sorted(each.name for each in place.io.list_status(place.folder)) == sorted(names)
     for name in names:
         assert place.io.list_names(place.path(name)) == [name]
         assert place.again().read_bytes(place.path(f"{name}/{name}")) == name.encode()
@@ -147,6 +147,7 @@ def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
     place.io.write_bytes(place.path("two"), b"1")
     found = {status.name: status for status in place.io.list_status(place.folder)}
     assert found.keys() == {"below", "two"}
+    assert place.io.list_names(place.folder) == ["two"], "a folder is no file"
     assert (found["below"].is_folder, found["below"].size) == (True, 0)
     assert (found["two"].is_folder, found["two"].size) == (False, 1)
     # Stores tell whole seconds.

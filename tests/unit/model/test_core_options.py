@@ -6,6 +6,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import OPTIONS, REFUSED, CoreOptions
+from stream_app.model.ignored_options import IGNORED_KEYS
 from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 
 
@@ -67,3 +68,8 @@ def test_an_error_names_the_key_that_was_written() -> None:
         "option 'write.compaction-skip': 'perhaps' is neither true nor false\n"
         "  to fix: write-only: This job does not compact; another one must."
     )
+
+
+def test_what_a_job_leaves_undone_are_options_of_paimon_that_nobody_here_reads() -> None:
+    assert IGNORED_KEYS <= PAIMON_KEYS
+    assert not IGNORED_KEYS & (OPTIONS.keys() | REFUSED.keys())

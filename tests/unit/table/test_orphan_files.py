@@ -26,6 +26,7 @@ from tests.support.expiring_table import (
     versions,
 )
 from tests.support.faulty_file_io import Fault, InjectedError
+from tests.support.small_table import small_table
 from tests.unit.table.test_expire_snapshots import TABLES, a_history, at, expire
 from tests.unit.table.test_tags_and_rollback import go_back, tag_or_not, with_tags
 
@@ -135,6 +136,38 @@ def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, what: str) 
     with pytest.raises(CorruptFileError, match="nothing is deleted"):
         clean(table)
     assert files_on_disk(table) == before
+
+
+@pytest.mark.parametrize("in_part", [False, True])
+def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> None:
+    """Paimon's expiry deletes the changelogs of the main table, and does not look at branches."""
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), changelog_producer="input")
+    for number in range(3):
+        small.commit(("+I", {"k": number, "v": "a"}))
+    table = small.table
+    give_tag(table, "b", 2)
+    make_branch(table, "b", 2)
+    for number in (1, 2):
+        snapshot = table.snapshots.snapshot(number)
+        assert snapshot.changelog_manifest_list is not None
+        for meta in table.manifests.read_list(snapshot.changelog_manifest_list):
+            for entry in table.manifests.read_manifest(meta.file_name):
+                Path(table.paths.data_file(entry.partition, entry.bucket, entry.file)).unlink()
+            Path(table.paths.manifest(meta.file_name)).unlink()
+        if not in_part:
+            Path(table.paths.manifest(snapshot.changelog_manifest_list)).unlink()
+        table.snapshots.delete(number)
+    table.snapshots.write_earliest_hint(3)
+    litter(table)
+    rows = rows_of(table, table.tags.tags()[0].snapshot)
+    assert "manifest-x" in clean(table)
+    branch = table.open_branch("b")
+    assert branch is not None
+    assert rows_of(branch, branch.snapshots.snapshot(2)) == rows
+    Path(table.paths.manifest(branch.snapshots.snapshot(2).delta_manifest_list)).unlink()
+    table.tags.delete("b")
+    with pytest.raises(CorruptFileError, match="nothing is deleted"):
+        clean(table)
 
 
 @pytest.mark.parametrize("kind", ["changelog files kept", "changes kept"])

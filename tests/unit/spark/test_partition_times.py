@@ -1,0 +1,67 @@
+"""Records whose partition tells no time, where each must (partition.timestamp-format.strict)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stream_app.model.data_type import parse_columns
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.spark.partition_times import DatedPartitions
+from stream_app.table.strict_partitions import strict_partitions
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+
+STRICT = {"partition.timestamp-format.strict": "true"}
+FORMATTER = {"partition.timestamp-formatter": "yyyyMMdd"}
+
+
+def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(columns), primary_keys=(*keys, "k"), partition_keys=keys,
+        options={"bucket": "1", **options}, time_millis=0,
+    )  # fmt: skip
+
+
+def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> DatedPartitions:
+    strict = strict_partitions(a_schema(columns, keys, {**STRICT, **options}))
+    assert strict is not None
+    return DatedPartitions(messages=a_format(columns, (*keys, "k")), partitions=strict)
+
+
+def created(**after: object) -> str:
+    return json.dumps({"op": "c", "before": None, "after": after})
+
+
+def test_values_must_be_written_as_the_formatter_says() -> None:
+    decode = dated("k INT, dt STRING", ("dt",), FORMATTER)
+    days = ["20260131", "2026-01-31", "20260131", "20261301", "", "20260201"]
+    decoded = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
+    reasons = reasons_of(decoded)
+    assert list(reasons) == [0, 2, 4, 5]
+    assert "a partition that tells no time" in reasons[2]
+    assert reasons[2].endswith(": dt=2026-01-31")
+    assert reasons[4].endswith(": dt=20261301")
+    assert [row[3] for row in rows_of(decoded)] == ["20260131", "20260131", "20260201"]
+
+
+def test_the_pattern_says_which_columns_tell_the_time() -> None:
+    way = {"partition.timestamp-pattern": "$dt $hh", "partition.timestamp-formatter": "yyyyMMdd H"}
+    decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), way)
+    told = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
+    decoded = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in told)))
+    assert list(reasons_of(decoded)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [(("dt",), {}), (("dt",), STRICT), (("dt",), FORMATTER), ((), {**STRICT, **FORMATTER})],
+    ids=["neither", "no way is said", "not strict", "no partitions"],
+)
+def test_else_any_partition_is_taken(keys: tuple[str, ...], options: dict[str, str]) -> None:
+    assert strict_partitions(a_schema("k INT, dt STRING", keys, options)) is None
+
+
+def test_a_batch_without_rows_is_left_as_it_is() -> None:
+    decoded = dated("k INT, dt STRING", ("dt",), FORMATTER).decode(messages("rubbish"))
+    assert list(reasons_of(decoded)) == [0]

@@ -1,0 +1,139 @@
+"""Which tables upkeep refuses, and that it does so before anything has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.errors import UnsupportedTableError
+from stream_app.filestore.path_factory import FileStorePathFactory
+from stream_app.model.data_file_meta import EMPTY_ROW
+from stream_app.model.data_type import parse_columns
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.table_schema import new_table_schema
+from stream_app.table.file_deletion import FileCollector
+from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.manifest_reads import ManifestReads
+from tests.support.plain_object import plain_object
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.unit.table.test_tags_and_rollback import give
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+DELETING = {
+    "expire-snapshots": ("--retain-max", "1", "--retain-min", "1"),
+    "delete-tag": ("old",),
+    "rollback-to": ("--snapshot", "3"),
+}
+ORPHANS = {"remove-orphan-files": ("--older-than", "0s", "--no-writers")}
+TAGGING = {"create-tag": ("new",)}
+
+
+def a_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
+    """Four commits of one key, the first with a tag; the options get into the schema's file."""
+    small = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",))
+    for number in range(4):
+        small.commit(("+I", {"k": 1, "v": str(number)}))
+    give(small.table, "old", 1)
+    file = Path(small.path, "schema", "schema-0")
+    schema = plain_object(file.read_bytes())
+    file.write_text(json.dumps({**schema, "options": {**schema["options"], **options}}))
+    return small.table
+
+
+def all_files(table: FileStoreTable) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()}
+
+
+REFUSALS = (
+    [("data-file.path-directory", "data", verb) for verb in (*DELETING, *ORPHANS)]
+    + [("manifest.format", "orc", verb) for verb in (*DELETING, *ORPHANS)]
+    + [("data-file.external-paths", "file:/x", verb) for verb in DELETING]
+    + [("global-index.external-path", "file:/x", verb) for verb in DELETING]
+    + [("branch", "b", verb) for verb in (*DELETING, *ORPHANS, *TAGGING)]
+    + [("type", "object-table", verb) for verb in (*DELETING, *ORPHANS, *TAGGING)]
+)
+
+
+@pytest.mark.parametrize(("key", "value", "verb"), REFUSALS)
+def test_who_would_not_find_the_files_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, verb: str
+) -> None:
+    table = a_table(tmp_path, {key: value})
+    before = all_files(table)
+    rest = {**DELETING, **ORPHANS, **TAGGING}[verb]
+    assert main([verb, table.location, *rest]) == 1
+    assert f"cannot find all versions and files of this table: {key} = {value}" in (
+        capsys.readouterr().err
+    )
+    assert all_files(table) == before
+
+
+TAKEN = [
+    {"merge-engine": "partial-update", "file.format": "orc", "type": "materialized-table"},
+    {"changelog-producer": "lookup", "deletion-vectors.enabled": "true"},
+    {"bucket": "-2", "row-tracking.enabled": "true", "branch": "main"},
+]
+
+
+@pytest.mark.parametrize("options", TAKEN)
+def test_what_rows_mean_is_no_matter_of_upkeep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str]
+) -> None:
+    table = a_table(tmp_path, options)
+    for verb in ("create-tag", "rollback-to", "expire-snapshots", "delete-tag"):
+        rest = {**DELETING, **TAGGING}[verb]
+        assert main([verb, table.location, *rest]) == 0, (verb, capsys.readouterr().err)
+    assert table.snapshots.ids() == [3]
+    assert table.tags.names() == []
+    assert main(["remove-orphan-files", table.location, *ORPHANS["remove-orphan-files"]]) == 0
+
+
+@pytest.mark.parametrize("kind", ["data", "changelog"])
+def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: str) -> None:
+    """As an option has left it that is not set any more."""
+    table = a_table(tmp_path, {})
+    entry = FileStoreScan(table).live(table.snapshots.latest())[0]
+    elsewhere: ManifestEntry = replace(
+        entry, file=replace(entry.file, external_path="s3://elsewhere/f")
+    )
+    collector = FileCollector(ManifestReads(table))
+    add = collector.add_data_files if kind == "data" else collector.add_changelog_files
+    with pytest.raises(UnsupportedTableError, match="s3://elsewhere/f"):
+        add([elsewhere])
+
+
+def test_rows_without_a_bucket_yet_lie_where_paimon_has_them(tmp_path: Path) -> None:
+    paths = FileStorePathFactory.of("/t", a_table(tmp_path, {}).schema)
+    assert paths.bucket(EMPTY_ROW, -2) == "/t/bucket-postpone"
+
+
+def test_names_are_given_only_where_one_of_two_wins(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = f"s3://{s3.new_bucket()}/t"
+    schema = new_table_schema(
+        columns=parse_columns("k INT"), primary_keys=("k",), partition_keys=(),
+        options={"bucket": "1"}, time_millis=TIME_MS,
+    )  # fmt: skip
+    SmallTable(create_or_open(location, schema, file_io_options=s3.options)).commit(
+        ("+I", {"k": 1})
+    )
+    for name, value in (
+        ("AWS_ENDPOINT_URL_S3", s3.endpoint),
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+    ):
+        monkeypatch.setenv(name, value)
+    s3.ignores_conditions = True
+    for verb in (("create-tag", location, "a"), ("rollback-to", location, "--snapshot", "1")):
+        assert main([*verb]) == 1
+        assert "cannot be written" in capsys.readouterr().err
+    assert main(["expire-snapshots", location]) == 0, "nobody races for what it writes"

@@ -1,0 +1,162 @@
+"""What lies beside the files of tags, and tags whose own file is damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.errors import UsageError
+from stream_app.filestore.branches import branch_names
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.tag_changes import new_tag, plan_tag_deletion
+from stream_app.table.tag_upkeep import TagUpkeep
+from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
+from tests.support.small_table import small_table
+from tests.unit.table.test_orphan_files import clean
+from tests.unit.table.test_tag_upkeep import hourly
+from tests.unit.table.test_tags_and_rollback import give, go_back, take_away, with_tags
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, commits: int = 5, **options: object) -> FileStoreTable:
+    small = small_table(folder / "t", "k INT, v STRING", ("k",), **options)
+    for number in range(commits):
+        small.commit(("+I", {"k": 1, "v": str(number)}))
+    return small.table
+
+
+def expire(table: FileStoreTable) -> None:
+    """All but the newest snapshot."""
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=1)))
+
+
+def success_files(table: FileStoreTable) -> dict[str, dict[str, int]]:
+    folder = Path(table.location, "tag", "tag-success-file")
+    return {file.name: json.loads(file.read_bytes()) for file in folder.iterdir()}
+
+
+def test_the_folder_of_success_files_is_no_tag(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    folder = Path(table.location, "tag", "tag-success-file")
+    folder.mkdir(parents=True)
+    (folder / "2026-01-01_SUCCESS").write_text("{}")
+    assert table.tags.names() == []
+    give(table, "mine", 1)
+    expire(table)
+    TableMaintenance(table).after_commit()
+    assert table.snapshots.ids() == [5]
+    assert [tag.name for tag in table.tags.tags()] == ["mine"]
+    clean(table)
+    assert [file.name for file in folder.iterdir()] == ["2026-01-01_SUCCESS"]
+    with pytest.raises(UsageError, match="cannot be named 'success-file'"):
+        new_tag(table, "success-file")
+
+
+def test_what_is_no_folder_is_no_branch(tmp_path: Path) -> None:
+    table = a_table(tmp_path, 1)
+    Path(table.location, "branch", "branch-a").mkdir(parents=True)
+    Path(table.location, "branch", "branch-notes").write_text("x")
+    assert branch_names(table.file_io, table.location) == ["a"]
+
+
+def test_a_success_file_comes_and_goes_with_its_tag(tmp_path: Path) -> None:
+    table = a_table(tmp_path, tag__create_success_file=True)
+    give(table, "a", 2)
+    give(table, "b", 4)
+    made = success_files(table)
+    assert made.keys() == {"a_SUCCESS", "b_SUCCESS"}
+    assert made["a_SUCCESS"]["creationTime"] == made["a_SUCCESS"]["modificationTime"]
+    take_away(table, "a")
+    assert success_files(table).keys() == {"b_SUCCESS"}
+    go_back(table, snapshot=3)
+    assert success_files(table) == {}
+
+
+def test_a_success_file_that_is_there_keeps_the_time_of_its_creation(tmp_path: Path) -> None:
+    table = a_table(tmp_path, tag__create_success_file=True)
+    folder = Path(table.location, "tag", "tag-success-file")
+    folder.mkdir(parents=True)
+    (folder / "a_SUCCESS").write_text('{"creationTime": 7, "modificationTime": 8}')
+    give(table, "a")
+    told = success_files(table)["a_SUCCESS"]
+    assert told["creationTime"] == 7
+    assert told["modificationTime"] > 8
+
+
+def test_who_died_before_the_success_file_is_made_up_for(tmp_path: Path) -> None:
+    job = hourly(tmp_path, tag__create_success_file=True)
+    table = job.table.table
+    job.commit()
+    job.commit()
+    assert TagUpkeep(table).run().created == ("2026-01-01 00", "2026-01-01 01")
+    assert success_files(table).keys() == {"2026-01-01 00_SUCCESS", "2026-01-01 01_SUCCESS"}
+    Path(table.location, "tag", "tag-success-file", "2026-01-01 01_SUCCESS").unlink()
+    assert TagUpkeep(table).run().created == ()
+    assert success_files(table).keys() == {"2026-01-01 00_SUCCESS", "2026-01-01 01_SUCCESS"}
+
+
+def test_without_the_option_there_are_no_success_files(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    give(table, "a")
+    assert not Path(table.location, "tag", "tag-success-file").exists()
+
+
+def cut(table: FileStoreTable, name: str) -> None:
+    file = Path(table.location, "tag", f"tag-{name}")
+    file.write_bytes(file.read_bytes()[:50])
+
+
+def test_a_damaged_tag_can_be_deleted_and_leaves_orphans(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    table = history.table
+    cut(table, "t4")
+    before = files_on_disk(table)
+    plan = plan_tag_deletion(table, ["t4"])
+    assert (plan.tags, plan.unreadable, plan.files.count) == ((), ("t4",), 0)
+    take_away(table, "t4")
+    del history.rows["t4"]
+    assert files_on_disk(table) == before
+    orphans = set(clean(table))
+    assert orphans
+    assert orphans <= before - files_that_are_named(table)
+    for name, snapshot in versions(table).items():
+        assert rows_of(table, snapshot) == history.rows[name]
+
+
+def test_a_damaged_tag_goes_together_with_others(tmp_path: Path) -> None:
+    history = with_tags(tmp_path)
+    expire(history.table)
+    cut(history.table, "t2")
+    plan = plan_tag_deletion(history.table, ["t2", "t4"])
+    assert [tag.name for tag in plan.tags] == ["t4"]
+    take_away(history.table, "t2", "t4")
+    table = history.table
+    assert table.tags.names() == ["t12"]
+    for name, snapshot in versions(table).items():
+        assert rows_of(table, snapshot) == history.rows[name]
+
+
+def test_beside_a_damaged_tag_no_other_loses_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = a_table(tmp_path)
+    give(table, "old", 1)
+    give(table, "cut", 2)
+    give(table, "new", 5)
+    expire(table)
+    cut(table, "cut")
+    before = files_on_disk(table)
+    assert main(["delete-tag", table.location, "old"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("no tag is deleted, because another version cannot be read")
+    assert f"delete-tag {table.location} cut" in told
+    assert files_on_disk(table) == before
+    assert table.tags.names() == ["cut", "new", "old"]
