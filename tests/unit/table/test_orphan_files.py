@@ -27,6 +27,7 @@ from tests.support.expiring_table import (
 )
 from tests.support.faulty_file_io import Fault, InjectedError
 from tests.support.small_table import small_table
+from tests.support.sound_table import found_in
 from tests.unit.table.test_expire_snapshots import TABLES, a_history, at, expire
 from tests.unit.table.test_tags_and_rollback import go_back, tag_or_not, with_tags
 
@@ -164,6 +165,7 @@ def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> 
     branch = table.open_branch("b")
     assert branch is not None
     assert rows_of(branch, branch.snapshots.snapshot(2)) == rows
+    assert in_part or found_in(table) == []
     Path(table.paths.manifest(branch.snapshots.snapshot(2).delta_manifest_list)).unlink()
     table.tags.delete("b")
     with pytest.raises(CorruptFileError, match="nothing is deleted"):
