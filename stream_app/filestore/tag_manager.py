@@ -61,9 +61,15 @@ class TagManager:
         """Give a name to a snapshot; False when the name is taken."""
         return self.file_io.create_if_absent(self._path(tag.name), encode_tag(tag))
 
-    def delete(self, name: str) -> None:
-        """Take a name away; nothing happens when there is none."""
-        self.file_io.delete(self._path(name))
+    def delete(self, *names: str) -> None:
+        """Take names away for good; nothing happens when there are none."""
+        for name in names:
+            self.file_io.delete(self._path(name))
+        self.sync_deletions()
+
+    def sync_deletions(self) -> None:
+        """Let no tag that anybody has deleted come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/tag")
 
     def tags(self) -> list[Tag]:
         """All tags, in the order of their snapshots."""

@@ -74,9 +74,7 @@ class ExpireChangelogs:
         if not expiry.changelogs:
             return
         delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
-        for changelog in expiry.changelogs:
-            self.table.changelogs.delete(changelog.snapshot_id)
-        self.table.changelogs.write_hints()
+        self.table.changelogs.delete([each.snapshot_id for each in expiry.changelogs])
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         now = self.table.clock.now_ms()

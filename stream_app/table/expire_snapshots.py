@@ -7,7 +7,7 @@ then the tags are looked at once more (`planning.announced_expiry`). The order o
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
 3. manifests, index files and statistics; then the lists that name them,
-4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each),
+4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each), for good,
 5. the hint EARLIEST; then the announcement.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
@@ -147,6 +147,8 @@ class ExpireSnapshots:
             table.changelogs.write_hints()
         for snapshot in expiry.snapshots:
             table.snapshots.delete(snapshot.snapshot_id)
+        # One that came back after the announcement is gone could be tagged, though it is not whole.
+        table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.kept)
         delete_void_tags(table, [expiry.announcement], expiry.tags)
         withdraw_what_is_over(table)

@@ -132,13 +132,10 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     table.snapshots.delete_latest_hint()  # 3
     for number in numbers.snapshots:  # 4
         table.snapshots.delete(number)
+        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
     table.snapshots.write_latest_hint(target)
-    if numbers.changelogs:
-        for number in numbers.changelogs:
-            table.changelogs.delete(number)
-        table.changelogs.write_hints()
-    for name in numbers.tags:
-        table.tags.delete(name)
+    table.changelogs.delete(numbers.changelogs)
+    table.tags.delete(*numbers.tags)
     clean = table.options.boolean("snapshot.clean-empty-directories")
     delete_files(table, plan.files, clean_folders=clean)  # 5
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 6
