@@ -24,6 +24,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.fileio.store_time import store_now_ms
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.s3_server import S3Server
 from tests.support.synced_disk import SyncedDisk
@@ -173,6 +174,14 @@ def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
     assert (found["two"].is_folder, found["two"].size) == (False, 1)
     # Stores tell whole seconds.
     assert before - 1000 <= found["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
+
+
+def test_the_time_of_a_new_file_is_the_file_systems(place: Place) -> None:
+    before = time.time_ns() // 1_000_000
+    place.io.write_bytes(place.path("f"), b"1")
+    told = store_now_ms(place.io, place.folder)
+    assert before - 1000 <= told <= time.time_ns() // 1_000_000 + 1000
+    assert place.io.list_names(place.folder) == ["f"], "nothing is left"
 
 
 def test_what_is_not_there(place: Place) -> None:
