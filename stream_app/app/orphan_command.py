@@ -18,12 +18,13 @@ from stream_app.app.upkeep_command import (
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.maintainable import check_orphans_known
-from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans
+from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans, time_of_age
 
 _EPILOG = """\
 A file is an orphan when no snapshot, tag, long-lived changelog or branch names it. The files of a
 writer are named by nothing until he commits, so only their age tells them from orphans: give a
-time that no write and no commit takes. May run beside the table's jobs.
+time that no write and no commit takes. A file's age is judged by the clock of this machine and by
+that of the file system, whichever is behind. May run beside the table's jobs.
 
 examples:
   stream-app remove-orphan-files warehouse/shop.db/orders --dry-run
@@ -96,7 +97,13 @@ def run(args: argparse.Namespace) -> int:
         )
     table = named_table(args.table)
     check_orphans_known(table)
-    plan = _Plan(table, plan_orphans(table, table.clock.now_ms() - age_ms), args.older_than)
+    try:
+        before_ms = time_of_age(table, age_ms)
+    except OSError:
+        if not args.dry_run:
+            raise
+        before_ms = table.clock.now_ms() - age_ms  # who may only read is shown what there is
+    plan = _Plan(table, plan_orphans(table, before_ms), args.older_than)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_orphans(table, plan.orphans)

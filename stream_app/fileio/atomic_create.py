@@ -10,6 +10,7 @@ import uuid
 
 from stream_app.errors import StorageError
 from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.store_time import PROBE_PREFIX
 
 
 def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
@@ -22,7 +23,7 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
     Raises:
         StorageError: both succeed.
     """
-    path = f"{folder}/.probe-{uuid.uuid4()}"
+    path = f"{folder}/{PROBE_PREFIX}{uuid.uuid4()}"
     try:
         file_io.create_if_absent(path, b"1")
         is_safe = not file_io.create_if_absent(path, b"2")

@@ -85,6 +85,10 @@ class BackgroundSync:
         """Delete a file."""
         self._file_io.delete(path)
 
+    def sync_deletions(self, folder: str) -> None:
+        """Let deletions survive a crash; done when this returns."""
+        self._file_io.sync_deletions(folder)
+
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies in a folder."""
         return self._file_io.list_status(folder)

@@ -7,6 +7,8 @@
 3. *What was written is seen*: by `exists`, `size`, `list_status` and reading, everywhere, as soon
    as the writing call, or the closing of an `open_output`, has returned; what was deleted is not.
 4. *It stays*: what a writing call has returned from, or `sync`, survives a crash of the machine.
+5. *It stays away*: what was deleted from a folder before `sync_deletions` returned from it. Until
+   then each deletion for itself may be undone by a crash of the machine.
 
 Committed files are immutable: they are written once, made safe by `sync`, and only then named by a
 snapshot. Implemented by `local_file_io`, `s3_file_io`, `hdfs_file_io` and, for one process,
@@ -123,6 +125,14 @@ class FileIO(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; nothing happens when there is none."""
+        ...
+
+    def sync_deletions(self, folder: str) -> None:
+        """Make what was deleted from a folder, by whomever, stay away after a crash of the machine.
+
+        To be called before anything is done that relies on a file being gone. Nothing happens when
+        there is no such folder.
+        """
         ...
 
     def delete_empty_folder(self, folder: str) -> None:

@@ -164,6 +164,9 @@ class HdfsFileIO:
         """Delete a file, past the trash."""
         self._patiently(path, lambda: self._client.delete(self._place(path)))
 
+    def sync_deletions(self, folder: str) -> None:
+        """Nothing: the NameNode answers when its log of changes has been synced."""
+
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""
         try:

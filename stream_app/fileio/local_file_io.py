@@ -74,7 +74,9 @@ class LocalFileIO:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        Path(self._temporary(path, data)).replace(path)
+        target = Path(path)
+        Path(self._temporary(path, data)).replace(target)
+        _sync(str(target.parent))
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
@@ -110,6 +112,11 @@ class LocalFileIO:
         """Delete a file."""
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()
+
+    def sync_deletions(self, folder: str) -> None:
+        """Flush the folder's names to the disk."""
+        with contextlib.suppress(FileNotFoundError):
+            _sync(folder)
 
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""

@@ -71,8 +71,8 @@ class MemoryFileIO:
         Args:
             kept: gets the path and the size of each file that was written and not synced; gives
                 how many of its bytes are left, None for not even the name.
-            is_back: gets the path of each file that was synced once and then deleted; gives
-                whether the deletion was lost.
+            is_back: gets the path of each file that was synced once and then deleted, without a
+                `sync_deletions` since; gives whether the deletion was lost.
         """
         found = MemoryFileIO(self.clock)
         with self._lock:
@@ -164,6 +164,12 @@ class MemoryFileIO:
             del self._folders[folder][name]
             if file.synced is not None:
                 self._deleted[path] = file.synced
+
+    def sync_deletions(self, folder: str) -> None:
+        """Let deletions survive `after_crash`."""
+        with self._lock:
+            for path in [path for path in self._deleted if path.rpartition("/")[0] == folder]:
+                del self._deleted[path]
 
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""

@@ -207,6 +207,9 @@ class S3FileIO:
 
         self._ask(path, delete)
 
+    def sync_deletions(self, folder: str) -> None:
+        """Nothing: what a store has deleted is gone."""
+
     def delete_empty_folder(self, folder: str) -> None:
         """Nothing: there are no folders."""
 

@@ -9,6 +9,7 @@ Source: Paimon `utils/ChangelogManager.java`, `Changelog.java`.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
@@ -51,16 +52,27 @@ class ChangelogManager:
         path = self._path(snapshot.snapshot_id)
         self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
-    def delete(self, snapshot_id: int) -> None:
-        """Forget one."""
-        self.file_io.delete(self._path(snapshot_id))
+    def delete(self, snapshot_ids: Collection[int]) -> None:
+        """Forget some for good; the hints tell first what is left, so that they never name these.
+
+        Java believes LATEST unless there is a later file.
+        """
+        if not snapshot_ids:
+            return
+        self._write_hints([number for number in self.ids() if number not in snapshot_ids])
+        for number in snapshot_ids:
+            self.file_io.delete(self._path(number))
+        self.sync_deletions()
+
+    def sync_deletions(self) -> None:
+        """Let none that was forgotten come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/changelog")
 
     def write_hints(self) -> None:
-        """Say which are the first and the last; without any the hints go.
+        """Say which are the first and the last; without any the hints go."""
+        self._write_hints(self.ids())
 
-        Java believes LATEST unless there is a later file, so it must not name one that is gone.
-        """
-        ids = self.ids()
+    def _write_hints(self, ids: list[int]) -> None:
         for name, place in ((_LATEST, -1), (_EARLIEST, 0)):
             path = f"{self.root}/changelog/{name}"
             with contextlib.suppress(OSError):  # readers list the folder then
@@ -68,6 +80,7 @@ class ChangelogManager:
                     self.file_io.overwrite(path, str(ids[place]).encode())
                 else:
                     self.file_io.delete(path)
+                    self.sync_deletions()
 
     def hints(self) -> tuple[int | None, int | None]:
         """What LATEST and EARLIEST say; None when they are absent or say nothing."""

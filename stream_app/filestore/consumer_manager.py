@@ -95,12 +95,12 @@ class ConsumerManager:
         self.file_io.overwrite(self._path(consumer_id), data)
 
     def delete(self, consumer_id: str) -> None:
-        """Forget a consumer; nothing happens when there is none.
+        """Forget a consumer for good; nothing happens when there is none.
 
         Raises:
             UsageError: the name cannot be that of a file.
         """
-        self.file_io.delete(self._path(consumer_id))
+        self._delete([consumer_id])
 
     def expire(self, now_millis: int, expiration_millis: int) -> list[Consumer]:
         """Forget the consumers that have written nothing for longer than `expiration_millis`."""
@@ -109,9 +109,15 @@ class ConsumerManager:
             for consumer in self.consumers()
             if consumer.has_expired(now_millis, expiration_millis)
         ]
-        for consumer in expired:
-            self.delete(consumer.consumer_id)
+        if expired:
+            self._delete([consumer.consumer_id for consumer in expired])
         return expired
+
+    def _delete(self, consumer_ids: list[str]) -> None:
+        for consumer_id in consumer_ids:
+            self.file_io.delete(self._path(consumer_id))
+        # One that came back would keep snapshots that have expired, and all after them.
+        self.file_io.sync_deletions(f"{self.root}/consumer")
 
     def _path(self, consumer_id: str) -> str:
         if not consumer_id or re.search(r"[/\\\x00-\x1f]", consumer_id):

@@ -40,7 +40,7 @@ class SchemaManager:
             FileNotFoundError: it is not there.
             CorruptFileError: it is no schema.
         """
-        path = self._path(schema_id)
+        path = self.path(schema_id)
         data = self.file_io.read_bytes(path)
         try:
             return decode_schema(data)
@@ -49,11 +49,12 @@ class SchemaManager:
 
     def fingerprint(self) -> str:
         """A digest of the table's first schema, which no other table has: it says when."""
-        return hashlib.sha256(self.file_io.read_bytes(self._path(self.ids()[0]))).hexdigest()
+        return hashlib.sha256(self.file_io.read_bytes(self.path(self.ids()[0]))).hexdigest()
 
     def create(self, schema: TableSchema) -> bool:
         """Write a schema; False when one of that number is there already."""
-        return self.file_io.create_if_absent(self._path(schema.schema_id), encode_schema(schema))
+        return self.file_io.create_if_absent(self.path(schema.schema_id), encode_schema(schema))
 
-    def _path(self, schema_id: int) -> str:
+    def path(self, schema_id: int) -> str:
+        """Of the file of a schema."""
         return f"{self.root}/schema/{_PREFIX}{schema_id}"

@@ -134,15 +134,21 @@ class SnapshotManager:
         """Let readers list the folder while the newest snapshots go, and find which one is left.
 
         Paimon believes the hint when the next number is absent, also of a snapshot that is gone.
+        So the hint does not come back after a crash either.
 
         Raises:
             OSError: the file system refused.
         """
         self.file_io.delete(f"{self.root}/snapshot/{_LATEST}")
+        self.sync_deletions()
 
     def delete(self, snapshot_id: int) -> None:
-        """Delete a snapshot's file, when nothing that only it names is left."""
+        """Delete a snapshot's file; for good when `sync_deletions` has returned."""
         self.file_io.delete(self._path(snapshot_id))
+
+    def sync_deletions(self) -> None:
+        """Let no snapshot that was deleted come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/snapshot")
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
         """Say which snapshot is the oldest, unless that is said already; readers save a listing."""

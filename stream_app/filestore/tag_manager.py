@@ -91,12 +91,18 @@ class TagManager:
         self.check_name(tag.name)
         return self.file_io.create_if_absent(self._path(tag.name), encode_tag(tag))
 
-    def delete(self, name: str) -> None:
-        """Take a name away; nothing happens when there is none."""
-        path = self._path(name)
-        if self.has_success_files:  # first, so that it never tells of a tag that is not there
-            self.file_io.delete(self._success_path(name))
-        self.file_io.delete(path)
+    def delete(self, *names: str) -> None:
+        """Take names away for good; nothing happens when there are none."""
+        for name in names:
+            path = self._path(name)
+            if self.has_success_files:  # first, so that it never tells of a tag that is not there
+                self.file_io.delete(self._success_path(name))
+            self.file_io.delete(path)
+        self.sync_deletions()
+
+    def sync_deletions(self) -> None:
+        """Let no tag that anybody has deleted come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/tag")
 
     def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
         """All tags, but for some names, in the order of their snapshots.

@@ -20,6 +20,8 @@ from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 KEPT_DAYS = 30
 """An epoch that was repeated later would find its messages gone from nearly every topic."""
 KEPT_MS = KEPT_DAYS * 86_400_000
+JOBS_KEPT = 16
+"""So many jobs are told of however old they seem: one commit by a clock that is ahead ages all."""
 JOBS_MAX = 100
 """A job that begins with a new checkpoint each hour must not make snapshots grow."""
 
@@ -65,27 +67,34 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
 
 
 def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
-    """The epochs that the next snapshot still tells: not the oldest ones, nor too many."""
-    young = [item for item in epochs.items() if now_millis - item[1].time_millis <= KEPT_MS]
-    young.sort(key=lambda item: item[1].time_millis, reverse=True)
-    return dict(young[:JOBS_MAX])
+    """The epochs that the next snapshot still tells, newest first.
+
+    The newest `JOBS_KEPT`, whatever their age; of the rest not the oldest ones, nor too many.
+    """
+    newest = sorted(epochs.items(), key=lambda item: item[1].time_millis, reverse=True)
+    rest = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
+    return dict(newest[:JOBS_KEPT] + rest)
 
 
 def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | None:
     """The number of the oldest snapshot that tells of a job what no newer one does.
 
-    None: what these tell need not be kept.
+    None: what these tell need not be kept. When other engines alone commit, such a snapshot, and
+    all after it, stay no longer than 30 days for the sake of jobs that may never come back; these
+    must have passed by our clock and by the newest snapshot's, for either may be ahead.
 
     Raises:
         CorruptFileError: a snapshot's property cannot be read.
     """
     needed, seen = None, set[str]()
-    for snapshot in newest_first:
+    for place, snapshot in enumerate(newest_first):
+        if place == 0:
+            now_millis = min(now_millis, snapshot.time_millis)
         told = _told_by(snapshot)
         is_last = told is not None
         if told is None:
             told = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
-        if carried({user: told[user] for user in told.keys() - seen}, now_millis):
+        if any(_is_young(told[user], now_millis) for user in told.keys() - seen):
             needed = snapshot.snapshot_id
         if is_last:
             break
@@ -103,6 +112,10 @@ def _told_by(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
             where=f"snapshot {snapshot.snapshot_id}",
             fix="restore the snapshot's file from a backup, or roll the table back",
         ) from error
+
+
+def _is_young(epoch: JobEpoch, now_millis: int) -> bool:
+    return now_millis - epoch.time_millis <= KEPT_MS
 
 
 def _ends_epoch(snapshot: Snapshot) -> bool:

@@ -13,6 +13,10 @@ VERSION_FOLDERS = {"snapshot": "snapshot-", "changelog": "changelog-"}
 HINTS = ("EARLIEST", "LATEST")
 
 
+CLOCKS_APART_MS = 60_000
+"""Clocks that differ by more are told: one of them is wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A file that may be an orphan.
@@ -32,15 +36,16 @@ class Candidate:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file was to become another one, and did not."""
-    return name.startswith(".") and name.endswith(".tmp")
+    """Whether a file was to become another one, or to be deleted again, and was not."""
+    return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
 
 def may_be_cleaned(folder: str, name: str) -> bool:
-    """Whether a file of a folder of metadata may be an orphan at all.
+    """Whether a file of a folder that holds no data may be an orphan at all.
 
     In folders of versions all that is no version and no hint; in others that hold what is named by
-    nothing (schemas, tags, consumers), only what was never finished.
+    nothing (schemas, tags, consumers; without a name the table's own), only what was never
+    finished.
     """
     prefix = VERSION_FOLDERS.get(folder)
     if prefix is not None:

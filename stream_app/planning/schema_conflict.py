@@ -1,4 +1,4 @@
-"""Decides whether a job may go on when the table's schema is changed beneath it.
+"""Decides whether a job may go on when the table's schema is changed beneath it, and who did that.
 
 Columns may come and go: files say by which schema they were written, and readers adapt. What must
 stay is what the files of all writers have in common.
@@ -9,8 +9,12 @@ options).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, check_writable
+from stream_app.model.snapshot import Snapshot
 from stream_app.model.table_schema import TableSchema
 
 _MAY_CHANGE = frozenset({"bucket"})
@@ -34,3 +38,20 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
     except UnsupportedTableError as error:
         return error.what
     return None
+
+
+def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
+    """When a schema was made, and who was the first to commit by it; who made it is told nowhere.
+
+    Args:
+        newest_first: what was committed of late.
+    """
+    made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
+    if not by_it:
+        return f"schema {schema.schema_id} was made at {made}, and nobody has committed by it yet"
+    first = by_it[-1]
+    return (
+        f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "
+        f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
+    )

@@ -17,7 +17,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.conflict_cause import SnapshotDelta, explanation
 from stream_app.planning.conflict_detection import conflicts
 from stream_app.planning.live_entries import live_entries
-from stream_app.planning.schema_conflict import schema_conflict
+from stream_app.planning.schema_conflict import schema_conflict, schema_origin
 from stream_app.table.commit_changes import CommitChanges
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -78,14 +78,26 @@ class CommitConflicts:
         else:
             problem = schema_conflict(ours, self.table.schemas.schema(ids[-1]))
         if problem is not None:
-            raise CommitConflictError(
-                f"the table got schema {ids[-1]} under a job that began with schema "
-                f"{ours.schema_id}: {problem}",
-                where=self.table.location,
-                fix="start the job again; if it refuses the table then, take the change back",
-            )
+            raise self._schema_error(problem, [number for number in ids if number > ours.schema_id])
         self._schemas_seen.add(ids[-1])
         return ids[-1]
+
+    def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
+        """Told of the first of the later schemas from which on none fits."""
+        schemas, ours = self.table.schemas, self.table.schema
+        cause = schemas.schema(later.pop()) if later else schemas.latest()
+        while later and schema_conflict(ours, before := schemas.schema(later.pop())) is not None:
+            cause = before
+        assert cause is not None, "a table has a schema"
+        newest = self.table.snapshots.latest_id() or 0
+        window = self.table.snapshots.backwards(down_to=max(1, newest - HISTORY_MAX + 1))
+        return CommitConflictError(
+            f"the table got schema {cause.schema_id} under a job that began with schema "
+            f"{ours.schema_id}: {problem}; {schema_origin(cause, window)}",
+            where=schemas.path(cause.schema_id),
+            fix="start the job again, which takes the table as it is then; if it refuses that, let "
+            "whoever changed the schema take the change back",
+        )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
         """What others have added, and left there; None when not all of it can be read any more.

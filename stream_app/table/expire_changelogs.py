@@ -96,9 +96,7 @@ class ExpireChangelogs:
         if not expiry.numbers:
             return
         delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
-        for number in expiry.numbers:
-            self.table.changelogs.delete(number)
-        self.table.changelogs.write_hints()
+        self.table.changelogs.delete(expiry.numbers)
         tell_what_stays(expiry.unreadable, "changelog")
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:

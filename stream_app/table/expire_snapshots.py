@@ -9,7 +9,7 @@ deletion:
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
 3. manifests, index files and statistics; then the lists that name them,
-4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each),
+4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each), for good,
 5. the hint EARLIEST; then the announcement.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
@@ -172,6 +172,8 @@ class ExpireSnapshots:
             table.changelogs.write_hints()
         for number in expiry.numbers:
             table.snapshots.delete(number)
+        # One that came back after the announcement is gone could be tagged, though it is not whole.
+        table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.kept)
         tell_what_stays(expiry.unreadable, "snapshot")
         delete_void_tags(table, [expiry.announcement], expiry.tags)

@@ -151,12 +151,20 @@ class FileCollector:
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
     """Delete them: each kind when the one before it is gone. What is gone already is no error.
 
+    First of all, the versions and tags that are gone, whoever deleted them, are made to stay away:
+    one that a crash of the machine brought back would name what is deleted here. Files themselves
+    may come back, and are orphans then.
+
     Args:
         clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).
 
     Raises:
         OSError: the file system refused; what is left is found again by the same way.
     """
+    if not files.count:
+        return
+    for versions in (table.snapshots, table.changelogs, table.tags):
+        versions.sync_deletions()
     threads = thread_count(table)
     for step in files.steps():
         if step is files.manifests and clean_folders:  # while it can still be found which they are

@@ -5,8 +5,9 @@ is committed meanwhile is safe whatever its age. Versions are snapshots, tags an
 changelogs, of the table and of its branches. When one of them cannot be read whole, nothing is
 deleted, because nobody knows what it needs.
 
-A writer's files are named by nothing until they are committed; their age alone keeps them. Files
-outside of the table's folder, and folders that are none of Paimon's, are left alone.
+A writer's files are named by nothing until they are committed; their age alone keeps them, so it
+is judged with care (`time_of_age`). Files outside of the table's folder, and folders that are none
+of Paimon's, are left alone.
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
 passes over manifests that are missing and goes on.
@@ -14,20 +15,30 @@ passes over manifests that are missing and goes on.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
+from stream_app.fileio.store_time import store_now_ms
 from stream_app.filestore.branches import branch_roots
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.orphans import Candidate, emptied_folders, may_be_cleaned, orphans
+from stream_app.planning.orphans import (
+    CLOCKS_APART_MS,
+    Candidate,
+    emptied_folders,
+    may_be_cleaned,
+    orphans,
+)
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.named_versions import NamedVersion, VersionKind, versions_below
 
 _METADATA = ("manifest", "index", "statistics")
 """Folders whose files are named by versions."""
-_NAMED_BY_NOTHING = ("snapshot", "changelog", "schema", "tag", "consumer")
+_NAMED_BY_NOTHING = ("", "snapshot", "changelog", "schema", "tag", "consumer")
+"""Folders whose files nothing names; the first is that of the table or branch itself."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +53,31 @@ class OrphanPlan:
     files: tuple[Candidate, ...]
     folders: tuple[str, ...]
     versions: int
+
+
+def time_of_age(table: FileStoreTable, age_ms: int) -> int:
+    """Before when a file was written that is of some age, by our clock and by the files' own.
+
+    One of both may be ahead, and would take the files that a living writer has just written for
+    old ones: so the one that is behind counts. Clocks that are far apart are told in the log.
+
+    Returns:
+        Milliseconds since 1970 in UTC.
+
+    Raises:
+        OSError: the file system refused to tell its time, by a file that is written and deleted.
+    """
+    here = table.clock.now_ms()
+    there = store_now_ms(table.file_io, table.location)
+    if abs(here - there) > CLOCKS_APART_MS:
+        _LOG.warning(
+            "the clock of this machine is %d s %s that of the file system at %s: files are judged "
+            "by the one that is behind; set the clock that is wrong",
+            abs(here - there) // 1000,
+            "ahead of" if here > there else "behind",
+            table.location,
+        )
+    return min(here, there) - age_ms
 
 
 def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
@@ -163,7 +199,7 @@ class _UsedNames:
 
 def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[Candidate]:
     for folder in _NAMED_BY_NOTHING:
-        for candidate in _files(table, f"{root}/{folder}"):
+        for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
             if may_be_cleaned(folder, candidate.name):
                 yield candidate
 

@@ -132,14 +132,11 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     table.snapshots.delete_latest_hint()  # 3
     for number in numbers.snapshots:  # 4
         table.snapshots.delete(number)
+        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
     _delete_latecomers(table, target)
     table.snapshots.write_latest_hint(target)
-    if numbers.changelogs:
-        for number in numbers.changelogs:
-            table.changelogs.delete(number)
-        table.changelogs.write_hints()
-    for name in numbers.tags:
-        table.tags.delete(name)
+    table.changelogs.delete(numbers.changelogs)
+    table.tags.delete(*numbers.tags)
     clean = table.options.boolean("snapshot.clean-empty-directories")
     delete_files(table, plan.files, clean_folders=clean)  # 5
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 6
@@ -154,6 +151,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
         for number in reversed(late):
             _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
             table.snapshots.delete(number)
+            table.snapshots.sync_deletions()
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:

@@ -1,7 +1,7 @@
 """Gives names to versions and takes them away, with the files that only they held.
 
-A tag's file goes before its data: whatever dies in between leaves files that nothing names, which
-`orphan_files` finds, and never a tag that cannot be read.
+A tag's file goes for good before its data: whatever dies in between, and be it the machine, leaves
+files that nothing names, which `orphan_files` finds, and never a tag that cannot be read.
 
 Source: Paimon `utils/TagManager.java`, `operation/TagDeletion.java`.
 """
@@ -164,8 +164,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     Raises:
         OSError: the file system refused; files that are left are orphans.
     """
-    for name in (*deletion.unreadable, *(tag.name for tag in deletion.tags)):
-        table.tags.delete(name)
+    table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
     clean = table.options.boolean("snapshot.clean-empty-directories")

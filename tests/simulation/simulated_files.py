@@ -118,6 +118,9 @@ class SimulatedFileIO:
     def delete(self, path: str) -> None:
         self._do("delete", path, lambda: self.world.files.delete(path))
 
+    def sync_deletions(self, folder: str) -> None:
+        self.world.files.sync_deletions(folder)
+
     def delete_empty_folder(self, folder: str) -> None:
         work = self.world.files.delete_empty_folder
         self._do("delete_empty_folder", folder, lambda: work(folder))

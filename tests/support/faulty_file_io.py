@@ -90,3 +90,7 @@ class FaultyFileIO(LocalFileIO):
 
     def delete(self, path: str) -> None:
         self._do("delete", path, lambda: LocalFileIO.delete(self, path), lambda: None)
+
+    def sync_deletions(self, folder: str) -> None:
+        work = LocalFileIO.sync_deletions
+        self._do("sync deletions", folder, lambda: work(self, folder), lambda: None)

@@ -87,8 +87,12 @@ def _carried(case: Case) -> str:
 
 
 def _crowd(case: Case) -> str:
-    epochs = {f"j{n}": JobEpoch(identifier=n, time_millis=n) for n in range(int(case.input))}
-    kept = carried(epochs, DAY_MS)
+    """So many jobs, each a millisecond after the one before, on one day."""
+    first = int(case.args.get("of-day", "0")) * DAY_MS
+    epochs = {
+        f"j{n}": JobEpoch(identifier=n, time_millis=first + n) for n in range(int(case.input))
+    }
+    kept = carried(epochs, int(case.args["day"]) * DAY_MS)
     return f"{len(kept)}, the oldest is {min(epoch.identifier for epoch in kept.values())}"
 
 

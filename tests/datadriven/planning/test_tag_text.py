@@ -155,7 +155,7 @@ def _orphans(case: Case) -> str:
     for line in case.input_lines:
         path, time, *rest = line.split()
         folder, _, name = path.rpartition("/")
-        known = folder in ("snapshot", "changelog", "tag", "schema", "consumer")
+        known = folder in ("", "snapshot", "changelog", "tag", "schema", "consumer")
         if not known or may_be_cleaned(folder, name):
             candidates.append(Candidate(path, 1, int(time)))
         used |= {name} if rest else set()

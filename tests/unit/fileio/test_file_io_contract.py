@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.fileio.store_time import store_now_ms
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.s3_server import S3Server
+from tests.support.synced_disk import SyncedDisk
 
 ODD_NAME = "dt=2026-11-20 12%3A00+ü#?&=~"
 BYTES = 100_000
@@ -36,11 +39,14 @@ class Place:
 
     Attributes:
         again: gives the file system as another process has it.
+        crashed: gives it, and the folder, as they are found when the power comes back; what stays
+            is no more than what was promised.
     """
 
     io: FileIO
     folder: str
     again: Callable[[], FileIO]
+    crashed: Callable[[], tuple[FileIO, str]]
 
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}"
@@ -49,23 +55,40 @@ class Place:
 HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 
 
-@pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(
+    params=["local", "synced in the background", "memory", "s3", "s3 under a lock", HDFS]
+)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
-        return Place(memory, "/table", lambda: memory)
-    if request.param == "s3":
+        found = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
+        return Place(memory, "/table", lambda: memory, found)
+    if request.param.startswith("s3"):
         server: S3Server = request.getfixturevalue("s3")
-        folder, s3 = file_io_of(f"s3://{server.new_bucket()}/warehouse/t", server.options)
-        return Place(s3, folder, lambda: pickle.loads(pickle.dumps(s3)))
+        locked = {"s3.create-lock-file": str(tmp_path / "lock")} if "lock" in request.param else {}
+        location = f"s3://{server.new_bucket()}/warehouse/t"
+        return _elsewhere(*file_io_of(location, server.options | locked))
     if request.param == "hdfs":
         cluster: HdfsCluster = request.getfixturevalue("hdfs")
-        folder, hdfs = file_io_of(f"{cluster.new_folder()}/t")
-        return Place(hdfs, folder, lambda: pickle.loads(pickle.dumps(hdfs)))
-    local = LocalFileIO()
+        return _elsewhere(*file_io_of(f"{cluster.new_folder()}/t"))
+    local, folder = LocalFileIO(), tmp_path / "table"
+    folder.mkdir()
+    disk = SyncedDisk(folder)
+    disk.watch(monkeypatch)
     written = local if request.param == "local" else BackgroundSync(local)
-    return Place(written, str(tmp_path), lambda: pickle.loads(pickle.dumps(local)))
+    return Place(
+        written,
+        str(folder),
+        lambda: pickle.loads(pickle.dumps(local)),
+        lambda: (local, str(disk.found_after(tmp_path / f"found-{uuid.uuid4()}"))),
+    )
+
+
+def _elsewhere(folder: str, io: FileIO) -> Place:
+    """The power goes here, and what we have left behind is there."""
+    again = lambda: pickle.loads(pickle.dumps(io))  # noqa: E731
+    return Place(io, folder, again, lambda: (again(), folder))
 
 
 def content(number: int) -> bytes:
@@ -154,6 +177,14 @@ def test_a_listing_tells_sizes_times_and_folders(place: Place) -> None:
     assert before - 1000 <= found["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
 
 
+def test_the_time_of_a_new_file_is_the_file_systems(place: Place) -> None:
+    before = time.time_ns() // 1_000_000
+    place.io.write_bytes(place.path("f"), b"1")
+    told = store_now_ms(place.io, place.folder)
+    assert before - 1000 <= told <= time.time_ns() // 1_000_000 + 1000
+    assert place.io.list_names(place.folder) == ["f"], "nothing is left"
+
+
 def test_what_is_not_there(place: Place) -> None:
     io, absent = place.io, place.path("no/f")
     assert io.list_names(place.path("no")) == []
@@ -189,7 +220,7 @@ def test_one_of_many_takes_a_name(place: Place) -> None:
     def race(number: int) -> list[str]:
         io, won = place.again(), []
         for name in names:
-            barrier.wait()
+            barrier.wait(60)
             if io.create_if_absent(place.path(name), content(number)):
                 won.append(name)
         return won
@@ -224,6 +255,37 @@ def test_a_reader_never_sees_half_a_file(place: Place) -> None:
         done.set()
         looking.result()
     assert odd == []
+
+
+def test_what_a_writing_call_has_returned_from_survives_a_power_cut(place: Place) -> None:
+    io = place.io
+    with io.open_output(place.path("bucket-0/data")) as sink:
+        sink.write(b"data")
+    io.sync(place.path("bucket-0/data"))
+    if isinstance(io, BackgroundSync):
+        io.wait()
+    io.write_bytes(place.path("manifest/manifest-1"), b"manifest")
+    assert io.create_if_absent(place.path("snapshot/snapshot-1"), b"snapshot")
+    for content in (b"1", b"2"):
+        io.overwrite(place.path("snapshot/LATEST"), content)
+        found, folder = place.crashed()
+        assert found.read_bytes(f"{folder}/snapshot/LATEST") == content
+    assert found.read_bytes(f"{folder}/bucket-0/data") == b"data"
+    assert found.read_bytes(f"{folder}/manifest/manifest-1") == b"manifest"
+    assert found.read_bytes(f"{folder}/snapshot/snapshot-1") == b"snapshot"
+    assert sorted(found.list_names(f"{folder}/snapshot")) == ["LATEST", "snapshot-1"]
+
+
+def test_what_was_deleted_stays_away_when_deletions_were_synced(place: Place) -> None:
+    for name in ("tag/tag-1", "tag/tag-2", "bucket-0/data"):
+        place.io.write_bytes(place.path(name), b"1")
+    place.io.delete(place.path("tag/tag-1"))
+    place.again().delete(place.path("tag/tag-2"))
+    place.io.sync_deletions(place.path("tag"))
+    place.io.sync_deletions(place.path("no such folder"))
+    found, folder = place.crashed()
+    assert found.list_names(f"{folder}/tag") == []
+    assert found.list_names(f"{folder}/bucket-0") == ["data"]
 
 
 def test_only_an_empty_folder_is_deleted(place: Place) -> None:

@@ -62,6 +62,12 @@ def test_a_deletion_may_be_lost() -> None:
     assert back.list_names("/t") == ["f"]
     files.write_bytes("/t/f", b"2")
     assert files.after_crash(is_back=lambda _: True).read_bytes("/t/f") == b"2"
+    files.write_bytes("/u/f", b"1")
+    for path in ("/t/f", "/u/f"):
+        files.delete(path)
+    files.sync_deletions("/t")
+    back = files.after_crash(is_back=lambda _: True)
+    assert (back.exists("/t/f"), back.exists("/u/f")) == (False, True)
 
 
 def test_one_of_many_threads_takes_a_name() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.filestore.consumer_manager import ConsumerManager
 from tests.support.plain_object import plain_object
 
@@ -45,6 +46,18 @@ def test_consumers_are_listed_by_name_and_deleted(manager: ConsumerManager) -> N
     manager.delete("a")
     manager.delete("never there")
     assert [one.consumer_id for one in manager.consumers()] == ["b"]
+
+
+def test_a_consumer_that_was_forgotten_stays_away_after_a_power_cut() -> None:
+    files = MemoryFileIO()
+    manager = ConsumerManager(files, "/t")
+    for consumer_id in ("a", "b", "c"):
+        manager.reset(consumer_id, 5)
+    manager.delete("a")
+    found = ConsumerManager(files.after_crash(is_back=lambda _: True), "/t")
+    assert [consumer.consumer_id for consumer in found.consumers()] == ["b", "c"]
+    manager.expire(files.clock.now_ms() + 1000, 500)
+    assert ConsumerManager(files.after_crash(is_back=lambda _: True), "/t").consumers() == []
 
 
 def test_expiry_must_leave_what_the_slowest_living_consumer_wants(manager: ConsumerManager) -> None:

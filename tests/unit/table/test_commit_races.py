@@ -195,6 +195,9 @@ def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) 
     )
 
 
+MADE = "schema 1 was made at 2026-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -214,8 +217,30 @@ def test_a_schema_that_changes_under_way_stops_the_job(
     with pytest.raises(CommitConflictError, match="got schema 1 under a job that began with") as e:
         writer.write(rows("mon", value="b"))
     assert told in e.value.what
+    assert f"{MADE}, and nobody has committed by it yet" in e.value.what
+    assert e.value.where == f"{table.location}/schema/schema-1"
+    assert "take the change back" in (e.value.fix or "")
     assert [row["v"] for row in read_rows(table)] == ["a", "a", "a"]
     assert len(files_on_disk(table, "data-")) == 1
+
+
+def test_who_commits_by_a_schema_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    """Of later schemas the first that stands against the job; a harmless one came before it."""
+    table = a_table(tmp_path)
+    writer = TableWriter(table, CompactLater, user="us")
+    writer.write(rows("mon"))
+    options = {**table.schema.options, "snapshot.num-retained.max": "99"}
+    later = [replace(table.schema, schema_id=1, options=options)]
+    options = {**options, "changelog-producer": "input"}
+    later += [replace(table.schema, schema_id=number, options=options) for number in (2, 3)]
+    for number, schema in enumerate(later):
+        assert table.schemas.create(schema)
+        if number < 2:
+            TableWriter(replace(table, schema=schema), CompactLater, user=f"bob{number}").write([])
+    with pytest.raises(CommitConflictError, match="got schema 2 under a job that began with") as e:
+        writer.write(rows("mon", value="b"))
+    assert "the first to commit by it was user bob1, in snapshot 3 (APPEND)" in e.value.what
+    assert e.value.where.endswith("schema/schema-2")
 
 
 def test_columns_and_harmless_options_may_change_under_way(tmp_path: Path) -> None:

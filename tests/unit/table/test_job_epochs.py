@@ -181,10 +181,27 @@ def test_a_job_that_is_gone_for_good_keeps_nothing(jobs: Jobs) -> None:
         a_foreign_snapshot(jobs.table)
     assert jobs.expire() == 4
     clock.millis += KEPT_MS
+    assert jobs.expire() == 4, "nobody else has seen that so much time has passed"
+    a_foreign_snapshot(jobs.table)
     assert jobs.expire() == 1
     a_foreign_snapshot(jobs.table)
     jobs.write(jobs.second)
     assert set(newest_epochs(jobs.table.snapshots)) == {"second"}
+
+
+def test_a_clock_that_is_ahead_for_one_commit_does_not_make_the_table_forget(jobs: Jobs) -> None:
+    clock = jobs.table.clock
+    assert isinstance(clock, SteppingClock)
+    jobs.write(jobs.first, 2)
+    jobs.write(jobs.second)
+    clock.millis += 2 * KEPT_MS
+    jobs.write(jobs.second)
+    clock.millis -= 2 * KEPT_MS
+    jobs.write(jobs.second)
+    assert jobs.expire() == 1
+    jobs.first.restart()
+    assert jobs.first.attempt(jobs.first.epoch - 1) is None
+    jobs.assert_rows()
 
 
 def test_a_table_of_an_older_version(jobs: Jobs) -> None:

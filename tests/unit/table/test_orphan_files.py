@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.orphan_files import delete_orphans, plan_orphans, time_of_age
 from tests.support.expiring_table import (
     changes_of_all,
     files_on_disk,
@@ -26,7 +27,7 @@ from tests.support.expiring_table import (
     versions,
 )
 from tests.support.faulty_file_io import Fault, InjectedError
-from tests.support.small_table import small_table
+from tests.support.small_table import SteppingClock, small_table
 from tests.support.sound_table import found_in
 from tests.unit.table.test_expire_snapshots import TABLES, a_history, at, expire
 from tests.unit.table.test_tags_and_rollback import go_back, tag_or_not, with_tags
@@ -71,7 +72,7 @@ def litter(table: FileStoreTable) -> set[str]:
     """Files that died writers leave behind."""
     paths = (
         "bucket-0/data-x.parquet", "manifest/manifest-x", "manifest/manifest-list-x",
-        "index/index-x", "statistics/stat-x", "snapshot/.snapshot-9.x.tmp",
+        "index/index-x", "statistics/stat-x", "snapshot/.snapshot-9.x.tmp", ".probe-x",
     )  # fmt: skip
     for path in paths:
         file = Path(table.location, path)
@@ -122,6 +123,24 @@ def test_foreign_files_and_folders_stay(tmp_path: Path) -> None:
         Path(table.location, path).write_bytes(b"x")
     assert clean(table) == []
     assert Path(table.location, "bucket-x/sub/file").exists()
+
+
+@pytest.mark.parametrize("ahead_s", [2 * 86_400, 30, -2 * 86_400])
+def test_a_clock_that_is_ahead_ages_no_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ahead_s: int
+) -> None:
+    """A job has written and not committed; who cleans up has another clock than the files."""
+    table = with_tags(tmp_path).table
+    names = litter(table)
+    old = Path(table.location, "manifest", "manifest-x")
+    os.utime(old, (1000, 1000))
+    skewed = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
+    assert clean(skewed, time_of_age(skewed, 86_400_000)) == ["manifest-x"]
+    assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
+    assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
+    told = [message for message in caplog.messages if "the clock of this machine" in message]
+    assert len(told) == (abs(ahead_s) > 60)
+    assert all(("ahead of" if ahead_s > 0 else "behind") in message for message in told)
 
 
 @pytest.mark.parametrize("what", ["snapshot", "tag"])

@@ -1,0 +1,36 @@
+"""What time it is where the files are, which says when each of them was written.
+
+Asked by whoever judges files by their age: our own clock may be ahead of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from stream_app.fileio.file_io import FileIO
+
+PROBE_PREFIX = ".probe-"
+"""Of files that are tried out and deleted again; who dies meanwhile leaves one."""
+
+
+def store_now_ms(file_io: FileIO, folder: str) -> int:
+    """The time that a file gets which is written now, in milliseconds since 1970 in UTC.
+
+    Stores tell whole seconds, so it may be up to one behind.
+
+    Args:
+        folder: in which the file is written; it is deleted again.
+
+    Raises:
+        OSError: the file system refused.
+    """
+    name = f"{PROBE_PREFIX}{uuid.uuid4()}"
+    path = f"{folder}/{name}"
+    try:
+        file_io.write_bytes(path, b"")
+        times = [each.modified_millis for each in file_io.list_status(folder) if each.name == name]
+    finally:
+        file_io.delete(path)
+    if not times:
+        raise FileNotFoundError(2, "was deleted by somebody as soon as it was written", path)
+    return times[0]
