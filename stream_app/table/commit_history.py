@@ -36,6 +36,7 @@ class CommitHistory:
     _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _epoch: JobEpoch | None = None
+    _newest_made: Snapshot | None = None
 
     @property
     def known_id(self) -> int:
@@ -57,6 +58,7 @@ class CommitHistory:
         An overwrite does not: what it has changed is taken in like another writer's changes.
         """
         self._made.append(snapshot.delta_manifest_list)
+        self._newest_made = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
             self._epoch = JobEpoch(
                 identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
@@ -66,14 +68,19 @@ class CommitHistory:
             self.known = snapshot
 
     def check(self, latest: Snapshot | None) -> None:
-        """See that the known snapshot still belongs to the table.
+        """See that the known snapshot still belongs to the table, and the newest that we made.
+
+        That one may be newer than the known one, when others had committed before it.
 
         Raises:
             CheckpointError: the table has gone back, or another snapshot stands in its place.
         """
-        known, latest_id = self.known, 0 if latest is None else latest.snapshot_id
-        if known is None:
-            return
+        for known in (self.known, self._newest_made):
+            if known is not None:
+                self._check_there(known, latest)
+
+    def _check_there(self, known: Snapshot, latest: Snapshot | None) -> None:
+        latest_id = 0 if latest is None else latest.snapshot_id
         if latest_id < known.snapshot_id:
             raise CheckpointError(
                 f"the table has gone back from snapshot {known.snapshot_id} to {latest_id}",
