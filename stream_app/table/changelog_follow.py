@@ -24,7 +24,7 @@ from stream_app.planning.expire_config import expire_config
 from stream_app.planning.stream_start import StreamStart
 from stream_app.planning.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import is_announced, is_whole
+from stream_app.table.going_versions import is_announced, is_rolled_back, is_whole
 from stream_app.table.next_snapshot import check_progress, check_still_read, snapshot_name
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import StreamScan
@@ -178,7 +178,7 @@ class ChangelogFollow:
             self._told, self._told_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
-        """After the consumer is there: an expiry announces what goes, and then looks for him."""
+        """After the consumer is there: who takes away says so, and then looks for him."""
         try:
             # Changes that live longer than their snapshots stay.
             longer = expire_config(self._table.options).is_changelog_longer
@@ -191,6 +191,14 @@ class ChangelogFollow:
                     fix="begin at a later snapshot, or again when that is done (if an expiry was "
                     "interrupted, finish it: stream-app expire-snapshots); a consumer who was "
                     "there before with --ignore-progress (ignore_progress)",
+                )
+            if is_rolled_back(self._table, number - 1):  # what comes next may follow the target
+                raise UsageError(
+                    f"snapshot {number}, where consumer {consumer_id!r} was to go on, follows one "
+                    "that goes with a rollback",
+                    where=self._table.location,
+                    fix="try again when that is done; if it was interrupted, finish it: stream-app "
+                    "rollback-to; or let a job commit, which goes on with what there is",
                 )
             # An announcement is taken back when the snapshots are gone, so these come last.
             check_progress(self._table, consumer_id, number)

@@ -35,8 +35,8 @@ class CommitHistory:
     known: Snapshot | None
     _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
     _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _newest_made: Snapshot | None = None
     _epoch: JobEpoch | None = None
+    _newest_made: Snapshot | None = None
 
     @property
     def known_id(self) -> int:
@@ -69,6 +69,8 @@ class CommitHistory:
 
     def check(self, latest: Snapshot | None) -> None:
         """See that the known snapshot and the newest that we have made are still in the table.
+
+        That one may be newer than the known one, when others had committed before it.
 
         Raises:
             CheckpointError: the table has gone back, or another snapshot stands in its place.

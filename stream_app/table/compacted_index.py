@@ -29,9 +29,12 @@ def compacted_index(
         CommitConflictError: rows of these files were deleted since they were read; then nothing is
             written.
     """
-    if latest is None or latest.index_manifest is None or table.schema.has_primary_key:
+    if latest is None or table.schema.has_primary_key:
         return ()
-    live = table.manifests.read_index_manifest(latest.index_manifest)
+    # Without vectors it is looked at as well: the table may have gone back behind those that the
+    # compaction has read.
+    name = latest.index_manifest
+    live = [] if name is None else table.manifests.read_index_manifest(name)
     found: list[IndexManifestEntry] = []
     try:
         for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):

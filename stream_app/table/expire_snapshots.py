@@ -33,7 +33,9 @@ from stream_app.table.file_operations import thread_count
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.going_versions import (
     delete_void_tags,
+    delta_list,
     holding_announcements,
+    holding_rollbacks,
     whole_or_staying,
     withdraw_what_is_over,
 )
@@ -103,12 +105,20 @@ class ExpireSnapshots:
         knows what it has committed, and does not write the epoch twice.
 
         Raises:
+            UsageError: a snapshot that was to stay has gone meanwhile.
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
         """
         while True:
             tags = self.table.tags.statuses()
             try:
                 return self._plan(config, tags)
+            except FileNotFoundError as error:
+                raise UsageError(
+                    "a snapshot that was to stay has gone: another expiry has taken it away, or "
+                    "the table is rolled back; nothing was deleted",
+                    where=self.table.location,
+                    fix="expire again; a job does so by itself",
+                ) from error
             except CorruptFileError:
                 if self.table.tags.statuses() == tags:
                     raise
@@ -147,8 +157,8 @@ class ExpireSnapshots:
         """Delete it.
 
         Raises:
-            UsageError: a snapshot has got a tag or a consumer since the plan was made; nothing is
-                deleted.
+            UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
+                table is rolled back; nothing is deleted.
             OSError: the file system refused; the next expiry finishes what is left.
         """
         table = self.table
@@ -156,10 +166,11 @@ class ExpireSnapshots:
             return
         # Left by expiries that died; afterwards nobody knows any more what was going.
         delete_void_tags(table, holding_announcements(table))
-        # In this order: who tags a version, or begins to follow the table there, does the
-        # opposite, so one of both sees the other.
+        # In this order: who tags a version, begins to follow the table there, or rolls it back,
+        # does the opposite, so one of both sees the other.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
+            self._check_not_rolled_back(expiry.announcement)
             self._check_no_new_tag(expiry, expiry.announcement)
             self._check_no_new_consumer(expiry, expiry.kept)
         except UsageError:
@@ -178,6 +189,24 @@ class ExpireSnapshots:
         tell_what_stays(expiry.unreadable, "snapshot")
         delete_void_tags(table, [expiry.announcement], expiry.tags)
         withdraw_what_is_over(table)
+
+    def _check_not_rolled_back(self, announcement: ExpiryAnnouncement) -> None:
+        for rollback in holding_rollbacks(self.table):
+            raise UsageError(
+                f"the table is rolled back to snapshot {rollback.target}, or was until that was "
+                "interrupted: nothing was deleted",
+                where=self.table.location,
+                fix="when that is done, expire again; if it was interrupted, finish it: stream-app "
+                f"rollback-to --snapshot {rollback.target}; a job that commits goes on with what "
+                "there is",
+            )
+        if delta_list(self.table, announcement.end) != announcement.end_list:
+            raise UsageError(
+                f"the table was rolled back behind snapshot {announcement.end}, which was to stay: "
+                "nothing was deleted",
+                where=self.table.location,
+                fix="expire again",
+            )
 
     def _check_no_new_tag(self, expiry: SnapshotExpiry, announcement: ExpiryAnnouncement) -> None:
         for name, status in sorted(self.table.tags.statuses().items()):

@@ -34,6 +34,7 @@ from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.expiry_announcements import ExpiryAnnouncements
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
+from stream_app.filestore.rollback_announcements import RollbackAnnouncements
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.filestore.snapshot_manager import SnapshotManager
@@ -115,6 +116,11 @@ class FileStoreTable:
     def expiry_announcements(self) -> ExpiryAnnouncements:
         """What expiries say before they delete."""
         return ExpiryAnnouncements(self.file_io, self.location)
+
+    @property
+    def rollback_announcements(self) -> RollbackAnnouncements:
+        """What rollbacks say before they take anything away."""
+        return RollbackAnnouncements(self.file_io, self.location)
 
     @property
     def consumers(self) -> ConsumerManager:

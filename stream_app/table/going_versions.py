@@ -1,10 +1,11 @@
-"""Versions that an expiry has announced to be going, and tags that were given to them too late.
+"""Versions that are announced to be going, and tags that were given to them too late.
 
-`expire_snapshots` announces; `tag_changes` and `rollback` ask. A tag that came too late is taken
+`expire_snapshots` and `rollback` announce, and ask for each other; `tag_changes` and
+`changelog_follow` ask. A tag that came too late is taken
 back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
 that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
 
-The rules: `planning.announced_expiry`.
+The rules: `planning.announced_expiry`, `planning.announced_rollback`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.announced_expiry import holds, is_going, is_over
+from stream_app.planning.announced_rollback import has_begun
+from stream_app.planning.announced_rollback import holds as rollback_holds
 from stream_app.table.file_presence import FilePresence
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -25,12 +29,21 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_announced(table: FileStoreTable, number: int) -> bool:
-    """Whether a version may be half gone, so that nothing can keep it.
+    """Whether a version may be half gone by an expiry, so that nothing can keep it.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
     return is_going(number, holding_announcements(table))
+
+
+def is_rolled_back(table: FileStoreTable, number: int) -> bool:
+    """Whether a rollback takes a version away, or was to, before it died.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    return any(number > rollback.target for rollback in holding_rollbacks(table))
 
 
 def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[Snapshot]:
@@ -91,6 +104,9 @@ def withdraw_what_is_over(table: FileStoreTable) -> None:
     for name, each in table.expiry_announcements.announcements().items():
         if is_over(each, _end_list(table, each), earliest):
             table.expiry_announcements.withdraw(name)
+    if (rollbacks := table.rollback_announcements.announcements()) and not holding_rollbacks(table):
+        for name in rollbacks:
+            table.rollback_announcements.withdraw(name)
 
 
 def holding_announcements(table: FileStoreTable) -> list[ExpiryAnnouncement]:
@@ -101,6 +117,41 @@ def holding_announcements(table: FileStoreTable) -> list[ExpiryAnnouncement]:
     """
     announced = table.expiry_announcements.announcements().values()
     return [each for each in announced if holds(each, _end_list(table, each))]
+
+
+def holding_rollbacks(table: FileStoreTable) -> list[RollbackAnnouncement]:
+    """What rollbacks have announced that go on, or have died.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    announced = table.rollback_announcements.announcements().values()
+    newest = table.snapshots.latest_id() if announced else None
+    if newest is None:
+        return []
+    newest_list = delta_list(table, newest)
+    return [each for each in announced if rollback_holds(each, newest, newest_list)]
+
+
+def withdraw_rollbacks(table: FileStoreTable) -> None:
+    """Take back what rollbacks have announced that have taken no snapshot away.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+        OSError: the file system refused; the next rollback or commit makes up for it.
+    """
+    newest = table.snapshots.latest_id()
+    for name, each in table.rollback_announcements.announcements().items():
+        if not has_begun(each, newest):
+            table.rollback_announcements.withdraw(name)
+
+
+def delta_list(table: FileStoreTable, number: int) -> str | None:
+    """That of a snapshot; None when it cannot be read, or is not there."""
+    try:
+        return table.snapshots.snapshot(number).delta_manifest_list
+    except (FileNotFoundError, CorruptFileError):
+        return None
 
 
 def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | None:

@@ -1,20 +1,24 @@
 """Makes an earlier version of a table the newest one, for good.
 
-`plan_rollback` reads and decides, `roll_back` does it. The table is right after each of its steps:
+`plan_rollback` reads and decides, `roll_back` does it. What is going is announced first
+(`planning.announced_rollback`), so that no expiry and no tag comes between. The table is right
+after each of the steps:
 
 1. consumers that are ahead go back behind the target, if that was asked for,
 2. the target's snapshot file is there: written again from its tag, when it has expired,
-3. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
+3. changelogs and tags go: behind a rollback that dies nobody must take them for those of the
+   snapshots that get their numbers again,
+4. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
    behind a gap would be written on, until the numbers reach the snapshots that were to go,
-4. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
-   committed meanwhile; then the hint LATEST names the target; changelogs and tags go,
-5. files go that only they held: what dies before leaves orphans, and nothing that is missed,
-6. the hint EARLIEST.
+5. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
+   committed meanwhile; then the hint LATEST names the target,
+6. files go that only they held: what dies before leaves orphans, and nothing that is missed,
+7. the hint EARLIEST; then the announcement.
 
 Writers must not run meanwhile: what they commit on top of a snapshot that goes would go with it. A
 streaming job of ours finds that the table went back, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 5 to the cleaning of
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 to the cleaning of
 orphans.
 """
 
@@ -26,13 +30,20 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.manifest_entry import FileKind
+from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.announced_rollback import in_the_way
 from stream_app.planning.rollback_plan import RollbackNumbers, rollback_numbers
 from stream_app.planning.unused_files import FileKey, unprotected
 from stream_app.table.expire_snapshots import add_changelog, add_manifest_lists
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import is_announced
+from stream_app.table.going_versions import (
+    delta_list,
+    holding_announcements,
+    holding_rollbacks,
+    withdraw_rollbacks,
+)
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import ProtectedVersions, protected_versions
 from stream_app.table.tag_changes import add_live_files
@@ -77,32 +88,25 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     """What a rollback does.
 
     Raises:
-        UsageError: an expiry was stopped while it deleted the files of the target.
+        UsageError: an expiry is deleting, or was stopped while it deleted, files of the target or
+            of what comes before it; or what goes is just expiring.
         CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
     """
-    if is_announced(table, target.snapshot_id):
-        raise UsageError(
-            f"snapshot {target.snapshot_id} is going: an expiry is deleting its files, or has died "
-            "while it did so",
-            where=table.location,
-            fix="go back to a newer snapshot, or to a tag",
-        )
-    now, expiration_ms = (
-        table.clock.now_ms(),
-        table.options.optional_integer("consumer.expiration-time"),
-    )
-    numbers = rollback_numbers(
-        target.snapshot_id,
-        snapshots=table.snapshots.ids(),
-        changelogs=table.changelogs.ids(),
-        tags={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
-        consumers=[
-            consumer
-            for consumer in table.consumers.consumers()
-            if not consumer.has_expired(now, expiration_ms)
-        ],
-    )
-    files = FilesToDelete() if numbers.is_empty() else _files(table, target, numbers)
+    try:
+        _check_no_expiry(table, target)
+    except UsageError:
+        withdraw_rollbacks(table)  # of those who died, and would keep the expiry from its end
+        raise
+    numbers = _numbers(table, target)
+    files = FilesToDelete()
+    if not numbers.is_empty():
+        try:
+            files = _files(table, target, numbers)
+        except FileNotFoundError as error:
+            raise _changed(table, "a snapshot that goes has expired") from error
+        except CorruptFileError:
+            _check_no_expiry(table, target)  # it may just be deleting what was read
+            raise
     return RollbackPlan(target=target, numbers=numbers, files=files)
 
 
@@ -113,11 +117,89 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         resets_consumers: let consumers that are ahead go on behind the target.
 
     Raises:
-        UsageError: a living consumer would be cut; nothing has changed.
+        UsageError: a living consumer would be cut, the table has changed since the plan was made,
+            or an expiry is deleting; nothing has changed.
         OSError: the file system refused.
     """
-    target, numbers = plan.target.snapshot_id, plan.numbers
-    if numbers.consumers and not resets_consumers:
+    numbers = _announced(table, plan, resets_consumers=resets_consumers)
+    target = numbers.target
+    for consumer in numbers.consumers:  # 1
+        table.consumers.reset(consumer.consumer_id, target + 1)
+    if numbers.is_restored:  # 2
+        table.snapshots.restore(_without_lost_changelog(table, plan.target))
+    table.changelogs.delete(numbers.changelogs)  # 3
+    table.tags.delete(*numbers.tags)
+    table.snapshots.delete_latest_hint()  # 4
+    for number in numbers.snapshots:  # 5
+        table.snapshots.delete(number)
+        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
+    _delete_latecomers(table, target)
+    table.snapshots.write_latest_hint(target)
+    clean = table.options.boolean("snapshot.clean-empty-directories")
+    delete_files(table, plan.files, clean_folders=clean)  # 6
+    table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
+    for name in table.rollback_announcements.announcements():
+        table.rollback_announcements.withdraw(name)
+
+
+def _announced(
+    table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
+) -> RollbackNumbers:
+    """Say what goes, and see that nothing speaks against it; what goes, as it is now."""
+    announcement = RollbackAnnouncement(
+        target=plan.numbers.target,
+        going={number: delta_list(table, number) or "" for number in plan.numbers.snapshots},
+    )
+    table.rollback_announcements.announce(announcement)
+    try:
+        # In this order: who expires, tags or follows does the opposite, so one of both sees it.
+        _check_no_expiry(table, plan.target)
+        numbers = _numbers(table, plan.target)
+        if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
+            raise _changed(table, "there are other snapshots, tags or changelogs than before")
+        if not resets_consumers:
+            _check_no_consumer(table, numbers)
+    except Exception:
+        withdraw_rollbacks(table)
+        raise
+    return numbers
+
+
+def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
+    now, expiration_ms = (
+        table.clock.now_ms(),
+        table.options.optional_integer("consumer.expiration-time"),
+    )
+    return rollback_numbers(
+        target.snapshot_id,
+        snapshots=table.snapshots.ids(),
+        changelogs=table.changelogs.ids(),
+        tags={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
+        consumers=[
+            consumer
+            for consumer in table.consumers.consumers()
+            if not consumer.has_expired(now, expiration_ms)
+        ],
+    )
+
+
+def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
+    newest = table.snapshots.latest_id()
+    rollbacks = holding_rollbacks(table)
+    expiry = in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
+    if expiry is not None:
+        raise UsageError(
+            f"snapshots {expiry.begin} to {expiry.end - 1} are going: an expiry is deleting their "
+            "files, or has died while it did so",
+            where=table.location,
+            fix="try again when it is done; if it died, finish it: stream-app expire-snapshots. "
+            "Then go back to a snapshot that is left, or to a tag",
+        )
+
+
+def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
+    if numbers.consumers:
+        target = numbers.target
         names = ", ".join(each.consumer_id for each in numbers.consumers)
         raise UsageError(
             f"consumers have read snapshots behind {target}: {names}",
@@ -125,21 +207,14 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             fix="stop them and see to what they have taken over already; --force lets them go on "
             f"at snapshot {target + 1}",
         )
-    for consumer in numbers.consumers:  # 1
-        table.consumers.reset(consumer.consumer_id, target + 1)
-    if numbers.is_restored:  # 2
-        table.snapshots.restore(_without_lost_changelog(table, plan.target))
-    table.snapshots.delete_latest_hint()  # 3
-    for number in numbers.snapshots:  # 4
-        table.snapshots.delete(number)
-        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
-    _delete_latecomers(table, target)
-    table.snapshots.write_latest_hint(target)
-    table.changelogs.delete(numbers.changelogs)
-    table.tags.delete(*numbers.tags)
-    clean = table.options.boolean("snapshot.clean-empty-directories")
-    delete_files(table, plan.files, clean_folders=clean)  # 5
-    table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 6
+
+
+def _changed(table: FileStoreTable, what: str) -> UsageError:
+    return UsageError(
+        f"the table has changed while the rollback was planned: {what}; nothing was rolled back",
+        where=table.location,
+        fix="stop those who write the table, and try again",
+    )
 
 
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:

@@ -95,10 +95,15 @@ class StreamTableCommit:
             self.last_identifier, self.last_source_end = last.identifier, last.source_end
 
     def is_committed(self, epoch: int) -> bool:
-        """Whether the epoch is in the table already; then nothing is to be done for it."""
+        """Whether the epoch is in the table already; then nothing is to be done for it.
+
+        Raises:
+            CheckpointError: it was, and the table has gone back since.
+        """
         last = self.last_identifier
         if last is None or epoch > last:
             return False
+        self._history.check(self.table.snapshots.latest())
         _LOG.info(
             "epoch %d is left out: the newest commit of user %s has identifier %d",
             epoch,

@@ -22,7 +22,7 @@ from stream_app.planning.tag_neighbours import nearest_numbers
 from stream_app.planning.unused_files import FileKey, file_key, unprotected
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import is_announced
+from stream_app.table.going_versions import is_announced, is_rolled_back
 from stream_app.table.manifest_reads import ManifestReads
 from stream_app.table.protected_versions import protected_versions
 from stream_app.table.tag_rules import tag_rules
@@ -59,11 +59,11 @@ def new_tag(
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     """Give the name; False when it was taken meanwhile.
 
-    Beside an expiry of ours the version has all its files, or there is no tag. An expiry of another
-    engine that is deleting the version's files at this moment cannot be seen.
+    Beside an expiry or a rollback of ours the version has all its files, or there is no tag. An
+    expiry of another engine that is deleting the version's files at this moment cannot be seen.
 
     Raises:
-        UsageError: the snapshot has expired meanwhile, or is just expiring; there is no tag.
+        UsageError: the snapshot has gone meanwhile, or is just going; there is no tag.
         OSError: the file system refused; there may be a tag.
     """
     if not table.tags.create(tag):
@@ -92,6 +92,8 @@ def _gone(table: FileStoreTable, tag: Tag) -> str | None:
     number = tag.snapshot.snapshot_id
     if is_announced(table, number):
         return "was expiring"
+    if is_rolled_back(table, number):
+        return "was going with a rollback"
     # Who deletes the last other name looks for this one afterwards, so one of both is seen.
     kept = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name

@@ -14,8 +14,9 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
+from tests.simulation.minimised import minimised
 from tests.simulation.seeds import scenario
-from tests.simulation.simulation import Outcome, minimised, outcome_of, run
+from tests.simulation.simulation import Outcome, outcome_of, run
 
 HASH_SEED = "PYTHONHASHSEED"
 LAST_LINES = 40

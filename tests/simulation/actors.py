@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.errors import CommitConflictError, CommitError, CompactionError
+from stream_app.errors import (
+    CheckpointError,
+    CommitConflictError,
+    CommitError,
+    CompactionError,
+)
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
@@ -28,6 +33,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.table_write import TableWrite
 from tests.simulation.faults import InjectedError
+from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
 from tests.simulation.scheduler import CrashError, Process
 from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
@@ -82,8 +88,14 @@ class Cluster:
 class Job:
     """A job with a checkpoint that outlives its processes.
 
+    When the table goes back behind what the checkpoint has finished, the job gets a new one, and
+    begins where the table ends.
+
     Attributes:
-        epochs: changes of each epoch that the checkpoint has planned.
+        user: the identity of the checkpoint.
+        plans: changes of each epoch that a checkpoint has planned, by its user.
+        is_cut: the table has gone back behind what the checkpoint has finished.
+        may_be_stopped: a process may have known what has gone.
         finished: the last epoch of which the checkpoint knows that it is done; -1: none.
         commits_epochs: else it compacts only.
         zombie: a process of its own that is believed dead in this round, and works on.
@@ -91,16 +103,27 @@ class Job:
 
     world: World
     table: FileStoreTable
-    user: str
+    name: str
     first_key: int = 0
     commits_epochs: bool = True
-    epochs: list[list[Change]] = field(default_factory=list)
+    user: str = field(init=False)
+    plans: dict[str, list[list[Change]]] = field(default_factory=dict)
+    is_cut: bool = False
+    may_be_stopped: bool = False
     finished: int = -1
     findings: list[BaseException] = field(default_factory=list)
     commit: StreamTableCommit | None = None
     process: Process = field(default_factory=lambda: Process("none", killed=True))
     zombie: Process | None = None
     _values: int = 0
+
+    def __post_init__(self) -> None:
+        self._take_checkpoint([])
+
+    @property
+    def epochs(self) -> list[list[Change]]:
+        """What the checkpoint has planned."""
+        return self.plans[self.user]
 
     def plan(self, rng: random.Random, count: int) -> None:
         """Fix what the next epoch is, unless one is pending."""
@@ -110,13 +133,16 @@ class Job:
     def opened(self) -> StreamTableCommit:
         """The process's committer, after a restart a new one."""
         if self.commit is None or self.process.is_dead:
-            self.process = self.world.process(self.user)
+            self.process = self.world.process(self.name)
+            self.may_be_stopped &= self.zombie is not None
             table = seen_by(self.table, self.world, self.process)
             cluster = Cluster(self.world, table, self.process, self.findings)
             only_compacts = None if self.commits_epochs else BATCH_COMMIT_IDENTIFIER
             self.commit, finished = None, self.finished
-            self.commit = StreamTableCommit(table, self.user, cluster, only_compacts)
-            self._check_not_behind(self.commit, finished)
+            commit = StreamTableCommit(table, self.user, cluster, only_compacts)
+            if self.commits_epochs and self._is_behind(commit, finished):
+                commit = StreamTableCommit(table, self.user, cluster)
+            self.commit = commit
         return self.commit
 
     def kill(self) -> None:
@@ -127,7 +153,8 @@ class Job:
     def do_epochs(self, rng: random.Random, counts: Sequence[int]) -> None:
         """Do what is pending, and then an epoch for each count, in a process that lives."""
         commit = self.opened()
-        self.attempt(self.process, commit)
+        for _ in range(len(self.epochs) - self.finished - 1):
+            self.attempt(self.process, commit)
         for count in counts:
             self.plan(rng, count)
             self.attempt(self.process, commit)
@@ -135,37 +162,55 @@ class Job:
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
         """Do the pending epoch, as `spark.micro_batch` does."""
         epoch = self.finished + 1
-        if epoch == len(self.epochs):
+        if epoch == len(self.epochs) or commit.commit_user not in ("compactor", self.user):
             return
         if not commit.is_committed(epoch):
             first = commit.begin_epoch()
             messages = self._write(process, self.epochs[epoch], first)
             commit.commit_epoch(epoch, messages, properties={SOURCE_END_PROPERTY: str(epoch)})
-        self.finished = max(self.finished, epoch)
+        if commit.commit_user == self.user:
+            self.finished = max(self.finished, epoch)
 
     def survives(self, error: BaseException | None, rng: random.Random) -> None:
         """See to it that an error may be; decide whether the process goes on after it."""
         if error is None:
             return
-        if isinstance(error, (CrashError, CommitConflictError)) or rng.random() < 0.5:
+        is_over = isinstance(error, (CrashError, CommitConflictError, CheckpointError))
+        if is_over or rng.random() < 0.5:
             self.kill()
         if not isinstance(error, CrashError) and not self._may_be(error):
             self.findings.append(error)
 
     def _may_be(self, error: BaseException) -> bool:
+        if isinstance(error, CheckpointError):
+            return self.may_be_stopped
         return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
 
-    def _check_not_behind(self, commit: StreamTableCommit, finished: int) -> None:
+    def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
+        """Whether the checkpoint was of no use, as `spark.micro_batch` sees it; then get one."""
         last = -1 if commit.last_identifier is None else commit.last_identifier
-        if self.commits_epochs and last not in (finished, finished + 1):
-            raise AssertionError(f"{self.user} finished {finished}, the table has {last}")
+        if last in (finished, finished + 1):
+            return False
+        demand(
+            self.is_cut and last < finished, f"{self.user} finished {finished}, table has {last}"
+        )
+        # Without a checkpoint the table alone tells where its version ends.
+        told = "-1" if commit.last_source_end is None else commit.last_source_end
+        demand(told == str(last), f"epoch {last} of {self.user} ends at {told}")
+        self._take_checkpoint(self.epochs[last + 1 :])
+        return True
+
+    def _take_checkpoint(self, epochs: list[list[Change]]) -> None:
+        self.user = f"{self.name}-{len(self.plans)}" if self.plans else self.name
+        self.plans[self.user] = epochs
+        self.finished, self.is_cut = -1, False
 
     def _write(
         self, process: Process, changes: Sequence[Change], first: int
     ) -> list[CommitMessage]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
-            task = self.world.process(f"{self.user}/task", process)
+            task = self.world.process(f"{self.name}/task", process)
             table = seen_by(self.table, self.world, task)
             try:
                 with TableWrite(table, next_sequence_number=first) as write:
@@ -206,6 +251,11 @@ def is_of_a_fault(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def has_fault(error: BaseException) -> bool:
+    """Whether a fault explains an error: the process died, or an operation failed."""
+    return isinstance(error, CrashError) or is_of_a_fault(error)
 
 
 def by_bucket(

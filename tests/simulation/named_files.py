@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream_app.fileio.memory_file_io import MemoryFileIO
+from stream_app.filestore.branches import branch_names
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
-_VERSIONS = ("schema", "snapshot", "changelog", "tag", "consumer")
+_VERSIONS = ("schema", "snapshot", "changelog", "tag", "consumer", "branch")
 """Folders whose files nobody names."""
 
 
@@ -41,6 +42,9 @@ def named_files(table: FileStoreTable) -> dict[str, int]:
         found |= _changelog_of(table, snapshot)
     for tag in table.tags.tags():
         found |= _rows_of(table, tag.snapshot)
+    for branch in branches_of(table):
+        for number in branch.snapshots.ids():
+            found |= _rows_of(table, branch.snapshots.snapshot(number))
     for number in table.changelogs.ids():
         changelog = table.changelogs.changelog(number)
         if changelog.changelog_manifest_list is not None:
@@ -48,6 +52,12 @@ def named_files(table: FileStoreTable) -> dict[str, int]:
         elif not table.options.writes_changelog:
             found |= _flushed(table, changelog)
     return found
+
+
+def branches_of(table: FileStoreTable) -> list[FileStoreTable]:
+    """The branches that there are, as tables."""
+    names = branch_names(table.file_io, table.location)
+    return [branch for name in names if (branch := table.open_branch(name)) is not None]
 
 
 def files_left(table: FileStoreTable) -> set[str]:

@@ -54,6 +54,10 @@ class State:
         self.by_key = {key: row for key, row in self.by_key.items() if not goes(row)}
         self.added = [row for row in self.added if not goes(row)]
 
+    def copy(self) -> State:
+        """As it is now."""
+        return State(dict(self.by_key), list(self.added))
+
     def rows(self) -> Rows:
         """All of them, in order."""
         return sorted([*self.by_key.values(), *self.added])
@@ -85,27 +89,59 @@ class Others:
 
 
 @dataclass
+class Timeline:
+    """Versions that rest on each other, by number; 0 is the empty table.
+
+    Attributes:
+        lists: their delta lists, which no other version has.
+        rows: what each of them has.
+        changes: what who follows the table gets of each.
+        states: as the rows, by key.
+    """
+
+    lists: list[str] = field(default_factory=lambda: [""])
+    rows: list[Rows] = field(default_factory=lambda: [[]])
+    changes: list[list[Change]] = field(default_factory=lambda: [[]])
+    states: list[State] = field(default_factory=lambda: [State()])
+
+    def up_to(self, number: int) -> Timeline:
+        """Its beginning."""
+        end = number + 1
+        return Timeline(self.lists[:end], self.rows[:end], self.changes[:end], self.states[:end])
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Whether this version is one of them."""
+        return self.lists[snapshot.snapshot_id :][:1] == [snapshot.delta_manifest_list]
+
+
+@dataclass
 class Oracle:
     """Follows a table snapshot by snapshot.
 
     Attributes:
         table: with the files of the world, which a crash replaces.
         may_expire: whether old snapshots may go.
+        goes_back_to: no rollback of this round goes back behind this one; None: there is none.
+        before: what there was before the table went back in this round.
+        cut: what is left of it; meant only then.
         others: what those who are no job take out of the table.
         kept: the versions that stay readable without a snapshot.
-        rows_at: the rows of each version by its number; 0 is the empty table.
-        changes_at: what who follows the table gets of each version.
+        time: the versions that lead to the newest one.
     """
 
     table: FileStoreTable
     jobs: dict[str, Job]
     may_expire: bool = False
+    goes_back_to: int | None = None
+    before: Timeline | None = None
+    cut: int = 0
     others: Others = field(default_factory=Others)
     kept: KeptVersions = field(default_factory=KeptVersions)
     seen: dict[tuple[str, int], int] = field(default_factory=dict)
-    rows_at: list[Rows] = field(default_factory=lambda: [[]])
-    changes_at: list[list[Change]] = field(default_factory=lambda: [[]])
+    time: Timeline = field(default_factory=Timeline)
     checked: list[int] = field(default_factory=list)
+    _known: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
+    _restored: int | None = None
     _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
     _state: State = field(default_factory=State)
     _replayed: State = field(default_factory=State)
@@ -118,12 +154,15 @@ class Oracle:
         """
         self.table = table
         ids = table.snapshots.ids()
+        if self.goes_back_to is not None:
+            self._see_what_went(ids, self.goes_back_to)
         first, last = (ids[0], ids[-1]) if ids else (1, 0)
-        demand(ids == list(range(first, last + 1)), f"snapshots {ids}")
+        rest = ids[1:] if first == self._restored else ids
+        demand(rest == list(range(last - len(rest) + 1, last + 1)), f"snapshots {ids}")
         demand(first == 1 or self.may_expire, f"snapshots are gone: {ids} are left")
         demand(last >= len(self.checked), f"of {len(self.checked)} snapshots {ids} are left")
         demand(table.snapshots.latest_id() == (ids[-1] if ids else None), "the hint LATEST lies")
-        for number in range(first, len(self.checked) + 1):
+        for number in (number for number in ids if number <= len(self.checked)):
             same = self._checksum(number) == self.checked[number - 1]
             demand(same, f"snapshot {number} has changed")
         new = [
@@ -135,7 +174,7 @@ class Oracle:
         if new:
             self.check_rows(new[-1], MergeRead(table))
         for job in self.jobs.values():
-            for epoch in range(job.finished + 1):
+            for epoch in range(0 if job.is_cut else job.finished + 1):
                 demand((job.user, epoch) in self.seen, f"epoch {epoch} of {job.user} is lost")
 
     def look_at_all(self, table: FileStoreTable) -> None:
@@ -144,7 +183,8 @@ class Oracle:
         remembering = with_memory(table)
         if table.snapshots.earliest_id() in (None, 1):
             check_chain(remembering)
-        for number in table.snapshots.ids()[slice(None) if self.may_expire else slice(-1, None)]:
+        all_of_them = self.may_expire or self._restored is not None
+        for number in table.snapshots.ids()[slice(None) if all_of_them else slice(-1, None)]:
             self.check_rows(table.snapshots.snapshot(number), MergeRead(table))
         sizes, named = files_of(table), named_files(remembering)
         gone = {name for name, size in named.items() if sizes.get(name) != size}
@@ -156,7 +196,7 @@ class Oracle:
 
     def check_kept(self) -> None:
         """See that what tags, changelogs and consumers keep can be read."""
-        self.kept.check(self.table, self.check_rows, self._check_changes)
+        self.kept.check(self.table, self.check_rows, self._check_changes, self.time.has)
 
     def check_rows(self, snapshot: Snapshot, read: MergeRead) -> None:
         """See that a snapshot reads as it must."""
@@ -165,12 +205,47 @@ class Oracle:
             for batch in read.read(snapshot)
             for row in batch.to_pylist()
         )
-        wanted = self.rows_at[snapshot.snapshot_id]
+        wanted, _ = self._known[snapshot.delta_manifest_list]
         demand(
             found == wanted,
             f"snapshot {snapshot.snapshot_id} has rows too many {_minus(found, wanted)}, "
             f"and too few {_minus(wanted, found)}",
         )
+
+    def may_go(self) -> bool:
+        """Whether a version may go while somebody looks at it."""
+        return self.may_expire or self.goes_back_to is not None
+
+    def end_round(self) -> None:
+        """Whoever rolled the table back has ended."""
+        self.goes_back_to = self.before = None
+
+    def _see_what_went(self, ids: list[int], target: int) -> None:
+        """Forget what a rollback took away: the newest versions, down to the target at most.
+
+        Where the target had expired, and is there again, there may be none between it and what is
+        still to go.
+        """
+        last = ids[-1] if ids else 0
+        demand(last >= min(target, len(self.checked)), f"of {ids} {target} was to stay")
+        if last < len(self.checked):
+            if self.before is None:
+                self.before = self.time
+            self.time, self.cut = self.time.up_to(last), last
+            del self.checked[last:]
+            self._state, self._replayed = (self.time.states[-1].copy() for _ in range(2))
+            self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
+            self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
+            self.kept.go_back(last)
+            for job in self.jobs.values():
+                epochs = range(job.finished + 1)
+                job.is_cut |= any((job.user, epoch) not in self.seen for epoch in epochs)
+                job.may_be_stopped = True
+        if ids and ids[0] == target:
+            # Written again from its tag, perhaps without a changelog that has expired.
+            demand(self.time.has(self.table.snapshots.snapshot(target)), f"{target} is another")
+            self.checked[target - 1] = self._checksum(target)
+            self._restored = target
 
     def _follow(self, snapshot: Snapshot) -> None:
         changes: list[Change] = []
@@ -185,39 +260,46 @@ class Oracle:
             self._replayed.take_away(goes)
         keys = self.table.schema.primary_keys
         self._state.apply(changes, keys)
-        self.rows_at.append(self._state.rows())
         if self.table.options.writes_changelog:
             self._check_changelog(snapshot, changes)
         elif keys:  # a flush leaves the newest change of a key
             changes = [found[-1] for found in self.by_key(changes).values()]
-        self.changes_at.append(changes)
+        self.time.lists.append(snapshot.delta_manifest_list)
+        self.time.rows.append(self._state.rows())
+        self.time.changes.append(changes)
+        self.time.states.append(self._state.copy())
+        self._known[snapshot.delta_manifest_list] = self.time.rows[-1], changes
 
     def replayed(self, base: int, changes: Mapping[int, list[Change]]) -> Rows:
         """The newest rows as somebody has them who began with a version and followed the table."""
         keys = self.table.schema.primary_keys
         state = State()
         state.apply(
-            [("+I", dict(zip(COLUMNS, row, strict=True))) for row in self.rows_at[base]], keys
+            [("+I", dict(zip(COLUMNS, row, strict=True))) for row in self.time.rows[base]], keys
         )
-        for number in range(base + 1, len(self.rows_at)):
+        for number in range(base + 1, len(self.time.rows)):
             if number in self._taken_away:  # which is not told to those who follow
                 state.take_away(self._taken_away[number])
             state.apply(changes[number], keys)
         return state.rows()
 
-    def _check_changes(self, number: int, found: list[Change]) -> None:
-        same = self.by_key(found) == self.by_key(self.changes_at[number])
-        demand(same, f"changes of {number}: {found} instead of {self.changes_at[number]}")
+    def _check_changes(self, changelog: Snapshot, found: list[Change]) -> None:
+        _, wanted = self._known[changelog.delta_manifest_list]
+        same = self.by_key(found) == self.by_key(wanted)
+        demand(same, f"changes of {changelog.snapshot_id}: {found} instead of {wanted}")
 
     def _claim(self, snapshot: Snapshot) -> list[Change]:
         user, epoch = snapshot.commit_user, snapshot.commit_identifier
         where = f"snapshot {snapshot.snapshot_id}"
         demand((user, epoch) not in self.seen, f"{where} has epoch {epoch} of {user} again")
-        demand(user in self.jobs, f"{where} is of {user}, whom nobody knows")
-        job = self.jobs[user]
-        demand(epoch < len(job.epochs), f"{where} has epoch {epoch} of {user}, never planned")
+        plans = [job.plans[user] for job in self.jobs.values() if user in job.plans]
+        demand(bool(plans), f"{where} is of {user}, whom nobody knows")
+        [epochs] = plans
+        demand(epoch < len(epochs), f"{where} has epoch {epoch} of {user}, never planned")
+        behind = epoch == 0 or (user, epoch - 1) in self.seen
+        demand(behind, f"{where} has epoch {epoch} of {user}, and the one before is not there")
         self.seen[user, epoch] = snapshot.snapshot_id
-        return job.epochs[epoch]
+        return epochs[epoch]
 
     def _check_changelog(self, snapshot: Snapshot, changes: list[Change]) -> None:
         found = [

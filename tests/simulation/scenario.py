@@ -40,6 +40,19 @@ class Verb(Enum):
     DROP = "drop a partition"
     DROP_OLD = "drop old partitions"
     SWEEP = "sweep orphans"
+    ROLL_BACK = "roll the table back"
+    BRANCH = "make a branch"  # as Paimon does it, before all others of the round
+    UNBRANCH = "delete a branch"
+    FORGET = "forget the consumer"
+
+
+COMMITTING = frozenset(
+    {
+        Verb.EPOCH, Verb.TWIN, Verb.IDLE, Verb.DRAIN, Verb.WHOLE, Verb.DELETE, Verb.DROP,
+        Verb.DROP_OLD,
+    }
+)  # fmt: skip
+"""Who does these must not be at it while the table is rolled back."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,11 @@ class Round:
     def expires(self) -> bool:
         """Whether snapshots go in it."""
         return any(action.verb is Verb.EXPIRE for action in self.actions)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the consumer is forgotten in it."""
+        return any(action.verb is Verb.FORGET for action in self.actions)
 
     def __str__(self) -> str:
         actions = "; ".join(map(str, self.actions))

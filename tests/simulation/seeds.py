@@ -16,6 +16,9 @@ from tests.simulation.scenario import KINDS, Action, Round, Scenario, Verb, of_j
 OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 """Of which the first one is too old in every seed that drops old partitions."""
 
+RARE = ("restorer", "forgetter")
+"""Who come in few rounds: what they take away must first be there."""
+
 
 def scenario(seed: int) -> Scenario:
     """The scenario of a seed."""
@@ -33,6 +36,10 @@ def scenario(seed: int) -> Scenario:
         }
     if "follower" in actors:
         options |= {"scan.mode": rng.choice(["latest-full", "from-snapshot"])}
+        if rng.random() < 0.3:
+            actors.append("forgetter")
+        if rng.random() < 0.3:
+            options |= {"consumer.expiration-time": "1 h"}
     if "dropper" in actors:
         options |= {"partition.expiration-time": "90 d"}
     is_calm = not any(each.faults or each.jump_ms for each in jobs.rounds)
@@ -50,6 +57,8 @@ def _chances(jobs: Scenario) -> dict[str, float]:
         "follower": 0.4 if jobs.expires else 0.2,
         "dropper": 0.4 if jobs.partitioned else 0.0,
         "sweeper": 0.15,
+        "restorer": 0.35 if jobs.expires else 0.2,
+        "brancher": 0.15,
     }
 
 
@@ -69,7 +78,11 @@ def _options(rng: random.Random, jobs: Scenario) -> dict[str, str]:
 def _with_others(
     rng: random.Random, each: Round, actors: list[str], options: dict[str, str], *, is_calm: bool
 ) -> Round:
-    found = [(actor, _verb(rng, actor, options)) for actor in actors if rng.random() < 0.6]
+    found = [
+        (actor, _verb(rng, actor, options))
+        for actor in actors
+        if rng.random() < (0.3 if actor in RARE else 0.6)
+    ]
     begin = len(each.actions)
     actions = tuple(
         Action(f"{each.name}a{number}", actor, verb)
@@ -79,7 +92,10 @@ def _with_others(
     if actions and not is_calm and rng.random() < 0.4:
         group = rng.choice([Group.ANY, *Group])
         reach = 30 if group in (Group.ANY, Group.READ) else 4
-        fault = Fault(rng.choice(actions).actor, group, rng.randrange(reach), rng.choice(KINDS))
+        actor = rng.choice(actions).actor
+        if rng.random() < 0.5 and "restorer" in (action.actor for action in actions):
+            actor = "restorer"
+        fault = Fault(actor, group, rng.randrange(reach), rng.choice(KINDS))
         faults = ((f"{each.name}f{len(each.faults)}", fault),)
     return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
 
@@ -97,4 +113,10 @@ def _verb(rng: random.Random, actor: str, options: dict[str, str]) -> Verb:
             return rng.choice([Verb.DROP, Verb.DROP_OLD])
         case "sweeper":
             return Verb.SWEEP
+        case "restorer":
+            return Verb.ROLL_BACK
+        case "brancher":
+            return rng.choice([Verb.BRANCH, Verb.BRANCH, Verb.UNBRANCH])
+        case "forgetter":
+            return Verb.FORGET
     raise AssertionError(actor)

@@ -1,4 +1,4 @@
-"""Runs a scenario, and makes a failing one small.
+"""Runs a scenario.
 
 Each round begins its actions at once and ends when they have ended; compactions may be left in the
 middle of their work. After each round the oracle looks. At the end all processes die, begin anew
@@ -17,19 +17,20 @@ from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_read import MergeRead
-from tests.simulation.actors import Job, is_of_a_fault, seen_by
+from tests.simulation.actors import Job, has_fault, seen_by
+from tests.simulation.branches import Branches
 from tests.simulation.faults import FaultKind
 from tests.simulation.follower import Follower
 from tests.simulation.named_files import files_left
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
-from tests.simulation.scenario import Action, Round, Scenario, Verb
+from tests.simulation.restorer import Restorer, Turns
+from tests.simulation.scenario import COMMITTING, Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
 from tests.simulation.upkeep import Upkeep
 from tests.simulation.world import BEGIN_MS, World
 
-MINIMISING_RUNS = 400
 RIVAL_KEYS = 100
 
 
@@ -41,6 +42,7 @@ class Outcome:
         failure: None when all promises were kept.
         trace: digest of everything that happened.
         operations: names of all file operations.
+        actors: names of the processes that did them.
         end_of_rounds: how many of them were done before everything began anew.
         struck: faults that came true.
         lines: what happened, when that was asked for.
@@ -49,6 +51,7 @@ class Outcome:
     failure: BaseException | None
     trace: str
     operations: tuple[str, ...]
+    actors: tuple[str, ...]
     end_of_rounds: int
     snapshots: int
     struck: int
@@ -66,6 +69,8 @@ class Simulation:
     jobs: dict[str, Job] = field(init=False)
     oracle: Oracle = field(init=False)
     upkeep: Upkeep = field(init=False)
+    restorer: Restorer = field(init=False)
+    branches: Branches = field(init=False)
     follower: Follower = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +83,8 @@ class Simulation:
         self.oracle = Oracle(self.table, self.jobs, self.scenario.expires)
         self.upkeep = Upkeep(self.world, self.table, self.oracle, self.jobs)
         self.follower = Follower(self.world, self.table)
+        self.restorer = Restorer(self.world, self.table, self.oracle, self.jobs)
+        self.branches = Branches(self.world, self.table, self.oracle)
 
     def run(self) -> None:
         """All rounds.
@@ -99,17 +106,24 @@ class Simulation:
             oracle.kept.progress = progress
         self.follower.check(oracle, may_be_cut=may_be_cut)
         oracle.check_kept()
+        self.branches.check()
         oracle.kept.progress = self.follower.progress()
         self.follower.first = oracle.kept.whole_from
+        oracle.end_round()
 
     def _run_round(self, each: Round) -> None:
         self.world.begin_round((fault for _, fault in each.faults), each.seed, each.jump_ms)
         for job in self.jobs.values():
             job.zombie = None
-        begun = []
-        for action in each.actions:
-            # What an action does must not depend on the others: they may be left out.
-            begun.append((action, self._begin(action, random.Random(f"{each.seed}{action.name}"))))
+        if each.forgets or not self.follower.is_held():
+            self.oracle.kept.progress = None
+        self._turns = Turns(each.seed)
+        # What an action does must not depend on the others: they may be left out.
+        begun = [
+            (action, self._begin(action, random.Random(f"{each.seed}{action.name}")))
+            for action in each.actions
+        ]
+        self._turns.begun = [(action.verb, task) for action, tasks in begun for task in tasks]
         self.world.scheduler.join([task for _, tasks in begun for task in tasks])
         self._raise_deadlock()
         rng = random.Random(each.seed)
@@ -125,33 +139,54 @@ class Simulation:
 
     def _may_be(self, error: BaseException, action: Action, each: Round) -> bool:
         """Whether somebody beside the jobs may end so."""
-        if action.verb is Verb.FOLLOW and self.follower.may_be(error, may_be_cut=each.expires):
+        if has_fault(error):
             return True
-        return has_fault(error)
+        goes_back = self.oracle.goes_back_to is not None
+        if action.verb is Verb.FOLLOW:
+            return self.follower.may_be(error, may_be_cut=each.expires, goes_back=goes_back)
+        # What the table goes back behind may vanish while somebody looks at it.
+        return goes_back and isinstance(error, FileNotFoundError | CorruptFileError)
 
     def _begin(self, action: Action, rng: random.Random) -> list[Task]:
+        if action.verb in (Verb.BRANCH, Verb.UNBRANCH):
+            self.branches.do(action.verb, rng)
+            return []
         beside = {
             Verb.READ: self._read,
+            Verb.ROLL_BACK: lambda: self.restorer.roll_back(rng),
             Verb.FOLLOW: lambda: self.follower.follow(rng),
             **self.upkeep.works(rng),
         }
         if action.verb in beside:
-            return [self._spawn(action.actor, beside[action.verb])]
-        job = self.jobs[action.actor]
+            return [self._spawn(action.actor, self._in_turn(action.verb, beside[action.verb]))]
+        job, turn = self.jobs[action.actor], self._in_turn
         match action.verb:
             case Verb.EPOCH:
-                return [self._spawn(job.user, lambda: job.do_epochs(rng, action.counts), job)]
+                epochs = turn(action.verb, lambda: job.do_epochs(rng, action.counts))
+                return [self._spawn(job.name, epochs, job)]
             case Verb.TWIN:
                 for count in action.counts:
                     job.plan(rng, count)
                 return self._begin_twins(job)
             case Verb.IDLE:
-                return [self._spawn(job.user, lambda: job.opened().commit_idle(), job)]
+                idle = turn(action.verb, lambda: job.opened().commit_idle())
+                return [self._spawn(job.name, idle, job)]
             case Verb.DRAIN | Verb.WHOLE:
-                return [self._spawn(job.user, lambda: self._compact(job, action.verb), job)]
+                compact = turn(action.verb, lambda: self._compact(job, action.verb))
+                return [self._spawn(job.name, compact, job)]
             case Verb.RESTART:
                 job.kill()
         return []
+
+    def _in_turn(self, verb: Verb, work: Callable[[], object]) -> Callable[[], object]:
+        """Work that waits for those whom it must not meet."""
+        turns = self._turns
+
+        def wait_and_work() -> None:
+            self.world.scheduler.wait_until(lambda: turns.is_come(verb))
+            work()
+
+        return wait_and_work if verb in (Verb.ROLL_BACK, *COMMITTING) else work
 
     def _begin_twins(self, job: Job) -> list[Task]:
         """One process is believed dead and lives on."""
@@ -159,9 +194,11 @@ class Simulation:
         tasks = []
         if zombie is not None and not old.is_dead:
             twin, job.zombie = zombie, old
-            tasks.append(self._spawn(job.user, lambda: job.attempt(old, twin), None, old.name))
+            again = self._in_turn(Verb.TWIN, lambda: job.attempt(old, twin))
+            tasks.append(self._spawn(job.name, again, None, old.name))
             job.commit = None
-        tasks.append(self._spawn(job.user, lambda: job.do_epochs(self.world.rng, ()), job))
+        epoch = self._in_turn(Verb.TWIN, lambda: job.do_epochs(self.world.rng, ()))
+        tasks.append(self._spawn(job.name, epoch, job))
         return tasks
 
     def _spawn(
@@ -200,7 +237,7 @@ class Simulation:
         try:
             self.oracle.check_rows(snapshot, MergeRead(table))
         except (FileNotFoundError, CorruptFileError):
-            if not self.scenario.expires:
+            if not self.oracle.may_go():
                 raise  # else the snapshot was taken away under the reader
 
     def _finish(self) -> None:
@@ -215,6 +252,8 @@ class Simulation:
         if not is_calm:
             for job in self.jobs.values():
                 job.kill()
+        self._at_last(self.restorer.finish)
+        self._look(may_be_cut=False)
         writers = [job for job in self.jobs.values() if job.commits_epochs]
         self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
         self._look(may_be_cut=False)
@@ -267,6 +306,8 @@ class Simulation:
             # A tag that goes while what it kept expires leaves orphans.
             or _untags_beside_expiry(rounds)
             or self.upkeep.is_wasteful
+            # With the table go compactions that have begun; a branch goes without its files.
+            or any({Verb.ROLL_BACK, Verb.UNBRANCH} & verbs for verbs in rounds)
             or bool(struck - {"expirer"} if by_hand else struck)
         )
 
@@ -299,11 +340,6 @@ class Simulation:
 
 def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
     return any({Verb.UNTAG, Verb.EXPIRE} <= verbs for verbs in rounds)
-
-
-def has_fault(error: BaseException) -> bool:
-    """Whether a fault explains an error: the process died, or an operation failed."""
-    return isinstance(error, CrashError) or is_of_a_fault(error)
 
 
 def new_table(tried: Scenario, world: World) -> FileStoreTable:
@@ -345,7 +381,8 @@ def run(
     return Outcome(
         failure=failure,
         trace=world.trace,
-        operations=tuple(world.done),
+        operations=tuple(what for what, _ in world.done),
+        actors=tuple(actor for _, actor in world.done),
         end_of_rounds=world.end_of_rounds,
         snapshots=len(simulation.oracle.checked),
         struck=len(world.struck),
@@ -359,18 +396,3 @@ def outcome_of(seed: int) -> tuple[int, Outcome]:
     outcome = run(scenario(seed))
     failure = AssertionError(repr(outcome.failure)) if outcome.failure else None
     return seed, replace(outcome, failure=failure)
-
-
-def minimised(tried: Scenario, failure: BaseException) -> list[str]:
-    """Names of parts that can be left out so that it still fails in the same way."""
-    left_out: list[str] = []
-    for name in tried.parts[:MINIMISING_RUNS]:
-        outcome = run(tried.without([*left_out, name]))
-        if _kind_of(outcome.failure) == _kind_of(failure):
-            left_out.append(name)
-    return left_out
-
-
-def _kind_of(failure: BaseException | None) -> tuple[type, list[str]]:
-    """What went wrong, without numbers and names: its class and the first word."""
-    return type(failure), str(failure).split()[:1]

@@ -21,10 +21,12 @@ from stream_app.table.expire_partitions import ExpirePartitions, partition_reten
 from stream_app.table.expire_snapshots import ExpireSnapshots
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import holding_rollbacks
 from stream_app.table.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.tag_upkeep import TagUpkeep
 from tests.simulation.actors import Job, seen_by
+from tests.simulation.follower import CONSUMER
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Verb
@@ -59,24 +61,35 @@ class Upkeep:
             Verb.DROP: lambda: self._drop(rng),
             Verb.DROP_OLD: self._drop_old,
             Verb.SWEEP: lambda: self.sweep(self._since_ms()),
+            Verb.FORGET: lambda: self._seen_by("forgetter").consumers.delete(CONSUMER),
         }
 
     def expire(self) -> None:
         """As `TableMaintenance` does it."""
         if "tag.automatic-creation" in self.table.schema.options:
             self._tag_by_options("expirer")
-        table = self._seen_by("expirer")
+        table, kept = self._seen_by("expirer"), self.oracle.kept
         config = expire_config(table.options)
+        expires_after = table.options.optional_integer("consumer.expiration-time")
+        if expires_after is not None:
+            table.consumers.expire(table.clock.now_ms(), expires_after)
         expire = ExpireSnapshots(table)
-        expiry = expire.plan(config)
+        try:
+            expiry = expire.plan(config)
+        except UsageError:
+            demand(self.oracle.goes_back_to is not None, "who else takes snapshots away?")
+            return
         # What goes must have been looked at.
         self._look()
+        whole_from = kept.whole_from
         if expiry.snapshots and expiry.kept is not None:
-            self.oracle.kept.whole_from = expiry.kept
+            kept.whole_from = expiry.kept
         try:
             expire.execute(expiry)
         except UsageError:
-            return  # a tag was given after the plan: nothing is deleted, the next expiry goes on
+            # A tag was given after the plan, or the table went back: nothing is deleted.
+            kept.whole_from = min(kept.whole_from, whole_from)
+            return
         changelogs = ExpireChangelogs(table)
         going = changelogs.plan(config)
         if going.changelogs:
@@ -93,6 +106,8 @@ class Upkeep:
             # Half of a version is gone with an expiry that was interrupted, or goes just now.
             if earliest is not None and earliest < self.oracle.kept.whole_from:
                 return
+            if self.oracle.goes_back_to is not None:
+                return  # or with a rollback
             raise
         delete_orphans(table, plan)
 
@@ -105,7 +120,7 @@ class Upkeep:
         try:
             planned = planned_delete(table, rng)
         except (FileNotFoundError, CorruptFileError):
-            if self.oracle.may_expire:
+            if self.oracle.may_go():
                 self.is_wasteful = True
                 return  # the version has expired meanwhile
             raise
@@ -123,6 +138,7 @@ class Upkeep:
         number = rng.choice([*ids, None])
         name = f"tag{self._count}"
         kept.tags[name] = None
+        tag = None
         try:
             tag = new_tag(table, name, number)
             given = number in (None, tag.snapshot.snapshot_id)
@@ -130,11 +146,15 @@ class Upkeep:
             is_new = create_tag(table, tag)
         except UsageError:
             # Whoever is told that it was going finds no tag; and only what was going is refused.
-            is_going = number is not None and number < kept.whole_from
+            wanted = number if tag is None else tag.snapshot.snapshot_id
+            is_going = wanted is not None and wanted < kept.whole_from
+            # What a rollback that died was to take may be as it was, and cannot be kept.
+            is_going |= self.oracle.goes_back_to is not None or bool(holding_rollbacks(table))
             demand(is_going, f"{number} is not given a tag, and stays from {kept.whole_from} on")
             demand(table.tags.tag(name) is None, f"{name} was refused, and is there")
             return
-        if is_new:
+        back_to = self.oracle.goes_back_to
+        if is_new and (back_to is None or tag.snapshot.snapshot_id <= back_to):
             kept.tags[name] = tag.snapshot.snapshot_id
 
     def _untag(self, rng: random.Random) -> None:
@@ -149,7 +169,7 @@ class Upkeep:
             there = set(table.tags.names())
             demand(not there.issuperset(going), f"{going} are not deleted, and are there")
         except (FileNotFoundError, CorruptFileError):
-            if not self.oracle.may_expire:
+            if not self.oracle.may_go():
                 raise  # else its neighbours have expired meanwhile
 
     def _tag_by_options(self, who: str) -> None:

@@ -37,7 +37,7 @@ class World:
         struck: faults that came true, in all rounds.
         lost_power: how often all processes died at once.
         strikes: one more fault, at an operation's number among all.
-        done: names of all operations so far.
+        done: names of all operations so far, and of the processes that did them.
         end_of_rounds: how many of them were done before everything began anew.
         begun_ms: times of day at which rounds began.
     """
@@ -52,7 +52,7 @@ class World:
     struck: list[Fault] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lost_power: int = 0
-    done: list[str] = field(default_factory=list)
+    done: list[tuple[str, str]] = field(default_factory=list)
     end_of_rounds: int = 0
     begun_ms: list[int] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class World:
         if self.strikes is not None and self.strikes[0] == len(self.done):
             self.struck.append(Fault(process.name, GROUPS[what], len(self.done), self.strikes[1]))
             fault = self.strikes[1]
-        self.done.append(what)
+        self.done.append((what, process.name))
         self.note(f"{process.name} {what} {path}{f' {fault.value}' if fault else ''}\n")
         if fault is FaultKind.SLOW:
             self.scheduler.delay()

@@ -15,7 +15,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.stream_commit import StreamTableCommit
 from tests.support.deleted_rows import delete_some
 from tests.support.small_table import small_table
-from tests.support.table_writer import CompactInThreads, TableWriter, read_rows
+from tests.support.table_writer import CompactInThreads, CompactLater, TableWriter, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -70,3 +70,26 @@ def test_deletes_beside_compactions(
     wanted = sorted(row["k"] for row in writer.model.rows() if row["k"] not in gone)
     assert gone
     assert found == wanted
+
+
+def test_a_compaction_that_left_out_rows_whose_deletion_was_rolled_back_is_dropped(
+    tmp_path: Path,
+) -> None:
+    table = small_table(
+        tmp_path / "db.db" / "t", "k INT, v STRING", deletion_vectors__enabled="true",
+        compaction__min__file_num=2, bucket=1, bucket_key="k",
+    ).table  # fmt: skip
+    writer = TableWriter(table, CompactLater)
+    for number in range(3):
+        writer.write([("+I", {"k": number, "v": "x"}), ("+I", {"k": 10 + number, "v": "x"})])
+    before = table.snapshots.latest_id()
+    assert before is not None
+    assert delete_some(table, random.Random(1))
+    assert len(read_rows(table)) < 6
+    assert isinstance(writer.executor, CompactLater)
+    writer.executor.run()
+    for number in table.snapshots.ids()[before:]:
+        table.snapshots.delete(number)
+    table.snapshots.write_latest_hint(before)
+    writer.commit.commit_idle()
+    assert len(read_rows(table)) == 6

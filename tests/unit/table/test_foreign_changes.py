@@ -66,6 +66,26 @@ def test_a_table_that_was_rolled_back_and_written_again_stops_the_job(
     assert read_rows(writer.table) == before
 
 
+@pytest.mark.parametrize("asks", ["begins the next", "asks for the last"])
+def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
+    tmp_path: Path, asks: str
+) -> None:
+    """Before the job has looked at what others had committed before its epoch."""
+    writer = TableWriter(a_table(tmp_path))
+    writer.write([row(0, "a")])
+    messages = write_changes(writer.table, [row(1, "a")], 1)
+    TableWriter(writer.table, user="other").write([row(2, "b")])
+    writer.commit.commit_epoch(1, messages)
+    assert writer.table.snapshots.latest_id() == 3
+    roll_back(writer.table, 2)
+    ask = {
+        "begins the next": writer.commit.begin_epoch,
+        "asks for the last": lambda: writer.commit.is_committed(1),
+    }[asks]
+    with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 2"):
+        ask()
+
+
 def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

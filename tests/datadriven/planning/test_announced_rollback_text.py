@@ -1,0 +1,55 @@
+"""Announcements of rollbacks and expiries in, one a line; which hold, and what they forbid out.
+
+``announced newest=5 target=3``: the newest snapshot, and where somebody wants to go back to (3);
+``list=new``: the newest snapshot's delta list, where it is not its number, ``none`` where it cannot
+be read. ``back to=3 going=4,5``: a rollback; ``expiry from=1 to=5``: numbers 1 to 4 are going.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.planning.announced_rollback import has_begun, holds, in_the_way
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+
+
+def _words(line: str) -> dict[str, str]:
+    return dict(word.split("=") for word in line.split()[1:])
+
+
+def _rollback(line: str) -> RollbackAnnouncement:
+    given = _words(line)
+    going = {int(number): number for number in given["going"].split(",")}
+    return RollbackAnnouncement(target=int(given["to"]), going=going)
+
+
+def _expiry(line: str) -> ExpiryAnnouncement:
+    given = _words(line)
+    return ExpiryAnnouncement(begin=int(given["from"]), end=int(given["to"]), end_list=given["to"])
+
+
+def _announced(case: Case) -> str:
+    newest, target = int(case.args["newest"]), int(case.args.get("target", "3"))
+    name = case.args.get("list", str(newest))
+    lines = case.input_lines
+    holding = [
+        each
+        for each in (_rollback(line) for line in lines if line.startswith("back"))
+        if holds(each, newest, None if name == "none" else name)
+    ]
+    expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
+    told = [
+        f"rolling back to {each.target}{', begun' if has_begun(each, newest) else ''}"
+        for each in holding
+    ]
+    found = in_the_way(target, expiries, holding, newest)
+    way = f"in the way to {target}: expiry {found.begin}-{found.end - 1}" if found else ""
+    return f"{' '.join(told) or 'no rollback'}; {way or f'nothing is in the way to {target}'}"
+
+
+def test_announced_rollback() -> None:
+    run_file(HERE / "announced_rollback.txt", _announced)

@@ -1,0 +1,23 @@
+"""Makes a scenario that fails small: what can be left out is left out."""
+
+from __future__ import annotations
+
+from tests.simulation.scenario import Scenario
+from tests.simulation.simulation import run
+
+MINIMISING_RUNS = 400
+
+
+def minimised(tried: Scenario, failure: BaseException) -> list[str]:
+    """Names of parts that can be left out so that it still fails in the same way."""
+    left_out: list[str] = []
+    for name in tried.parts[:MINIMISING_RUNS]:
+        outcome = run(tried.without([*left_out, name]))
+        if _kind_of(outcome.failure) == _kind_of(failure):
+            left_out.append(name)
+    return left_out
+
+
+def _kind_of(failure: BaseException | None) -> tuple[type, list[str]]:
+    """What went wrong, without numbers and names: its class and the first word."""
+    return type(failure), str(failure).split()[:1]

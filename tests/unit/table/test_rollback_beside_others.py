@@ -1,0 +1,178 @@
+"""A rollback beside an expiry, or beside who gives a tag: one of both gives way.
+
+Both are stopped before each of their file operations in turn, and the other one goes on; or the
+rollback dies there. Afterwards every version that is left has its rows, and a rollback that died
+can be done once more.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.planning.expire_config import expire_config
+from stream_app.planning.stream_start import StartMode, StreamStart
+from stream_app.table.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rollback import plan_rollback, roll_back
+from stream_app.table.stream_read import StreamRead
+from stream_app.table.tag_changes import create_tag, new_tag
+from tests.support.expiring_table import rows_of, versions
+from tests.support.memory_table import copy_of, memory_table
+from tests.support.random_changes import RandomChanges
+from tests.support.table_writer import TableWriter
+from tests.support.turns import Actor, DeadError
+
+OPTIONS = {
+    "bucket": "1",
+    "num-sorted-run.compaction-trigger": "2",
+    "file-operation.thread-num": "1",
+}
+TARGET, TAGGED = 3, 5
+"""Where the table goes back to; a version behind it, which somebody wants to keep."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """A table with some versions, and what they hold."""
+
+    table: FileStoreTable
+    rows: dict[str, list[str]]
+
+    def again(self) -> FileStoreTable:
+        """The table as it was, to be changed."""
+        return copy_of(self.table)
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    table = memory_table(OPTIONS)
+    writer = TableWriter(table)
+    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
+    for _ in range(4):
+        writer.write(changes.epoch(4))
+    writer.commit.drain()
+    create_tag(table, new_tag(table, "old", TARGET))
+    return Story(table, {name: rows_of(table, one) for name, one in versions(table).items()})
+
+
+def go_back(table: FileStoreTable) -> None:
+    plan = plan_rollback(table, table.tags.tags()[0].snapshot)
+    roll_back(table, plan, resets_consumers=False)
+
+
+def expire(table: FileStoreTable) -> None:
+    """Also the version to which the table goes back, and one behind it."""
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=2, num_min=2)))
+
+
+def give_tag(table: FileStoreTable) -> None:
+    assert create_tag(table, new_tag(table, "t", TAGGED))
+
+
+def operations_of(story: Story, work: Callable[[FileStoreTable], Any]) -> list[str]:
+    actor = Actor(story.again(), work)
+    actor.finish()
+    assert actor.error is None
+    return actor.operations
+
+
+def check(table: FileStoreTable, story: Story) -> None:
+    """See that all versions are whole, and none was taken away."""
+    newest = table.snapshots.latest_id()
+    assert newest is not None
+    for name, snapshot in versions(table).items():
+        assert rows_of(table, snapshot) == story.rows[str(snapshot.snapshot_id)], name
+        assert snapshot.snapshot_id <= newest, name
+
+
+def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:
+    for actor in actors:
+        # What the rollback takes away may be just what the other one reads.
+        known = UsageError | CorruptFileError
+        assert actor.error is None or isinstance(actor.error, known), repr(actor.error)
+    check(table, story)
+    if actors[0].error is None:
+        assert table.snapshots.latest_id() == TARGET
+        assert table.rollback_announcements.announcements() == {}
+    return ", ".join("refused" if actor.error else "done" for actor in actors)
+
+
+@pytest.mark.parametrize(
+    ("other", "outcomes"),
+    [
+        (expire, {"done, done", "done, refused", "refused, done"}),
+        (give_tag, {"done, done", "done, refused", "refused, done", "refused, refused"}),
+    ],
+)
+def test_wherever_one_of_both_stops(
+    story: Story, other: Callable[[FileStoreTable], Any], outcomes: set[str]
+) -> None:
+    """One goes on to an operation, then the other one to its end, then the first."""
+    works = (go_back, other)
+    seen: Counter[str] = Counter()
+    for first in (0, 1):
+        for stop in range(len(operations_of(story, works[first])) + 1):
+            table = story.again()
+            actors = Actor(table, go_back), Actor(table, other)
+            actors[first].run_to(stop)
+            actors[1 - first].finish()
+            actors[first].finish()
+            seen[outcome_of(table, story, *actors)] += 1
+    assert seen.keys() <= outcomes
+    assert {"done, refused", "refused, done"} <= seen.keys()
+
+
+@pytest.mark.parametrize("other", [expire, give_tag])
+def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
+    story: Story, other: Callable[[FileStoreTable], Any]
+) -> None:
+    seen: Counter[str] = Counter()
+    for stop in range(len(operations_of(story, go_back))):
+        table = story.again()
+        dead, living = Actor(table, go_back), Actor(table, other)
+        dead.run_to(stop)
+        dead.kill()
+        dead.finish()
+        assert isinstance(dead.error, DeadError)
+        living.finish()
+        assert living.error is None or isinstance(living.error, UsageError)
+        seen["refused" if living.error else "done"] += 1
+        check(table, story)
+        again = Actor(table, go_back)
+        again.finish()
+        outcome_of(table, story, again)
+    assert seen.keys() == {"refused", "done"}
+
+
+def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> None:
+    table = story.again()
+    dead = Actor(table, go_back)
+    dead.run_to(operations_of(story, go_back).index("delete") + 3)
+    dead.kill()
+    with pytest.raises(UsageError, match="rolled back to snapshot 3, or was until that was inter"):
+        expire(table)
+    TableWriter(table, user="another").write([("+I", {"k": 9, "v": "new"})])
+    expire(table)
+    assert table.rollback_announcements.announcements() == {}
+
+
+def test_nobody_begins_to_follow_what_a_rollback_takes_away(story: Story) -> None:
+    table = story.again()
+    rolling = Actor(table, go_back)
+    rolling.run_to(operations_of(story, go_back).index("create_if_absent") + 1)
+    start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=TAGGED)
+    following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
+    with pytest.raises(UsageError, match="follows one that goes with a rollback"):
+        list(changelog_batches(following))
+    assert table.consumers.consumers() == []
+    rolling.finish()
+    assert rolling.error is None
