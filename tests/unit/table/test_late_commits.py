@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.errors import CheckpointError, CommitConflictError, UsageError
 from stream_app.fileio import local_file_io
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.model.data_type import parse_columns
@@ -184,8 +184,11 @@ def test_an_epoch_comes_while_the_table_goes_back() -> None:
         writer = Actor(table, write_epoch(3, row(50, "late")))
         writer.finish()
         actor.finish()
-        assert actor.error is None
         assert found_in(table) == []
+        if isinstance(actor.error, UsageError):  # the epoch was first, and nothing went
+            assert keys_of(table) == [0, 1, 2, 50]
+            continue
+        assert actor.error is None
         assert writer.error is None or isinstance(writer.error, CheckpointError), writer.error
         assert keys_of(table) in ([0], [0, 50])
 
