@@ -87,6 +87,10 @@ class CheckpointError(StreamAppError):
     """The checkpoint and the table do not belong together."""
 
 
+class LateCommitError(CheckpointError):
+    """A commit was held up until its snapshot's number had been given to others and expired."""
+
+
 class BadRecordsError(StreamAppError):
     """More records could not be decoded than `stream.max-bad-records` allows."""
 

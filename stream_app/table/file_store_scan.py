@@ -27,9 +27,7 @@ class FileStoreScan:
 
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests that make up a snapshot, oldest first."""
-        read_list = self.table.manifests.read_list
-        base = read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        return base + self._delta_manifests(snapshot)
+        return self.manifests_before(snapshot) + self._delta_manifests(snapshot)
 
     def live(
         self,
@@ -74,11 +72,14 @@ class FileStoreScan:
             if entry.kind is FileKind.ADD and entry.identity not in deleted:
                 yield entry
 
-    def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The live files of what a snapshot was made on top of, which may have expired."""
+    def manifests_before(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """The manifests of what a snapshot was made on top of, which may have expired."""
         read_list = self.table.manifests.read_list
-        base = read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        return live_entries(self._entries(base, None))
+        return read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+
+    def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The live files of what a snapshot was made on top of."""
+        return live_entries(self._entries(self.manifests_before(snapshot), None))
 
     def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
         """The changes of data files that a snapshot brought."""

@@ -6,7 +6,7 @@ hints are right, readers do not see such a snapshot. The rule: `planning.late_sn
 
 from __future__ import annotations
 
-from stream_app.errors import CheckpointError, CorruptFileError
+from stream_app.errors import CorruptFileError, LateCommitError
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.job_epochs import epochs_of
@@ -19,31 +19,35 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     """See that a snapshot that we have created follows its base.
 
     Raises:
-        CheckpointError: it does not, and is taken back; or nobody can tell any more. Its files
+        LateCommitError: it does not, and is taken back; or nobody can tell any more. Its files
             stay: a request that was sent twice may have created it before, in its turn.
     """
     if base is not None and table.snapshots.exists(base.snapshot_id):
         return
     found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    if found is Standing.IN_LINE:
+        return
     newest = table.snapshots.latest()
-    match found:
-        case Standing.IN_LINE:
-            return
-        case Standing.ASK_NEXT if _is_beneath_next(table, snapshot):
-            return
-        case Standing.UNKNOWN:
-            if newest is not None and _knows(newest, snapshot):
-                return
-        case _ if _is_there(table, snapshot):
-            table.snapshots.delete(snapshot.snapshot_id)
-    raise CheckpointError(
-        f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
-        f"{snapshot.commit_user} came too late for snapshot {snapshot.snapshot_id}: it was held up "
-        f"while others went on to snapshot {newest.snapshot_id if newest else 0}, and what it was "
-        "made on top of has gone",
+    if found is Standing.ASK_NEXT:
+        is_beneath = _is_beneath_next(table, snapshot)
+    else:
+        is_beneath = None if found is Standing.UNKNOWN else False
+    if is_beneath:
+        return
+    if is_beneath is False and _is_there(table, snapshot):
+        table.snapshots.delete(snapshot.snapshot_id)
+    if newest is not None and _knows(newest, snapshot):
+        return  # a request that was sent twice
+    commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
+    commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
+    says = "came too late" if is_beneath is False else "is in the table or not, nobody can tell"
+    raise LateCommitError(
+        f"{commit} {says}: it was held up while others went on to snapshot "
+        f"{newest.snapshot_id if newest else 0}, and what it was made on top of has gone",
         where=table.location,
-        fix="start the job again: it takes up what is in the table. If that happens often, keep "
-        "snapshots for longer than a writer can be held up ('snapshot.time-retained')",
+        fix="start the job again: it takes up what is in the table; of a single command look what "
+        "it did, and repeat it. If that happens often, keep snapshots for longer than a writer can "
+        "be held up ('snapshot.time-retained')",
     )
 
 
@@ -55,20 +59,20 @@ def _is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
     return there.delta_manifest_list == snapshot.delta_manifest_list
 
 
-def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Whether the one with the next number has what ours changed."""
+def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
+    """Whether the one with the next number has what ours changed; None: nothing tells."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
-        if _knows(following, snapshot):
+        before = scan.manifests_before(following)
+        if _knows(following, snapshot) or scan.manifests(snapshot) == before:
             return True
         changed = scan.delta(snapshot)
-        before = {entry.identity for entry in scan.live_before(following)}
+        live = {entry.identity for entry in scan.live_before(following)}
     except (FileNotFoundError, CorruptFileError):
-        return False  # these are going as well
+        return None  # these are going as well
     added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
-    deleted = {entry.identity for entry in changed if entry.kind is FileKind.DELETE}
-    return bool(added) and added <= before and not (deleted - added) & before
+    return added <= live if added else None
 
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:

@@ -18,6 +18,7 @@ from stream_app.errors import (
     CommitConflictError,
     CommitError,
     CompactionError,
+    LateCommitError,
 )
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
@@ -96,6 +97,7 @@ class Job:
         plans: changes of each epoch that a checkpoint has planned, by its user.
         is_cut: the table has gone back behind what the checkpoint has finished.
         may_be_stopped: a process may have known what has gone.
+        came_late: a process was held up until its number was free again, and left its files.
         finished: the last epoch of which the checkpoint knows that it is done; -1: none.
         commits_epochs: else it compacts only.
         zombie: a process of its own that is believed dead in this round, and works on.
@@ -111,6 +113,7 @@ class Job:
     is_cut: bool = False
     may_be_stopped: bool = False
     finished: int = -1
+    came_late: bool = False
     findings: list[BaseException] = field(default_factory=list)
     commit: StreamTableCommit | None = None
     process: Process = field(default_factory=lambda: Process("none", killed=True))
@@ -182,6 +185,9 @@ class Job:
             self.findings.append(error)
 
     def _may_be(self, error: BaseException) -> bool:
+        if isinstance(error, LateCommitError):
+            self.came_late = True
+            return True
         if isinstance(error, CheckpointError):
             return self.may_be_stopped
         return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-DELAY_SWITCHES = 25
+DELAY_SWITCHES = 25, 25, 25, 1000
+"""For how long a slow operation is held up: past another's, or past whole epochs and expiries."""
 
 
 class CrashError(BaseException):
@@ -107,7 +108,7 @@ class Scheduler:
 
     def delay(self) -> None:
         """Let others run for a while."""
-        self.current.delayed = DELAY_SWITCHES
+        self.current.delayed = self.rng.choice(DELAY_SWITCHES)
         self.switch()
 
     def wait_until(self, condition: Callable[[], bool]) -> None:

@@ -306,6 +306,7 @@ class Simulation:
             # A tag that goes while what it kept expires leaves orphans.
             or _untags_beside_expiry(rounds)
             or self.upkeep.is_wasteful
+            or any(job.came_late for job in self.jobs.values())
             # With the table go compactions that have begun; a branch goes without its files.
             or any({Verb.ROLL_BACK, Verb.UNBRANCH} & verbs for verbs in rounds)
             or bool(struck - {"expirer"} if by_hand else struck)

@@ -5,13 +5,14 @@ What each one does is written down before it is done, because nobody may hear wh
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import CorruptFileError, LateCommitError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.expire_config import expire_config
@@ -186,15 +187,25 @@ class Upkeep:
         row = [pa.array([value])]
         partition = serialize_arrow_row(row, table.schema.partition_type.types, 0)
         commit = FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
-        commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
+        with self._maybe_late():
+            commit.drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
 
     def _drop_old(self) -> None:
         table = self._seen_by("dropper")
         retention = partition_retention(table.options)
         assert retention is not None
         expire = ExpirePartitions(table, retention)
-        for _ in expire.execute(expire.plan()):
-            pass
+        with self._maybe_late():
+            for _ in expire.execute(expire.plan()):
+                pass
+
+    @contextlib.contextmanager
+    def _maybe_late(self) -> Iterator[None]:
+        """Who was held up for too long is told so, whether or not it was done."""
+        try:
+            yield
+        except LateCommitError:
+            self.is_wasteful = True
 
     def _seen_by(self, who: str) -> FileStoreTable:
         return seen_by(self.table, self.world, self.world.process(who))
