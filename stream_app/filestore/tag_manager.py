@@ -65,7 +65,8 @@ class TagManager:
         """Take names away for good; nothing happens when there are none."""
         for name in names:
             self.file_io.delete(self._path(name))
-        self.sync_deletions()
+        if names:
+            self.sync_deletions()
 
     def sync_deletions(self) -> None:
         """Let no tag that anybody has deleted come back after a crash of the machine."""
