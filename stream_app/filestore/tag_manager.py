@@ -98,7 +98,8 @@ class TagManager:
             if self.has_success_files:  # first, so that it never tells of a tag that is not there
                 self.file_io.delete(self._success_path(name))
             self.file_io.delete(path)
-        self.sync_deletions()
+        if names:
+            self.sync_deletions()
 
     def sync_deletions(self) -> None:
         """Let no tag that anybody has deleted come back after a crash of the machine."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,9 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from stream_app import open_table
+from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.orphan_files import plan_orphans
 from tests.support.ingest_process import ROOT
 from tests.support.job_bench import JobBench, Message, change
 from tests.support.kafka_broker import delete_topic, new_topic
@@ -270,3 +274,33 @@ def test_a_full_disk_and_a_read_only_one(bench: JobBench, small_disk: Path) -> N
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     bench.run()
     assert {row["id"]: row["v"] for row in bench.java.read(table)} == {1: "a", 2: "b"}
+
+
+def test_a_disk_that_becomes_full_while_an_epoch_is_written(
+    bench: JobBench, small_disk: Path, seed: int
+) -> None:
+    """The job fills it itself, in the middle of a file of some epoch."""
+    rng = random.Random(seed)
+    sent = {key: rng.randbytes(1000).hex() for key in range(1600)}
+    topic = bench.topic(change(key, value) for key, value in sent.items())
+    bench.configure(
+        topic,
+        source={"max-offsets-per-trigger": 400},
+        table={"warehouse": str(small_disk), "options.bucket": "1"},
+    )
+    error = bench.fails()
+    table = small_disk / "db.db" / "t"
+    assert "No space left on device" in error
+    assert str(table) in error
+    assert "  to fix: " in error
+    # What was committed before is whole, and nothing is left of what was not.
+    committed = open_table(str(table)).read().read_all().to_pylist()
+    assert len(committed) in range(400, 1600, 400)
+    assert {row["id"]: row["v"] for row in committed} == dict(list(sent.items())[: len(committed)])
+    assert plan_orphans(open_store_table(str(table)), 10**15).files == ()
+
+    subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+    bench.run()
+    assert {row["id"]: row["v"] for row in bench.java.read(table)} == sent
+    told = [(kind, row["id"]) for plan in bench.java.changelog(table) for kind, row in plan.changes]
+    assert sorted(told) == [("+I", key) for key in sent]
