@@ -11,6 +11,7 @@ An error says what is wrong, where, and how to mend it. The tree::
     ├── StorageError            the file system refused: disk full, no right, gone
     ├── SourceError             Kafka cannot be reached, a topic is missing or was made anew
     ├── CheckpointError         the checkpoint does not belong to this table, or the table went back
+    │   └── LateCommitError     a commit was held up until its snapshot's number was free again
     ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
     ├── RecordTooLargeError     one record is larger than the write buffer
     ├── WorkerLostError         a worker of Spark died, again and again, in the middle of its task

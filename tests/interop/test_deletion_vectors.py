@@ -224,15 +224,17 @@ def publish(
         for entry in delta
     )
     assert latest.total_record_count is not None
+    number = latest.snapshot_id + 1
     assert table.snapshots.publish(
         replace(
-            latest, snapshot_id=latest.snapshot_id + 1, commit_kind=kind, commit_user="ours",
+            latest, snapshot_id=number, commit_kind=kind, commit_user="ours",
             base_manifest_list=base, base_manifest_list_size=base_size,
             delta_manifest_list=delta_list, delta_manifest_list_size=delta_size,
             index_manifest=write_index_manifest(table, latest, changes),
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip
+    table.snapshots.write_hints(number)
 
 
 def delete_rows(

@@ -30,14 +30,14 @@ EXPIRING = {
 KEEPING = {**EXPIRING, "changelog.num-retained.max": "3", "changelog.num-retained.min": "1"}
 EPOCHS, EPOCH = Action("", "job", Verb.EPOCH, (4, 3)), Action("", "job", Verb.EPOCH, (3,))
 DRAIN, WHOLE = Action("", "job", Verb.DRAIN), Action("", "job", Verb.WHOLE)
-TWIN = Action("", "job", Verb.TWIN, (3,))
+RESTART = Action("", "job", Verb.RESTART)
 EXPIRE = Action("", "expirer", Verb.EXPIRE)
 TAG, UNTAG = Action("", "tagger", Verb.TAG), Action("", "tagger", Verb.UNTAG)
 FOLLOW, FORGET = Action("", "follower", Verb.FOLLOW), Action("", "forgetter", Verb.FORGET)
 DELETE = Action("", "deleter", Verb.DELETE)
 DROP = Action("", "dropper", Verb.DROP)
 SWEEP = Action("", "sweeper", Verb.SWEEP)
-BRANCH = Action("", "brancher", Verb.BRANCH)
+BRANCH, UNBRANCH = (Action("", "brancher", each) for each in (Verb.BRANCH, Verb.UNBRANCH))
 ROLL_BACK = Action("", "restorer", Verb.ROLL_BACK)
 WRITING = (EPOCHS, DRAIN, EPOCH, WHOLE)
 HISTORIES = {
@@ -59,7 +59,12 @@ UPKEEP = {
     ),
     "deleted rows": ("append", {"bucket": "-1", **APPEND}, (EPOCHS, DELETE, EPOCH), ("deleter",)),
     "a partition": ("key", KEY, (EPOCHS, DROP, EPOCH), ("dropper",)),
-    "orphans": ("key", KEY, (EPOCHS, TWIN, EPOCH, SWEEP), ("sweeper",)),
+    # A branch that is deleted leaves what it alone named.
+    "orphans": (
+        "key", {**KEY, **EXPIRING},
+        (EPOCHS, TAG, BRANCH, UNTAG, EPOCH, DRAIN, EXPIRE, UNBRANCH, RESTART, EPOCH, SWEEP),
+        ("sweeper",),
+    ),
     "back": ("key", KEY, (EPOCHS, TAG, BRANCH, EPOCH, ROLL_BACK, EPOCH), ("restorer",)),
     "back to what has expired": (
         "key", {**KEY, **KEEPING}, (EPOCHS, TAG, EPOCHS, EXPIRE, EPOCH, ROLL_BACK, EPOCH),

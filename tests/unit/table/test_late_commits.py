@@ -137,6 +137,15 @@ def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
     assert found_in(table) == []
 
 
+def test_a_hint_that_nobody_wrote_is_not_left_at_what_expires() -> None:
+    """Paimon believes it, unless the next snapshot is there."""
+    table = a_table(epochs=4)
+    table.snapshots.write_latest_hint(2)  # as who dies behind snapshot 3 and 4 leaves it
+    expire(table, 1)
+    assert table.snapshots.hints() == (4, 4)
+    assert found_in(table) == []
+
+
 def test_a_twin_commits_and_expires() -> None:
     """He took the same epoch's number, and many after it."""
     story = a_table()

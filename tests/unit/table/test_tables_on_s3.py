@@ -176,7 +176,7 @@ def test_a_put_that_is_late(s3: S3Server) -> None:
             expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1)))
 
     s3.before = held_up
-    with pytest.raises(CheckpointError, match="came too late for snapshot 4"):
+    with pytest.raises(CheckpointError, match="for snapshot 4 came too late"):
         writer.write([("+I", {"k": 3, "v": "a"})])
     assert table.snapshots.ids() == [7]
     assert table.snapshots.hints() == (7, 7)
