@@ -9,6 +9,7 @@ Source: none; these files are ours.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ class ExpiryAnnouncements:
         """Say what is going, durably; the name of what was said.
 
         Raises:
-            OSError: the file system refused; it may have been said all the same.
+            OSError: the file system refused; unless it goes on to refuse, nothing was said.
         """
         name = f"{_PREFIX}{uuid.uuid4()}"
         data = encode_object(
@@ -42,7 +43,12 @@ class ExpiryAnnouncements:
                 "tagged": sorted(announcement.tagged),
             }
         )
-        self.file_io.create_if_absent(self._path(name), data)
+        try:
+            self.file_io.create_if_absent(self._path(name), data)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.withdraw(name)
+            raise
         return name
 
     def announcements(self) -> dict[str, ExpiryAnnouncement]:

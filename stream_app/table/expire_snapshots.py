@@ -173,7 +173,7 @@ class ExpireSnapshots:
             self._check_not_rolled_back(expiry.announcement)
             self._check_no_new_tag(expiry, expiry.announcement)
             self._check_no_new_consumer(expiry, expiry.kept)
-        except UsageError:
+        except BaseException:
             table.expiry_announcements.withdraw(announced)
             raise
         delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
@@ -186,6 +186,8 @@ class ExpireSnapshots:
             # Who died before he wrote the next one left it at what goes; Paimon would believe it.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
+            if delta_list(table, expiry.kept) != expiry.announcement.end_list:
+                return  # another expiry has finished this one, and then the table went back
             table.snapshots.delete(number)
         # One that came back after the announcement is gone could be tagged, though it is not whole.
         table.snapshots.sync_deletions()

@@ -36,7 +36,7 @@ from stream_app.table.compacted_index import compacted_index
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import epochs_as_of
-from stream_app.table.late_snapshot import check_in_line
+from stream_app.table.late_snapshot import check_in_line, is_still_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class FileStoreCommit:
                 raise
             return None  # it has expired while it was read, and there is a newer one
         snapshots = self.table.snapshots
-        if not (snapshots.exists(latest.snapshot_id) if latest else snapshots.latest_id() is None):
+        if not is_still_there(self.table, latest):
             return None  # writing has taken so long that others have expired it
         self.history.note_attempt(snapshot)
         try:

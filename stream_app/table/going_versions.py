@@ -159,6 +159,8 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
         return table.snapshots.snapshot(announcement.end).delta_manifest_list
     except FileNotFoundError:
         return None
+    except CorruptFileError:
+        return announcement.end_list  # nobody can tell that it is another one
 
 
 def is_whole(table: FileStoreTable, number: int) -> bool:

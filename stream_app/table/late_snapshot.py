@@ -13,6 +13,14 @@ from stream_app.planning.job_epochs import epochs_of
 from stream_app.planning.late_snapshot import Standing, standing
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.going_versions import delta_list
+
+
+def is_still_there(table: FileStoreTable, base: Snapshot | None) -> bool:
+    """Whether what a commit is to be made on top of is what has its number; None: nothing has."""
+    if base is None:
+        return table.snapshots.latest_id() is None
+    return delta_list(table, base.snapshot_id) == base.delta_manifest_list
 
 
 def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
@@ -22,12 +30,14 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         LateCommitError: it does not, and is taken back; or nobody can tell any more. Its files
             stay: a request that was sent twice may have created it before, in its turn.
     """
-    if base is not None and table.snapshots.exists(base.snapshot_id):
+    there = None if base is None else delta_list(table, base.snapshot_id)
+    if base is not None and there == base.delta_manifest_list:
         return
     found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    if there is not None:
+        found = Standing.LATE  # the table has gone back, and others have taken the numbers again
     if found is Standing.IN_LINE:
         return
-    newest = table.snapshots.latest()
     if found is Standing.ASK_NEXT:
         is_beneath = _is_beneath_next(table, snapshot)
     else:
@@ -36,6 +46,8 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         return
     if is_beneath is False and _is_there(table, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
+        table.snapshots.sync_deletions()
+    newest = table.snapshots.latest()  # now that ours is not it any more
     if newest is not None and _knows(newest, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "

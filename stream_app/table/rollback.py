@@ -121,16 +121,17 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             or an expiry is deleting; nothing has changed.
         OSError: the file system refused.
     """
-    numbers = _announced(table, plan, resets_consumers=resets_consumers)
+    announced, numbers = _announced(table, plan, resets_consumers=resets_consumers)
     target = numbers.target
-    for consumer in numbers.consumers:  # 1
-        table.consumers.reset(consumer.consumer_id, target + 1)
-    if numbers.is_restored:  # 2
-        table.snapshots.restore(_without_lost_changelog(table, plan.target))
-    table.changelogs.delete(numbers.changelogs)  # 3
-    table.tags.delete(*numbers.tags)
+    try:
+        _prepare(table, plan, numbers)
+        _check_alone(table, numbers, announced)
+    except BaseException:
+        table.rollback_announcements.withdraw(announced)
+        raise
     table.snapshots.delete_latest_hint()  # 4
     for number in numbers.snapshots:  # 5
+        _check_target(table, target)
         table.snapshots.delete(number)
         table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
     _delete_latecomers(table, target)
@@ -144,13 +145,13 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
 
 def _announced(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
-) -> RollbackNumbers:
-    """Say what goes, and see that nothing speaks against it; what goes, as it is now."""
+) -> tuple[str, RollbackNumbers]:
+    """Say what goes, and see that nothing speaks against it; what was said, and what goes now."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         going={number: delta_list(table, number) or "" for number in plan.numbers.snapshots},
     )
-    table.rollback_announcements.announce(announcement)
+    announced = table.rollback_announcements.announce(announcement)
     try:
         # In this order: who expires, tags or follows does the opposite, so one of both sees it.
         _check_no_expiry(table, plan.target)
@@ -159,10 +160,44 @@ def _announced(
             raise _changed(table, "there are other snapshots, tags or changelogs than before")
         if not resets_consumers:
             _check_no_consumer(table, numbers)
-    except Exception:
-        withdraw_rollbacks(table)
+    except BaseException:
+        table.rollback_announcements.withdraw(announced)
         raise
-    return numbers
+    return announced, numbers
+
+
+def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
+    for consumer in numbers.consumers:  # 1
+        table.consumers.reset(consumer.consumer_id, numbers.target + 1)
+    if numbers.is_restored:  # 2
+        table.snapshots.restore(_without_lost_changelog(table, plan.target))
+    table.changelogs.delete(numbers.changelogs)  # 3
+    table.tags.delete(*numbers.tags)
+
+
+def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
+    """Nobody has committed on top of what goes, nor taken our announcement for that of the dead."""
+    newest = max((numbers.target, *numbers.snapshots))
+    is_announced = announced in table.rollback_announcements.announcements()
+    if table.snapshots.latest_id() != newest or not is_announced:
+        raise UsageError(
+            "somebody has committed, or rolled back, while the table was about to go back: no "
+            "snapshot was taken away; tags and changelogs behind the version were",
+            where=table.location,
+            fix="stop those who write the table, and try again",
+        )
+
+
+def _check_target(table: FileStoreTable, target: int) -> None:
+    """An expiry beside us, of those who were not stopped, must not leave a table without any."""
+    if not table.snapshots.exists(target):
+        raise UsageError(
+            f"snapshot {target} has expired while the table was going back to it: somebody has "
+            "committed meanwhile; some of the newest snapshots are gone",
+            where=table.location,
+            fix="stop those who write the table; then look which snapshots are left (stream-app "
+            "inspect snapshots), and go back to one of them, or to a tag",
+        )
 
 
 def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
@@ -224,6 +259,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
     """
     while late := [number for number in table.snapshots.ids() if number > target]:
         for number in reversed(late):
+            _check_target(table, target)
             _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
             table.snapshots.delete(number)
             table.snapshots.sync_deletions()

@@ -13,7 +13,8 @@ from stream_app.table.file_store_table import FileStoreTable
 LIMIT_S = 60
 _OPERATIONS = frozenset(
     ("open_input", "open_output", "sync", "read_bytes", "write_bytes", "create_if_absent",
-     "overwrite", "list_names", "list_status", "exists", "size", "delete", "delete_empty_folder")
+     "overwrite", "sync_deletions", "list_names", "list_status", "exists", "size", "delete",
+     "delete_empty_folder")
 )  # fmt: skip
 
 

@@ -1,0 +1,199 @@
+"""Rollbacks beside those who should have been stopped: jobs that commit, upkeep of several, people.
+
+Nothing of this is asked of anybody, and some of it is refused half-way. But a table is never left
+without a snapshot or with one that cannot be read, and what was announced goes with who gave up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stream_app.errors import (
+    CheckpointError,
+    CommitConflictError,
+    CorruptFileError,
+    UsageError,
+)
+from stream_app.planning.expire_config import expire_config
+from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back
+from stream_app.table.tag_changes import create_tag, new_tag
+from tests.support.memory_table import copy_of, memory_table
+from tests.support.sound_table import found_in
+from tests.support.table_writer import TableWriter, read_rows
+from tests.support.turns import Actor
+
+OPTIONS = {"bucket": "1", "file-operation.thread-num": "1", "write-only": "true"}
+TARGET = 3
+UNREADABLE = CorruptFileError | FileNotFoundError
+"""What somebody reads whose files others are just deleting: he has changed nothing."""
+
+
+@pytest.fixture(scope="module")
+def story() -> FileStoreTable:
+    """Snapshots 1 to 6, each with one row more."""
+    table = memory_table(OPTIONS)
+    writer = TableWriter(table)
+    for number in range(6):
+        writer.write([("+I", {"k": number, "v": "old"})])
+    return table
+
+
+def plan_of(table: FileStoreTable) -> RollbackPlan:
+    return plan_rollback(table, table.snapshots.snapshot(TARGET))
+
+
+def go_back(table: FileStoreTable) -> None:
+    roll_back(table, plan_of(table), resets_consumers=False)
+
+
+def expire(table: FileStoreTable, keep: int = 2) -> None:
+    expiry = ExpireSnapshots(table)
+    expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))
+
+
+def commit_as(user: str, table: FileStoreTable, count: int = 1) -> None:
+    writer = TableWriter(table, user=user)
+    for number in range(count):
+        writer.write([("+I", {"k": 100 + number, "v": user})])
+
+
+def stops_of(story: FileStoreTable, work: Callable[[FileStoreTable], Any]) -> range:
+    actor = Actor(copy_of(story), work)
+    actor.finish()
+    assert actor.error is None
+    return range(len(actor.operations) + 1)
+
+
+def keys_of(table: FileStoreTable) -> list[int]:
+    return sorted(row["k"] for row in read_rows(table))
+
+
+def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTable) -> None:
+    for stop in stops_of(story, go_back):
+        table = copy_of(story)
+        rollback = Actor(table, go_back)
+        rollback.run_to(stop)
+        job = Actor(table, lambda seen: (commit_as("job", seen), expire(seen)))
+        job.finish()
+        rollback.finish()
+        assert isinstance(rollback.error, UNREADABLE | UsageError | None), rollback.error
+        assert isinstance(job.error, UNREADABLE | UsageError | CheckpointError | None), job.error
+        assert table.snapshots.ids()
+        if rollback.error is None:
+            assert keys_of(table) in ([0, 1, 2], [0, 1, 2, 100])
+        else:
+            assert set(keys_of(table)) >= {0, 1, 2}
+        commit_as("another", table)
+        expire(table, 1)
+        assert found_in(table) == []
+
+
+def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileStoreTable) -> None:
+    """The one before his is there, and is another one."""
+
+    def work(table: FileStoreTable) -> None:
+        commit_as("held", table)
+
+    for stop in stops_of(story, work):
+        table = copy_of(story)
+        held = Actor(table, work)
+        held.run_to(stop)
+        go_back(table)
+        commit_as("new", table, 3)
+        there = keys_of(table)
+        held.finish()
+        assert isinstance(held.error, UNREADABLE | CheckpointError | CommitConflictError | None), (
+            held.error
+        )
+        assert found_in(table) == []
+        # He was done before the table went back, or comes behind the others, or not at all.
+        assert set(keys_of(table)) == set(there)
+        commit_as("newer", table)
+
+
+def test_a_slow_expiry_deletes_nothing_that_came_after_it_was_finished(
+    story: FileStoreTable,
+) -> None:
+    """Another one has done its work; then the table goes back into what had expired."""
+    story = copy_of(story)
+    create_tag(story, new_tag(story, "keep", 2))
+    whole = Actor(copy_of(story), expire)
+    whole.finish()
+    for stop, operation in enumerate(whole.operations):
+        if operation == "delete":
+            continue  # no file system deletes on condition
+        table = copy_of(story)
+        slow = Actor(table, expire)
+        slow.run_to(stop)
+        expire(table)
+        try:
+            tagged = table.tags.tags()[0].snapshot
+            roll_back(table, plan_rollback(table, tagged), resets_consumers=False)
+        except UsageError:
+            continue
+        commit_as("new", table, 2)
+        slow.finish()
+        assert isinstance(slow.error, UNREADABLE | UsageError | None), slow.error
+        assert keys_of(table) == [0, 1, 100, 101]
+
+
+def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreTable) -> None:
+    table = copy_of(story)
+    plan = plan_of(table)
+    create_tag(table, new_tag(table, "since the plan", 5))
+    other = table.rollback_announcements
+    living = Actor(table, go_back)
+    for stop in stops_of(table, go_back):
+        living.run_to(stop)
+        if announced := other.announcements():
+            break
+    with pytest.raises(UsageError, match="other snapshots, tags or changelogs than before"):
+        roll_back(table, plan, resets_consumers=False)
+    assert other.announcements() == announced
+    living.finish()
+    assert living.error is None
+
+
+@pytest.mark.parametrize("work", [go_back, expire])
+def test_who_is_interrupted_before_he_deletes_takes_back_what_he_announced(
+    story: FileStoreTable, work: Callable[[FileStoreTable], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = copy_of(story)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    plan, checks = plan_of(table), "stream_app.table.rollback._check_no_expiry"
+    if work is expire:
+        checks = "stream_app.table.expire_snapshots.ExpireSnapshots._check_no_new_tag"
+    with monkeypatch.context() as patch:
+        patch.setattr(checks, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            expire(table) if work is expire else roll_back(table, plan, resets_consumers=False)
+    assert table.rollback_announcements.announcements() == {}
+    assert table.expiry_announcements.announcements() == {}
+    assert create_tag(table, new_tag(table, "newest", 6))
+
+
+def test_an_announcement_whose_end_is_damaged_holds(story: FileStoreTable) -> None:
+    """It keeps what may be half gone from getting a tag, and nobody from anything else."""
+    table = copy_of(story)
+    dead = Actor(table, expire)
+    for stop in stops_of(story, expire):
+        dead.run_to(stop)
+        if table.expiry_announcements.announcements():
+            break
+    dead.kill()
+    [announced] = table.expiry_announcements.announcements().values()
+    table.file_io.overwrite(f"{table.location}/snapshot/snapshot-{announced.end}", b"{")
+    with pytest.raises(UsageError, match="was expiring while it was given"):
+        create_tag(table, new_tag(table, "half gone", announced.end - 1))
+    assert create_tag(table, new_tag(table, "newest", 6))
+    expire(table, 1)
+    assert table.snapshots.ids() == [6]
+    assert table.expiry_announcements.announcements() == {}
