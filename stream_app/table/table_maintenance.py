@@ -229,7 +229,7 @@ class TableMaintenance:
 
     def _expire_snapshots(self) -> None:
         expiry = self._snapshots.plan(expire_config(self.table.options))
-        if not expiry.numbers:
+        if not expiry.numbers or expiry.announcement is None:
             return
         self._snapshots.execute(expiry)
         files = expiry.files
