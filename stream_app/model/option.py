@@ -49,6 +49,14 @@ def parse_duration_ms(text: str) -> int:
     return _with_unit(text, _MILLIS, "a duration such as '5 min'")
 
 
+def parse_retention_ms(text: str) -> int:
+    """``1 h`` → milliseconds; a number without a unit is most likely meant as seconds."""
+    millis = 0 if text.strip().isdecimal() else parse_duration_ms(text)
+    if millis < 1000:
+        raise ValueError("is no duration of a second or more with its unit, such as '1 h'")
+    return millis
+
+
 def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
     found = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
     if not found or found[2] not in units:

@@ -19,8 +19,8 @@ from stream_app.model.option import (
     Value,
     boolean_option,
     choice_option,
-    duration_option,
     parse_long,
+    parse_retention_ms,
     text_option,
 )
 from stream_app.model.read_options import READ_OPTIONS
@@ -78,11 +78,13 @@ SOURCE_OPTIONS: dict[str, Option] = {
             kind="text",
             is_own=True,
         ),
-        duration_option(
-            "read.protect",
-            None,
-            "The version does not expire for so long after it was planned. By a tag, so the table "
-            "is written; Spark tells no source when a query ends.",
+        Option(
+            key="read.protect",
+            parse=parse_retention_ms,
+            default=None,
+            meaning="The version does not expire for so long after it was planned. By a tag, so "
+            "the table is written; Spark tells no source when a query ends.",
+            kind="duration",
             is_own=True,
         ),
         _long_option("read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1),

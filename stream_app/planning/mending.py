@@ -89,7 +89,10 @@ def mending(location: str, versions: Sequence[VersionName], needs: Needs, damage
             )
         kept = target.number
         how = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {kept}"
+        unreadable = {one for one in main if one.sort is VersionSort.TAG and one.number is None}
+        commands += _deleting_tags(table, unreadable)  # nobody goes back beside them
         commands.append(f"stream-app rollback-to {table} {how}")
+        hit -= unreadable
     commands += _giving_up(table, kept, hit, needs)
     verdict = "no row depends on it" if not needs.rows else "the newest version does without it"
     if is_newest_hit:
@@ -111,14 +114,19 @@ def _giving_up(table: str, kept: int, hit: Iterable[VersionName], needs: Needs) 
     older = [n for n in _numbers({*hit, *changed}, VersionSort.SNAPSHOT) if n < kept]
     if older:
         commands.append(f"stream-app expire-snapshots {table} --retain-max {kept - max(older)}")
-    tags = sorted(
-        one.tag
-        for one in hit
-        if one.sort is VersionSort.TAG and (one.number is None or one.number <= kept)
+    return commands + _deleting_tags(
+        table,
+        (
+            one
+            for one in hit
+            if one.sort is VersionSort.TAG and (one.number is None or one.number <= kept)
+        ),
     )
-    if tags:
-        commands.append(f"stream-app delete-tag {table} {' '.join(map(shlex.quote, tags))}")
-    return commands
+
+
+def _deleting_tags(table: str, tags: Iterable[VersionName]) -> list[str]:
+    names = sorted(one.tag for one in tags)
+    return [f"stream-app delete-tag {table} {shlex.join(names)}"] if names else []
 
 
 def _without_command(needs: Needs, kept: int) -> list[str]:

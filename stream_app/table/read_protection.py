@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
-from stream_app.model.option import parse_duration_ms
+from stream_app.model.option import parse_retention_ms
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
@@ -48,15 +48,12 @@ def retention_ms(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        millis = 0 if text.strip().isdecimal() else parse_duration_ms(text)
+        return parse_retention_ms(text)
     except ValueError:
-        millis = 0
-    if millis < 1000:
         raise UsageError(
             f"protect = {text!r} is no duration of a second or more",
             fix="give the longest pause between two batches, such as '1 h'",
-        )
-    return millis
+        ) from None
 
 
 @dataclass(slots=True)

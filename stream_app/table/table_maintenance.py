@@ -79,6 +79,9 @@ class TableMaintenance:
     _glanced_at: float = field(init=False)
     _wait_s: float = IDLE_WAIT_S
     _done: int = 0
+    _identity: str = field(init=False)
+    _is_gone: bool = False
+    _has_told: bool = False
 
     def __post_init__(self) -> None:
         if not self.table.options.boolean("write-only"):
@@ -88,6 +91,7 @@ class TableMaintenance:
         self._snapshots = ExpireSnapshots(self.table)
         self._changelogs = ExpireChangelogs(self.table)
         self._tags = TagUpkeep(self.table)
+        self._identity = self.table.identity()
         self._looked_at = self._glanced_at = self.table.clock.steady_seconds()
         if self.table.options.text("snapshot.expire.execution-mode") == "async":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire")
@@ -125,6 +129,10 @@ class TableMaintenance:
     def _upkeep(self) -> bool:
         """Do what is due; whether something was, as far as it is done."""
         done = self._done
+        looked = self._step("looking whether the table is the same", self._look_for_table)
+        if not looked or self._is_gone:
+            self._looked_at = self._glanced_at = self.table.clock.steady_seconds()
+            return False
         self._step("dropping old partitions", self._expire_partitions)
         if self._thread is None:
             self._expire()
@@ -151,15 +159,32 @@ class TableMaintenance:
         self._step("expiring snapshots", self._expire_snapshots)
         self._step("expiring changelogs", self._expire_changelogs)
 
-    def _step(self, what: str, do: Callable[[], None]) -> None:
+    def _step(self, what: str, do: Callable[[], None]) -> bool:
+        """Whether it ended without an error."""
         began = self.table.clock.steady_seconds()
+        failed = False
         try:
             do()
         except Exception as error:
             known = isinstance(error, (StreamAppError, OSError))
             _LOG.warning("%s failed: %s", what, error, exc_info=not known)
             self._count(failures=1)
+            failed = True
         self._count(seconds=self.table.clock.steady_seconds() - began)
+        return not failed
+
+    def _look_for_table(self) -> None:
+        """A table that was made anew in the place of ours has other options: it is left alone."""
+        try:
+            self._is_gone = self._is_gone or self.table.identity() != self._identity
+        except (FileNotFoundError, IndexError):  # without its schemas it is no table
+            self._is_gone = True
+        if self._is_gone and not self._has_told:
+            self._has_told = True
+            _LOG.warning(
+                "%s was dropped, or made anew: this job does no upkeep there; start it again",
+                self.table.location,
+            )
 
     def _expire_partitions(self) -> None:
         retention = partition_retention(self.table.options)
@@ -178,8 +203,10 @@ class TableMaintenance:
             self._count(partitions_expired=count)
 
     def _tag_if_due(self) -> None:
-        if self._tags.is_due():
-            self._tag(makes_snapshots=True)
+        if not self._is_gone and self._tags.is_due():
+            self._look_for_table()
+            if not self._is_gone:
+                self._tag(makes_snapshots=True)
 
     def _tag(self, *, makes_snapshots: bool = False) -> None:
         with self._tagging:  # beside the thread's
@@ -202,7 +229,7 @@ class TableMaintenance:
 
     def _expire_snapshots(self) -> None:
         expiry = self._snapshots.plan(expire_config(self.table.options))
-        if not expiry.numbers:
+        if not expiry.numbers or expiry.announcement is None:
             return
         self._snapshots.execute(expiry)
         files = expiry.files

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
@@ -35,6 +35,7 @@ from stream_app.planning.tag_creation import (
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read_protection import TAG_PREFIX
 from stream_app.table.tag_changes import create_tag, delete_tags, plan_tag_deletion
 from stream_app.table.tag_rules import process_time_ms, snapshot_time, tag_rules
 
@@ -120,7 +121,10 @@ class TagUpkeep:
             history = CommitHistory(self.table, user, self.table.snapshots.latest())
             nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, appends=())
             FileStoreCommit(self.table, history).commit_appends(nothing)
-            created += self._create(rules)
+            given = self._create(rules)
+            if not given:  # more snapshots would be as much in vain
+                break
+            created += given
         return created
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
@@ -129,6 +133,8 @@ class TagUpkeep:
         latest = self.table.snapshots.latest()
         if now_ms is None or latest is None:
             return False
+        if latest.snapshot_id + 1 < begin:
+            return False  # the newest tag lies ahead of the table: what would be made gets no tag
         is_untagged = latest.snapshot_id >= begin
         newest = snapshot_time(self.table, latest) if is_untagged else None
         return lacks_snapshot(rules, next_begin, newest, now_ms)
@@ -203,5 +209,21 @@ class TagUpkeep:
         tags = self.table.tags.tags()
         over = surplus_tags(rules, tags) if rules is not None else []
         if expires:
-            over += tags_whose_time_is_over(tags, local_wall_clock_ms(self.table.clock))
+            others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
+            over += tags_whose_time_is_over(others, local_wall_clock_ms(self.table.clock))
+            over += self._forsaken(tag for tag in tags if tag.name.startswith(TAG_PREFIX))
         return tuple(dict.fromkeys(over))
+
+    def _forsaken(self, tags: Iterable[Tag]) -> list[str]:
+        """Tags of readers that did not renew them.
+
+        By the times of their files: a reader may have another time zone, and clocks on the wall
+        are put forward.
+        """
+        files = self.table.tags.statuses()
+        begun = [
+            replace(tag, create_time_ms=files[tag.name].modified_millis)
+            for tag in tags
+            if tag.name in files
+        ]
+        return tags_whose_time_is_over(begun, self.table.clock.now_ms())

@@ -198,3 +198,16 @@ def test_a_summary_tells_what_gives_up_all_that_is_damaged(
     for words in commands_of(fix):
         assert main(words) == 0
     assert found_in(table) == []
+
+
+def test_a_tag_that_cannot_be_read_goes_before_one_goes_back(table: FileStoreTable) -> None:
+    tag(table).write_bytes(b"{")
+    path = data_of_last(table)
+    path.unlink()
+    fix = next(one.fix for one in found_in(table) if one.where == str(path))
+    commands = commands_of(fix)
+    assert [words[0] for words in commands] == ["delete-tag", "rollback-to"]
+    for words in commands:
+        assert main(words) == 0
+    delete_orphans(table, plan_orphans(table, LONG_AFTER_MS))
+    assert found_in(table) == []

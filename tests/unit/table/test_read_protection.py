@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,11 +107,39 @@ def test_a_read_that_cannot_begin_leaves_no_tag(writer: TableWriter) -> None:
     assert writer.table.tags.names() == []
 
 
+def written_at_the_clocks_time(table: FileStoreTable) -> None:
+    seconds = table.clock.now_ms() // 1000
+    for name in table.tags.names():
+        os.utime(f"{table.location}/tag/tag-{name}", (seconds, seconds))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_the_time_zone_of_a_reader_is_its_own(
+    writer: TableWriter, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    table = writer.table
+    try:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        protected(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
+        written_at_the_clocks_time(table)
+        monkeypatch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        assert TagUpkeep(table).run().deleted == ()
+        (name,) = table.tags.names()
+        table.clock.sleep(3600)
+        assert TagUpkeep(table).run().deleted == (name,)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWriter) -> None:
     table = writer.table
     _, _, protection = protected(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
     assert protection is not None
     overwrite_and_expire(writer)
+    written_at_the_clocks_time(table)
     table.clock.sleep(3500)
     assert TagUpkeep(table).run().deleted == ()
     table.clock.sleep(100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,3 +156,30 @@ def test_a_version_gets_its_tag_before_it_expires(tmp_path: Path) -> None:
     TableMaintenance(table.table).after_commit()
     assert [tag.snapshot.snapshot_id for tag in table.table.tags.tags()] == [2, 3]
     assert table.table.snapshots.ids() == [3]
+
+
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_a_table_that_was_dropped_and_made_anew_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_made_anew: bool
+) -> None:
+    old = a_table(
+        tmp_path, **KEEP_ONE, tag__automatic_creation="process-time", tag__creation_period="hourly"
+    )
+    write(old, 1)
+    maintenance = TableMaintenance(old.table)
+    maintenance.after_commit()
+    shutil.rmtree(old.path)
+    new = a_table(tmp_path) if is_made_anew else None
+    if new is not None:
+        write(new, 5)
+    for _ in range(20):
+        old.table.clock.sleep(1800)
+        maintenance.while_idle()
+    maintenance.after_commit()
+    if new is not None:
+        assert new.table.snapshots.ids() == [1, 2, 3, 4, 5]
+        assert new.table.tags.names() == []
+    else:
+        assert not Path(old.path).exists()
+    assert maintenance.metrics().failures == 0
+    assert caplog.text.count("was dropped, or made anew") == 1

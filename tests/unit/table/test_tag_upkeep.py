@@ -85,6 +85,19 @@ def test_tags_go_when_their_time_is_over(tmp_path: Path) -> None:
     assert TagUpkeep(kept).run().deleted == ()
 
 
+def test_a_tag_that_lies_ahead_of_the_table_makes_no_snapshots(tmp_path: Path) -> None:
+    job = hourly(tmp_path)
+    table = job.table.table
+    job.commit()
+    ahead = new_tag(table, "2025-12-31 20", 1)
+    table.tags.create(replace(ahead, snapshot=replace(ahead.snapshot, snapshot_id=5000)))
+    job.clock.millis += 2 * HOUR_MS
+    upkeep = TagUpkeep(table)
+    assert upkeep.is_due()
+    assert upkeep.run(makes_snapshots=True).created == ()
+    assert table.snapshots.ids() == [1]
+
+
 def test_without_the_option_nothing_is_tagged(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     job.commit()
