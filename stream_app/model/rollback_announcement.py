@@ -1,6 +1,6 @@
 """What a rollback says before it takes anything away, so that nobody keeps or follows what goes.
 
-Bytes on disk: `filestore.rollback_announcements`; what follows from it:
+Bytes on disk: `filestore.announcements`; what follows from it:
 `planning.announced_rollback`.
 """
 

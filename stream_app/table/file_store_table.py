@@ -25,16 +25,15 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.filestore.announcements import EXPIRIES, ROLLBACKS, Announcements
 from stream_app.filestore.branches import branch_root
 from stream_app.filestore.bucket_files import BucketFiles
 from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
 from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
-from stream_app.filestore.expiry_announcements import ExpiryAnnouncements
 from stream_app.filestore.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.filestore.rollback_announcements import RollbackAnnouncements
 from stream_app.filestore.row_group_filter import RowGroupFilter
 from stream_app.filestore.schema_manager import SchemaManager
 from stream_app.filestore.snapshot_manager import SnapshotManager
@@ -45,6 +44,8 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions, check_writable
 from stream_app.model.data_type import RowType
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,
@@ -113,14 +114,14 @@ class FileStoreTable:
         return TagManager(self.file_io, self.version_root, has_success_files)
 
     @property
-    def expiry_announcements(self) -> ExpiryAnnouncements:
+    def expiry_announcements(self) -> Announcements[ExpiryAnnouncement]:
         """What expiries say before they delete."""
-        return ExpiryAnnouncements(self.file_io, self.location)
+        return Announcements(self.file_io, self.location, EXPIRIES)
 
     @property
-    def rollback_announcements(self) -> RollbackAnnouncements:
+    def rollback_announcements(self) -> Announcements[RollbackAnnouncement]:
         """What rollbacks say before they take anything away."""
-        return RollbackAnnouncements(self.file_io, self.location)
+        return Announcements(self.file_io, self.location, ROLLBACKS)
 
     @property
     def consumers(self) -> ConsumerManager:

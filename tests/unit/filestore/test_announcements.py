@@ -1,0 +1,71 @@
+"""Announcements of expiries and rollbacks: a file each, beside the tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.filestore.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.tag_manager import TagManager
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.rollback_announcement import RollbackAnnouncement
+from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
+
+EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))
+ROLLBACK = RollbackAnnouncement(target=3, going={4: "manifest-list-a-1", 5: ""})
+SAID: dict[str, tuple[Any, Any]] = {
+    "expiry": (EXPIRY, ExpiryAnnouncement(begin=3, end=9, end_list="manifest-list-b-0")),
+    "rollback": (ROLLBACK, RollbackAnnouncement(target=1, going={})),
+}
+KINDS: dict[str, Any] = {"expiry": EXPIRIES, "rollback": ROLLBACKS}
+FOLDERS = {"expiry": "tag/expiring", "rollback": "tag/rolling-back"}
+
+
+def of(who: str, file_io: FileIO, root: Path) -> Announcements[Any]:
+    return Announcements(file_io, str(root), KINDS[who])
+
+
+@pytest.mark.parametrize("who", SAID)
+def test_what_was_announced_is_there_until_it_is_withdrawn(tmp_path: Path, who: str) -> None:
+    announcements, said = of(who, LocalFileIO(), tmp_path), SAID[who]
+    assert announcements.announcements() == {}
+    one, other = (announcements.announce(each) for each in said)
+    assert announcements.announcements() == {one: said[0], other: said[1]}
+    assert TagManager(LocalFileIO(), str(tmp_path)).tags() == []
+    announcements.withdraw(one)
+    announcements.withdraw(one)
+    assert announcements.announcements() == {other: said[1]}
+
+
+def test_each_sees_its_own_kind(tmp_path: Path) -> None:
+    expiries, rollbacks = (of(who, LocalFileIO(), tmp_path) for who in SAID)
+    expiry, rollback = expiries.announce(EXPIRY), rollbacks.announce(ROLLBACK)
+    assert expiries.announcements() == {expiry: EXPIRY}
+    assert rollbacks.announcements() == {rollback: ROLLBACK}
+
+
+@pytest.mark.parametrize("who", SAID)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"begin": 3}'])
+def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, who: str, text: str) -> None:
+    announcements = of(who, LocalFileIO(), tmp_path)
+    file = tmp_path / "tag" / announcements.announce(SAID[who][0])
+    file.write_text(text)
+    with pytest.raises(CorruptFileError, match=f"cannot read a {FOLDERS[who]} file") as told:
+        announcements.announcements()
+    assert told.value.where == str(file)
+    assert told.value.fix == f"when no {who} of the table is running, delete the file"
+
+
+@pytest.mark.parametrize("who", SAID)
+def test_what_seemed_to_fail_was_not_said(tmp_path: Path, who: str) -> None:
+    fault = Fault(at=0, mode="after")
+    announcements = of(who, FaultyFileIO(fault), tmp_path)
+    with pytest.raises(InjectedError):
+        announcements.announce(SAID[who][0])
+    assert fault.has_struck
+    assert announcements.announcements() == {}
