@@ -8,19 +8,12 @@ Source: none; the commands are those of stream-app.
 
 from __future__ import annotations
 
-import enum
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-
-class VersionSort(enum.Enum):
-    """What a version is to its readers."""
-
-    SNAPSHOT = "snapshot"
-    TAG = "tag"
-    CHANGELOG = "long-lived changelog"
+from stream_app.model.version_kind import VersionKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +26,7 @@ class VersionName:
         branch: in which it lies; empty: the main one.
     """
 
-    sort: VersionSort
+    kind: VersionKind
     number: int | None
     tag: str = ""
     branch: str = ""
@@ -77,10 +70,10 @@ def mending(location: str, versions: Sequence[VersionName], needs: Needs, damage
     """
     table = shlex.quote(location)
     main = [one for one in versions if not one.branch]
-    latest = max(_numbers(main, VersionSort.SNAPSHOT), default=0)
+    latest = max(_numbers(main, VersionKind.SNAPSHOT), default=0)
     kept, commands = latest, list[str]()
     hit = {one for one in needs.rows if not one.branch}
-    is_newest_hit = latest in _numbers(hit, VersionSort.SNAPSHOT)
+    is_newest_hit = latest in _numbers(hit, VersionKind.SNAPSHOT)
     if is_newest_hit:
         target = _newest_whole(main, damaged)
         if target is None or target.number is None:
@@ -89,7 +82,7 @@ def mending(location: str, versions: Sequence[VersionName], needs: Needs, damage
             )
         kept = target.number
         how = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {kept}"
-        unreadable = {one for one in main if one.sort is VersionSort.TAG and one.number is None}
+        unreadable = {one for one in main if one.kind is VersionKind.TAG and one.number is None}
         commands += _deleting_tags(table, unreadable)  # nobody goes back beside them
         commands.append(f"stream-app rollback-to {table} {how}")
         hit -= unreadable
@@ -111,7 +104,7 @@ def _giving_up(table: str, kept: int, hit: Iterable[VersionName], needs: Needs) 
     """What takes older versions away when `kept` is the newest one."""
     commands = []
     changed = {one for one in needs.changes if not one.branch}
-    older = [n for n in _numbers({*hit, *changed}, VersionSort.SNAPSHOT) if n < kept]
+    older = [n for n in _numbers({*hit, *changed}, VersionKind.SNAPSHOT) if n < kept]
     if older:
         commands.append(f"stream-app expire-snapshots {table} --retain-max {kept - max(older)}")
     return commands + _deleting_tags(
@@ -119,7 +112,7 @@ def _giving_up(table: str, kept: int, hit: Iterable[VersionName], needs: Needs) 
         (
             one
             for one in hit
-            if one.sort is VersionSort.TAG and (one.number is None or one.number <= kept)
+            if one.kind is VersionKind.TAG and (one.number is None or one.number <= kept)
         ),
     )
 
@@ -135,9 +128,9 @@ def _without_command(needs: Needs, kept: int) -> list[str]:
     if needs.changes:
         numbers = [one.number or 0 for one in needs.changes]
         told.append(f"who follows the table begins anew behind snapshot {max(numbers)}")
-    if any(one.sort is VersionSort.CHANGELOG for one in needs.changes):
+    if any(one.kind is VersionKind.CHANGELOG for one in needs.changes):
         told.append("long-lived changelogs go by changelog.num-retained.max and .time-retained")
-    if kept in _numbers({one for one in needs.changes if not one.branch}, VersionSort.SNAPSHOT):
+    if kept in _numbers({one for one in needs.changes if not one.branch}, VersionKind.SNAPSHOT):
         told.append("the newest snapshot goes when newer ones have come")
     branches = sorted({one.branch for one in needs.rows | needs.changes if one.branch})
     if branches:
@@ -150,20 +143,20 @@ def _newest_whole(versions: Iterable[VersionName], damaged: Needs) -> VersionNam
 
     A tag does not mend the file of its snapshot while that is there.
     """
-    lost = _numbers({one for one in damaged.rows if not one.branch}, VersionSort.SNAPSHOT)
+    lost = _numbers({one for one in damaged.rows if not one.branch}, VersionKind.SNAPSHOT)
     whole = [
         one
         for one in versions
         if one not in damaged.rows
         and one.number not in lost
-        and one.sort is not VersionSort.CHANGELOG
+        and one.kind is not VersionKind.CHANGELOG
         and one.number is not None
     ]
-    return max(whole, key=lambda one: (one.number, one.sort is VersionSort.SNAPSHOT), default=None)
+    return max(whole, key=lambda one: (one.number, one.kind is VersionKind.SNAPSHOT), default=None)
 
 
-def _numbers(versions: Iterable[VersionName], sort: VersionSort) -> list[int]:
-    return [one.number for one in versions if one.sort is sort and one.number is not None]
+def _numbers(versions: Iterable[VersionName], kind: VersionKind) -> list[int]:
+    return [one.number for one in versions if one.kind is kind and one.number is not None]
 
 
 def _names_text(names: Iterable[VersionName]) -> str:
@@ -172,11 +165,14 @@ def _names_text(names: Iterable[VersionName]) -> str:
     for branch in sorted({one.branch for one in names}):
         here = [one for one in names if one.branch == branch]
         found = [
-            _range_text(sort.value, sorted(numbers))
-            for sort in (VersionSort.SNAPSHOT, VersionSort.CHANGELOG)
-            if (numbers := _numbers(here, sort))
+            _range_text(what, sorted(numbers))
+            for what, kind in (
+                ("snapshot", VersionKind.SNAPSHOT),
+                ("long-lived changelog", VersionKind.CHANGELOG),
+            )
+            if (numbers := _numbers(here, kind))
         ]
-        tags = sorted(one.tag for one in here if one.sort is VersionSort.TAG)
+        tags = sorted(one.tag for one in here if one.kind is VersionKind.TAG)
         if tags:
             found.append(("tag " if len(tags) == 1 else "tags ") + ", ".join(map(repr, tags)))
         of = f" of branch {branch!r}" if branch else ""

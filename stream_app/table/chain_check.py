@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from stream_app.errors import CorruptFileError
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check_followers import changelog_findings, consumer_findings
 from stream_app.planning.check_versions import chain_findings, identity_findings
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.named_versions import NamedVersion, VersionKind
+from stream_app.table.named_versions import NamedVersion
 from stream_app.table.next_snapshot import earliest_changes
 
 

@@ -17,16 +17,12 @@ from stream_app.errors import CorruptFileError
 from stream_app.filestore.branches import branch_names
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.mending import Needs, VersionName, VersionSort
+from stream_app.model.version_kind import VersionKind
+from stream_app.planning.mending import Needs, VersionName
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.named_versions import NamedVersion, VersionKind, named_versions
+from stream_app.table.named_versions import NamedVersion, named_versions
 
 _T = TypeVar("_T")
-_SORTS = {
-    VersionKind.SNAPSHOT: VersionSort.SNAPSHOT,
-    VersionKind.TAG: VersionSort.TAG,
-    VersionKind.CHANGELOG: VersionSort.CHANGELOG,
-}
 
 
 @dataclass(slots=True)
@@ -140,8 +136,8 @@ def _name(version: NamedVersion, branch: str) -> VersionName:
     file = version.path.rpartition("/")[2].removeprefix(f"{version.kind.value}-")
     if version.kind is VersionKind.TAG:
         number = None if version.snapshot is None else version.snapshot.snapshot_id
-        return VersionName(sort=VersionSort.TAG, number=number, tag=file, branch=branch)
-    return VersionName(sort=_SORTS[version.kind], number=int(file), branch=branch)
+        return VersionName(kind=VersionKind.TAG, number=number, tag=file, branch=branch)
+    return VersionName(kind=version.kind, number=int(file), branch=branch)
 
 
 def _is_append(snapshot: Snapshot) -> bool:

@@ -19,6 +19,7 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check_buckets import level_findings, placement_findings, total_findings
 from stream_app.planning.check_versions import RecordCounts, count_findings
 from stream_app.planning.live_entries import compacted_entries, live_entries
@@ -27,7 +28,7 @@ from stream_app.table.chain_check import chain_check
 from stream_app.table.file_presence import FilePresence
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.manifest_check import ManifestCheck
-from stream_app.table.named_versions import NamedVersion, VersionKind, named_versions
+from stream_app.table.named_versions import NamedVersion, named_versions
 
 _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
 Progress = Callable[[str, int, int], None]

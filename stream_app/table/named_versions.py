@@ -8,7 +8,6 @@ Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,15 +17,8 @@ from stream_app.filestore.numbered_files import numbers_of
 from stream_app.filestore.tag_manager import TagManager
 from stream_app.format.snapshot_json import decode_snapshot
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.version_kind import VersionKind
 from stream_app.table.file_store_table import FileStoreTable
-
-
-class VersionKind(enum.Enum):
-    """Where a version's file lies."""
-
-    SNAPSHOT = "snapshot"
-    TAG = "tag"
-    CHANGELOG = "changelog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

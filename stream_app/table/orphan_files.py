@@ -23,6 +23,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.filestore.branches import branch_roots
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.version_kind import VersionKind
 from stream_app.planning.orphans import (
     CLOCKS_APART_MS,
     Candidate,
@@ -32,7 +33,7 @@ from stream_app.planning.orphans import (
 )
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.named_versions import NamedVersion, VersionKind, versions_below
+from stream_app.table.named_versions import NamedVersion, versions_below
 
 _METADATA = ("manifest", "index", "statistics")
 """Folders whose files are named by versions."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.version_kind import VersionKind
 from stream_app.planning.changelog_replay import ReplayRange, VersionChanges, replay_range
 from stream_app.planning.follow_up import FollowUp, follow_up, least_full_level
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.metadata_check import Progress
-from stream_app.table.named_versions import VersionKind, named_versions
+from stream_app.table.named_versions import named_versions
 from stream_app.table.readable import check_readable
 from stream_app.table.split_scan import by_bucket
 
