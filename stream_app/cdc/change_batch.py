@@ -7,7 +7,7 @@ message is read stands in the formats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,21 @@ MESSAGE_SCHEMA = pa.schema(
 
 BAD_RECORD_SCHEMA = MESSAGE_SCHEMA.append(pa.field("reason", pa.string()))
 """A message that cannot be decoded, as it came, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTraits:
+    """What of a table, beside its columns, decides what becomes of a message.
+
+    Attributes:
+        sequence_fields: columns by whose values a delete takes effect (``sequence.field``).
+        ignores_deletes: whether old rows stay anyway, so that nobody has to find them.
+        merges_shards: whether rows of several source tables are meant to be in it.
+    """
+
+    sequence_fields: tuple[str, ...] = ()
+    ignores_deletes: bool = False
+    merges_shards: bool = False
 
 
 def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
@@ -68,11 +83,14 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
+        tables: name of a source table → the position of its first message with a row; the name is
+            empty for messages that do not tell it.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
+    tables: Mapping[str, int] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -90,6 +108,7 @@ class DecodedBatch:
             ),
             bad=_in_order(self.bad, bad_records(messages, reasons)),
             skipped=self.skipped,
+            tables=self.tables,
         )
 
 

@@ -8,6 +8,7 @@ as a suspect and its rows are left out, and `debezium_records` then reads it on 
 3. Choose the rows of each record, and bring each column into the order of the rows.
 4. Cast each column to the table's type.
 5. Drop the rows of suspects.
+6. Say what the rest wants to know of its Kafka keys, and of which source tables it tells.
 """
 
 from __future__ import annotations
@@ -31,8 +32,21 @@ from stream_app.cdc.arrow_buffers import (
 from stream_app.cdc.column_cast import cast_column
 from stream_app.cdc.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.json_lines import parse_objects
+from stream_app.cdc.key_proof import (
+    POSTGRESQL,
+    WHOLE_IMAGES,
+    KeyRules,
+    Question,
+    Questions,
+    ReplicaIdentity,
+    questions_of,
+)
 from stream_app.cdc.placeholders import placeholders_in
-from stream_app.cdc.record_reader import DELETED_FIELD, HEARTBEAT_FIELDS, OP_FIELD
+from stream_app.cdc.record_reader import (
+    DELETED_FIELD,
+    HEARTBEAT_FIELDS,
+    OP_FIELD,
+)
 from stream_app.cdc.record_shapes import RecordShape
 from stream_app.cdc.row_assembly import (
     CREATE,
@@ -46,6 +60,7 @@ from stream_app.cdc.row_assembly import (
     key_changes,
     plan_rows,
 )
+from stream_app.cdc.source_tables import TABLE_FIELDS, first_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +71,43 @@ class DecodeSettings:
         schema: of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
         is_strict: whether a column that the table does not have makes a record bad.
-        before_has_key_only: whether before-images hold nothing but the key.
+        key_rules: when it is certain which row a change means.
+        reads_tables: whether the name of each record's source table is looked at.
     """
 
     schema: pa.Schema
     keep_update_before: bool
     is_strict: bool
-    before_has_key_only: bool
+    key_rules: KeyRules
+    reads_tables: bool
+
+    @property
+    def before_has_key_only(self) -> bool:
+        """Whether before-images hold nothing but the source's key."""
+        return self.key_rules.identity is ReplicaIdentity.DEFAULT
+
+    @property
+    def source_fields(self) -> tuple[str, ...]:
+        """The fields of an envelope's `source` that are looked at."""
+        connector = ("connector",) if self.key_rules.reads_connector else ()
+        return connector + (TABLE_FIELDS if self.reads_tables else ())
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """Rows and, for each, the position of its record; and which records were left out."""
+    """Rows and, for each, the position of its record.
+
+    Attributes:
+        suspects: records that were left out.
+        questions: what each record wants to know of its Kafka key.
+        tables: name of a source table → its first record.
+    """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     suspects: Bools
+    questions: Questions
+    tables: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -84,6 +120,8 @@ class _Images:
     before: list[pa.Array]
     after: list[pa.Array]
     suspects: Bools
+    source: dict[str, pa.Array]
+    is_op_told: bool = True
 
 
 def decode_columns(
@@ -97,7 +135,8 @@ def decode_columns(
     Args:
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
-    images = (_parse_flat if shape.is_flat else _parse_envelopes)(values, readings, shape)
+    parse = _parse_flat if shape.is_flat else _parse_envelopes
+    images = parse(values, readings, shape, settings)
     if images is None:
         return None
     _restore_unchanged(images, readings, shape, settings)  # step 2
@@ -114,30 +153,61 @@ def decode_columns(
     if images.suspects.any():  # step 5
         kept = ~images.suspects[record]
         rows, record = rows.filter(pa.array(kept)), record[kept]
-    return DecodedRows(rows, record, images.suspects)
+    questions = _questions(images, settings.key_rules)
+    tables = first_records(images.source, ~images.suspects)
+    return DecodedRows(rows, record, images.suspects, questions, tables)
+
+
+def _questions(images: _Images, rules: KeyRules) -> Questions:
+    count = len(images.ops)
+    is_whole, is_postgresql = np.zeros((2, count), np.bool_)
+    connector = images.source.get("connector")
+    if connector is not None and connector.null_count < count:
+        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
+        is_postgresql = bools_of(pc.equal(connector, POSTGRESQL))
+    asked = questions_of(
+        rules, images.ops, images.has_before, is_whole=is_whole, is_postgresql=is_postgresql
+    )
+    if not images.is_op_told and rules.primary_key:
+        asked[images.ops == CREATE] = Question.UPSERT
+    asked[images.suspects] = Question.NONE
+    return asked
 
 
 def _parse_envelopes(
-    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+    values: pa.Array,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
 ) -> _Images | None:
     row = pa.struct(_row_fields(readings, shape))
-    columns = parse_objects(
-        values, pa.schema([("op", pa.string()), ("before", row), ("after", row)])
-    )
+    fields = [("op", pa.string()), ("before", row), ("after", row)]
+    if settings.source_fields:
+        source = pa.struct([(name, pa.string()) for name in settings.source_fields])
+        fields.append(("source", source))
+    columns = parse_objects(values, pa.schema(fields))
     if columns is None:
         return None
-    op, before, after = columns
+    op, before, after = columns[:3]
+    source = _children(columns[3]) if columns[3:] else []
+    told = dict(zip(settings.source_fields, source, strict=True))
     ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
     is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
     suspects: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
-    return _Images(ops, has_before, has_after, _children(before), _children(after), suspects)
+    images = _children(before), _children(after)
+    return _Images(ops, has_before, has_after, *images, suspects, told)
 
 
 def _parse_flat(
-    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+    values: pa.Array,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
 ) -> _Images | None:
     names = {reading.name for reading in readings}
-    added = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD) if name not in names]
+    of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
+    wanted = (OP_FIELD, DELETED_FIELD, *of_table)
+    added = [(name, pa.string()) for name in wanted if name not in names]
     columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
     if columns is None:
         return None
@@ -147,7 +217,8 @@ def _parse_flat(
     )
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
-    if OP_FIELD in extra and extra[OP_FIELD].null_count < len(values):
+    is_op_told = OP_FIELD in extra and extra[OP_FIELD].null_count < len(values)
+    if is_op_told:
         ops = _letters(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
@@ -158,7 +229,11 @@ def _parse_flat(
     if DELETED_FIELD in extra:
         ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    return _Images(ops, is_delete, ~is_delete, rows, list(rows), suspects)
+    none = pa.nulls(len(values), pa.string())
+    told = {name: extra.get(f"__{name}", none) for name in TABLE_FIELDS if of_table}
+    return _Images(
+        ops, is_delete, ~is_delete, rows, list(rows), suspects, told, is_op_told=is_op_told
+    )
 
 
 def _without_row(

@@ -6,7 +6,9 @@ JsonConverter, with and without the schema envelope, whole or flattened by Extra
 1. Messages are grouped by the schema that they bring, and cut into slices.
 2. Records that look alike are decoded in columns (`debezium_columns`).
 3. What does not fit in is read record by record (`debezium_records`), which decides.
-4. All rows are put back into the order of the messages.
+4. Changes whose row no before-image proves ask their Kafka keys (`key_proof`); a change whose row
+   is not certain stops the job or is a bad record.
+5. All rows are put back into the order of the messages.
 
 What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
 before-image. A column that is missing in a message is null. Tombstones, heartbeats, transaction
@@ -30,6 +32,7 @@ from stream_app.cdc.arrow_buffers import Bools, offsets_of, valid_of
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
+    TableTraits,
     bad_records,
     change_schema,
     concat_changes,
@@ -45,6 +48,8 @@ from stream_app.cdc.debezium_schema import (
     split_envelopes,
 )
 from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
+from stream_app.cdc.key_check import KeyCheck
+from stream_app.cdc.key_proof import KeyRules, Question, Questions
 from stream_app.cdc.record_shapes import RecordShape, shape_of
 from stream_app.errors import SourceError
 from stream_app.model.data_type import RowType
@@ -71,8 +76,22 @@ class _Outcome:
 
     messages: pa.RecordBatch
     parts: list[ChangeBatch] = field(default_factory=list)
+    asked: list[tuple[Index, Questions]] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     skipped: int = 0
+
+    def ask(self, index: Index, questions: Questions) -> None:
+        """Note what messages want to know of their keys."""
+        if questions.any():
+            asking = questions != Question.NONE
+            self.asked.append((index[asking], questions[asking]))
+
+    def see(self, tables: Mapping[str, int], index: Index) -> None:
+        """Note of which source tables messages are."""
+        for name, record in tables.items():
+            position = int(index[record])
+            self.tables[name] = min(position, self.tables.get(name, position))
 
 
 class DebeziumJson:
@@ -86,6 +105,7 @@ class DebeziumJson:
         primary_keys: tuple[str, ...],
         options: Mapping[str, str],
         keep_update_before: bool,
+        traits: TableTraits,
     ) -> None:
         self._options = parse_options(options, columns)
         self._readings = column_readings(columns, arrow_schema, primary_keys, self._options)
@@ -93,8 +113,15 @@ class DebeziumJson:
             schema=change_schema(arrow_schema),
             keep_update_before=keep_update_before,
             is_strict=self._options.is_strict,
-            before_has_key_only=self._options.before_has_key_only,
+            key_rules=KeyRules(
+                identity=self._options.identity,
+                primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
+                sequence_fields=frozenset(traits.sequence_fields),
+                source_key=self._options.source_key,
+            ),
+            reads_tables=not traits.merges_shards,
         )
+        self._keys = KeyCheck(self._settings.key_rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, _Group] = {}
 
@@ -102,7 +129,8 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            SourceError: a TRUNCATE, unless ``truncate = ignore``.
+            SourceError: a TRUNCATE, unless ``truncate = ignore``; a change whose row is not
+                certain, unless ``unproven-keys = quarantine``.
         """
         values = messages.column("value")
         if values.type != pa.binary():
@@ -116,11 +144,28 @@ class DebeziumJson:
             for rows in _slices(payloads.payloads):
                 part = payloads.payloads.slice(rows.start, rows.stop - rows.start)
                 self._decode_slice(part, present[payloads.index[rows]], group, outcome)
-        return DecodedBatch(
-            changes=concat_changes(self._settings.schema, outcome.parts),  # step 4
-            bad=bad_records(messages, outcome.reasons),
+        uncertain = self._uncertain(outcome)  # step 4
+        decoded = DecodedBatch(
+            changes=concat_changes(self._settings.schema, outcome.parts),  # step 5
+            bad=bad_records(
+                messages, {at: why for at, why in outcome.reasons.items() if at not in uncertain}
+            ),
             skipped=outcome.skipped,
+            tables=outcome.tables,
         )
+        return decoded.setting_aside(messages, uncertain) if uncertain else decoded
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether `decode` looks at the messages' keys."""
+        return self._keys.reads_keys
+
+    def _uncertain(self, outcome: _Outcome) -> dict[int, str]:
+        """Step 4."""
+        if not outcome.asked:
+            return {}
+        index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
+        return self._keys.uncertain(outcome.messages, index, questions)
 
     def _group(self, prefix: bytes) -> _Group:
         if prefix not in self._groups:
@@ -201,6 +246,8 @@ class DebeziumJson:
         if decoded is None:
             return False
         odd[rows[decoded.suspects]] = True
+        outcome.ask(index[rows], decoded.questions)
+        outcome.see(decoded.tables, index[rows])
         outcome.parts.append(
             ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
         )
@@ -229,6 +276,10 @@ class DebeziumJson:
 
     def _take_result(self, result: RecordsResult, index: Index, outcome: _Outcome) -> None:
         outcome.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
+        outcome.ask(
+            index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
+        )
+        outcome.see(result.tables, index)
         outcome.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             outcome.reasons[int(index[position])] = reason

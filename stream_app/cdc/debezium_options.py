@@ -22,6 +22,7 @@ from stream_app.cdc.column_reading import (
     Family,
     family_of,
 )
+from stream_app.cdc.key_proof import ReplicaIdentity
 from stream_app.errors import UsageError
 from stream_app.model.data_type import DataType, RowType
 
@@ -31,6 +32,8 @@ BINARY_MODE = "binary.handling.mode"
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
 REPLICA_IDENTITY = "replica-identity"
+UNPROVEN_KEYS = "unproven-keys"
+SOURCE_KEY = "source-key"
 
 CHOICES: dict[str, tuple[str, ...]] = {
     DECIMAL_MODE: ("precise", "string", "double"),
@@ -45,7 +48,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     BINARY_MODE: ("bytes", "base64", "base64-url-safe", "hex"),
     TRUNCATE: ("error", "ignore"),
     UNKNOWN_COLUMNS: ("ignore", "strict"),
-    REPLICA_IDENTITY: ("full", "default"),
+    REPLICA_IDENTITY: tuple(identity.value for identity in ReplicaIdentity),
+    UNPROVEN_KEYS: ("stop", "quarantine"),
 }
 """Each option's values; the first is the default."""
 
@@ -72,10 +76,12 @@ class DebeziumOptions:
     Attributes:
         modes: every option of `CHOICES` with its value.
         encodings: ``column.NAME.encoding`` by column name.
+        source_key: columns of the source's key; None: the messages' keys tell.
     """
 
     modes: Mapping[str, str]
     encodings: Mapping[str, Encoding]
+    source_key: frozenset[str] | None = None
 
     @property
     def ignores_truncate(self) -> bool:
@@ -88,9 +94,14 @@ class DebeziumOptions:
         return self.modes[UNKNOWN_COLUMNS] == "strict"
 
     @property
-    def before_has_key_only(self) -> bool:
-        """Whether a before-image holds nothing but the key (REPLICA IDENTITY DEFAULT)."""
-        return self.modes[REPLICA_IDENTITY] == "default"
+    def identity(self) -> ReplicaIdentity:
+        """What before-images hold."""
+        return ReplicaIdentity(self.modes[REPLICA_IDENTITY])
+
+    @property
+    def sets_unproven_aside(self) -> bool:
+        """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
+        return self.modes[UNPROVEN_KEYS] == "quarantine"
 
 
 def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
@@ -102,11 +113,16 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
     problems: list[str] = []
     modes = {key: values[0] for key, values in CHOICES.items()}
     encodings: dict[str, Encoding] = {}
+    source_key: frozenset[str] | None = None
     for key, value in options.items():
         if key in CHOICES:
             if value not in CHOICES[key]:
                 problems.append(f"{key} = {value!r} is none of {', '.join(CHOICES[key])}")
             modes[key] = value
+        elif key == SOURCE_KEY:
+            source_key = frozenset(name.strip() for name in value.split(",")) - {""}
+            if not source_key:
+                problems.append(f"{key} names no column")
         elif key.startswith(_COLUMN_PREFIX) and key.endswith(_COLUMN_SUFFIX):
             name = key[len(_COLUMN_PREFIX) : -len(_COLUMN_SUFFIX)]
             problem = _encoding_problem(name, value, columns)
@@ -115,16 +131,15 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
             else:
                 encodings[name] = Encoding(value)
         else:
-            problems.append(
-                f"unknown option {key!r}{_near(key, [*CHOICES, 'column.NAME.encoding'])}"
-            )
+            known = [*CHOICES, SOURCE_KEY, "column.NAME.encoding"]
+            problems.append(f"unknown option {key!r}{_near(key, known)}")
     if problems:
         raise UsageError(
             "options of debezium-json are wrong: " + "; ".join(problems),
             where="source.debezium",
-            fix=f"known options: {', '.join(CHOICES)}, column.NAME.encoding",
+            fix=f"known options: {', '.join(CHOICES)}, {SOURCE_KEY}, column.NAME.encoding",
         )
-    return DebeziumOptions(modes, encodings)
+    return DebeziumOptions(modes, encodings, source_key)
 
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:

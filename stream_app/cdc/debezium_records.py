@@ -7,7 +7,7 @@ exact text of each number; only the casts are shared with the fast path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,13 @@ from stream_app.cdc.change_batch import no_changes
 from stream_app.cdc.column_cast import cast_column, wire_value
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
+from stream_app.cdc.key_proof import (
+    POSTGRESQL,
+    WHOLE_IMAGES,
+    KeyRules,
+    Question,
+    questions_of,
+)
 from stream_app.cdc.placeholders import is_placeholder
 from stream_app.cdc.record_reader import (
     Cell,
@@ -51,6 +58,8 @@ class RecordsResult:
         no_row: how many mean no row.
         truncates: records that empty the table.
         wrapped: records in a schema envelope, still to be read.
+        questions: what records want to know of their Kafka keys, also those with a reason.
+        tables: name of a source table → its first record.
     """
 
     rows: pa.RecordBatch
@@ -59,6 +68,8 @@ class RecordsResult:
     no_row: int = 0
     truncates: list[int] = field(default_factory=list)
     wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
+    questions: dict[int, Question] = field(default_factory=dict)
+    tables: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,8 @@ def decode_records(
             record = read_record(value, columns, keys, strict=settings.is_strict)
             match record:
                 case RowRecord():
+                    if (question := question_of(settings.key_rules, record)) is not Question.NONE:
+                        result.questions[position] = question
                     found.append((position, _restore_unchanged(record, readings, settings)))
                 case Truncate():
                     result.truncates.append(position)
@@ -93,6 +106,21 @@ def decode_records(
             result.reasons[position] = str(problem)
     _add_rows(result, found, readings, settings)
     return result
+
+
+def question_of(rules: KeyRules, record: RowRecord) -> Question:
+    """What one record wants to know of its Kafka key."""
+    if not record.is_op_told and rules.primary_key:
+        return Question.UPSERT
+    connector = record.origin.connector
+    (asked,) = questions_of(
+        rules,
+        np.array([ord(record.op)], np.uint8),
+        np.array([record.before is not None]),
+        is_whole=np.array([connector in WHOLE_IMAGES]),
+        is_postgresql=np.array([connector == POSTGRESQL]),
+    )
+    return Question(int(asked))
 
 
 def _restore_unchanged(
@@ -107,7 +135,7 @@ def _restore_unchanged(
             if (cell := record.before.get(reading.name)) and not _is_unchanged(reading, cell)
         }
     if record.after is None:
-        return RowRecord(record.op, before, None)
+        return replace(record, before=before)
     after = dict(record.after)
     for reading in readings:
         cell = after.get(reading.name)
@@ -121,7 +149,7 @@ def _restore_unchanged(
                 "REPLICA IDENTITY FULL on the source table"
             )
         after[reading.name] = old
-    return RowRecord(record.op, before, after)
+    return replace(record, before=before, after=after)
 
 
 def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:
@@ -165,6 +193,10 @@ def _add_rows(
     result.rows = rows.filter(pa.array(kept))
     result.record = positions[plan.record[kept]]
     result.reasons |= {found[record][0]: reason for record, reason in reasons.items()}
+    if settings.reads_tables:
+        for position, change in found:
+            if position not in result.reasons:
+                result.tables.setdefault(change.origin.table, position)
 
 
 def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:

@@ -12,11 +12,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.change_batch import DecodedBatch, TableTraits
 from stream_app.cdc.debezium_json import DebeziumJson
 from stream_app.errors import UsageError
 from stream_app.model.data_type import RowType
 
+_NO_TRAITS = TableTraits()
 KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 
 
@@ -44,6 +45,7 @@ def message_format(
     primary_keys: tuple[str, ...],
     options: Mapping[str, str],
     keep_update_before: bool,
+    traits: TableTraits = _NO_TRAITS,
 ) -> MessageFormat:
     """The format called `name`.
 
@@ -54,6 +56,7 @@ def message_format(
         options: the format's own options, e.g. ``decimal.handling.mode``.
         keep_update_before: whether an update also gives -U (changelog-producer = input); it
             always does when the update changes the key.
+        traits: what else decides what becomes of a message.
 
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
@@ -72,4 +75,5 @@ def message_format(
         primary_keys=primary_keys,
         options=options,
         keep_update_before=keep_update_before,
+        traits=traits,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_reading import JsonKind
+from stream_app.cdc.source_tables import TABLE_FIELDS, table_name
 
 Cell = tuple[JsonKind, str]
 Image = Mapping[str, Cell]
@@ -26,12 +27,31 @@ HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a record says that it comes from; empty where it says nothing.
+
+    Attributes:
+        connector: of Debezium, such as ``postgresql``.
+        table: database, schema and table, those that there are, parted by dots.
+    """
+
+    connector: str = ""
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RowRecord:
-    """A change of one row. Absent columns have no cell, null ones have kind NULL."""
+    """A change of one row. Absent columns have no cell, null ones have kind NULL.
+
+    Attributes:
+        is_op_told: False: a flattened record without ``__op``, which counts as a create.
+    """
 
     op: str
     before: Image | None
     after: Image | None
+    origin: Origin = Origin()
+    is_op_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +177,7 @@ def _envelope(
     needed = "before" if op == "d" else "after"
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
-    return RowRecord(op, before, after)
+    return RowRecord(op, before, after, origin_of(document.get("source")))
 
 
 def _image(value: Any, name: str, columns: frozenset[str], *, strict: bool) -> Image | None:
@@ -179,6 +199,7 @@ def _flat(
     """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)
+    is_told = op is not None
     if op is None:
         op = "c"
     if document.get(DELETED_FIELD) in ("true", True):
@@ -194,7 +215,21 @@ def _flat(
     }
     _check_once(document, columns)
     image = _image(row, "record", columns, strict=strict)
-    return RowRecord(op, image, None) if op == "d" else RowRecord(op, None, image)
+    origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
+    if op == "d":
+        return RowRecord(op, image, None, origin)
+    return RowRecord(op, None, image, origin, is_told)
+
+
+def origin_of(source: Any) -> Origin:
+    """Where a record comes from, by its `source`."""
+    if not isinstance(source, dict):
+        return Origin()
+    connector, *names = (
+        text if isinstance(text := source.get(name), str) and not isinstance(text, _Number) else ""
+        for name in ("connector", *TABLE_FIELDS)
+    )
+    return Origin(connector, table_name(*names))
 
 
 def _is_no_row(document: dict[str, Any]) -> bool:

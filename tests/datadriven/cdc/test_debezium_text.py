@@ -11,6 +11,7 @@ they must give the same.
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
@@ -36,15 +37,22 @@ class _Tables:
                 return "ok"
             assert case.command == "decode", case.command
             values = [_value(line) for line in case.input_lines]
-            together = _lines(self._format(), values)
-            self._check_alone(values, together)
+            key = case.args.get("key", self._key())
+            together = _lines(self._format(), values, key)
+            self._check_alone(values, together, key)
         except StreamAppError as error:
             return str(error)
         return "\n".join(together)
 
-    def _check_alone(self, values: list[Value], together: list[str]) -> None:
+    def _key(self) -> str | None:
+        """A message's key that holds the primary key's columns."""
+        assert self._case is not None
+        names = self._case.args.get("key", "")
+        return json.dumps(dict.fromkeys(names.split(","), 0)) if names else None
+
+    def _check_alone(self, values: list[Value], together: list[str], key: str | None) -> None:
         """What becomes of a message never depends on another."""
-        parts = [_lines(self._format(), [value]) for value in values]
+        parts = [_lines(self._format(), [value], key) for value in values]
         alone = [
             f"{at} {line.split(' ', 1)[1]}"
             for at, lines in enumerate(parts)
@@ -72,8 +80,8 @@ def _value(line: str) -> Value:
     return ast.literal_eval(line) if line.startswith("b'") else line
 
 
-def _lines(decoder: MessageFormat, values: list[Value]) -> list[str]:
-    decoded = decoder.decode(messages(*values))
+def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list[str]:
+    decoded = decoder.decode(messages(*values, key=key or None))
     names = decoded.changes.rows.schema.names[1:]
     lines = [
         f"{at} {kind} "

@@ -19,13 +19,17 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "cdc"
 Value = str | bytes | None
 
 
-def messages(*values: Value, topic: str = "t", partition: int = 0) -> pa.RecordBatch:
-    """A batch of one topic's messages, offsets from 0."""
+def messages(
+    *values: Value, topic: str = "t", partition: int = 0, key: str | None = '{"id":0}'
+) -> pa.RecordBatch:
+    """A batch of one topic's messages, offsets from 0; each has the same key."""
     raw = [value.encode() if isinstance(value, str) else value for value in values]
-    rows = [
-        {"topic": topic, "partition": partition, "offset": offset, "value": value}
-        for offset, value in enumerate(raw)
-    ]
+    same = {
+        "topic": topic,
+        "partition": partition,
+        "key": None if key is None else key.encode(),
+    }
+    rows = [{**same, "offset": offset, "value": value} for offset, value in enumerate(raw)]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 

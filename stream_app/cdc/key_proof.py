@@ -1,0 +1,164 @@
+"""Whether it is certain which row an update or a delete means.
+
+Under REPLICA IDENTITY DEFAULT, PostgreSQL sends no before-image with an update, and Debezium fills
+that of a delete up with invented values: neither may be taken for a key of the table. A row is
+certain in two ways.
+
+1. Its before-image is proven whole: the user says so, the connector has no other, or PostgreSQL
+   sends it with an update, which it does under REPLICA IDENTITY FULL alone.
+2. The message's Kafka key holds the table's primary key. Then Debezium tells a change of the key
+   as a delete and a create, and in a before-image the key's columns are true.
+
+Called by `debezium_columns` and `debezium_records` (`questions_of`) and by `key_check`, which reads
+keys.
+
+Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
+`RelationalChangeRecordEmitter.java` for changes of the key. The connectors of MySQL and MariaDB
+refuse a server whose `binlog_row_image` is not FULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.cdc.arrow_buffers import Bools
+from stream_app.cdc.message_keys import NO_KEY, Fields
+from stream_app.cdc.row_assembly import DELETE, UPDATE, Ops
+
+Questions = npt.NDArray[np.uint8]
+
+POSTGRESQL = "postgresql"
+WHOLE_IMAGES = ("mysql", "mariadb")
+"""Connectors whose before-images are always whole."""
+
+
+class ReplicaIdentity(Enum):
+    """What before-images hold: values of the option ``replica-identity``."""
+
+    AUTO = "auto"
+    FULL = "full"
+    DEFAULT = "default"
+
+
+class Question(IntEnum):
+    """What a record wants to know of its Kafka key; larger ones want more."""
+
+    NONE = 0
+    UPSERT = 1
+    """A flattened record that does not say whether it is an update."""
+    UPDATE = 2
+    """An update without a before-image."""
+    UPDATE_FROM = 3
+    """An update whose before-image is not proven."""
+    DELETE = 4
+    """A delete whose before-image is not proven."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRules:
+    """What holds for all records of a table.
+
+    Attributes:
+        primary_key: empty: rows are not looked for, so nothing has to be certain.
+        sequence_fields: a delete takes effect by their values, so it must know them as well.
+        source_key: columns of the source's key, if the user says so; else Kafka's keys tell.
+    """
+
+    identity: ReplicaIdentity = ReplicaIdentity.AUTO
+    primary_key: frozenset[str] = frozenset()
+    sequence_fields: frozenset[str] = frozenset()
+    source_key: frozenset[str] | None = None
+
+    def wanted(self, question: Question) -> frozenset[str]:
+        """The columns that a key must hold to answer."""
+        deletes = question is Question.DELETE
+        return self.primary_key | self.sequence_fields if deletes else self.primary_key
+
+    @property
+    def reads_connector(self) -> bool:
+        """Whether the connector's name is looked at."""
+        return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
+
+
+def questions_of(
+    rules: KeyRules, ops: Ops, has_before: Bools, *, is_whole: Bools, is_postgresql: Bools
+) -> Questions:
+    """What each record wants to know of its key.
+
+    Args:
+        is_whole: where the connector is one of `WHOLE_IMAGES`.
+        is_postgresql: where it is PostgreSQL's.
+    """
+    asked: Questions = np.zeros(len(ops), np.uint8)
+    if not rules.primary_key:
+        return asked
+    is_update, is_delete = ops == UPDATE, ops == DELETE
+    match rules.identity:
+        case ReplicaIdentity.FULL:
+            proven = has_before
+        case ReplicaIdentity.AUTO:
+            proven = has_before & (is_whole | (is_postgresql & is_update))
+        case ReplicaIdentity.DEFAULT:
+            proven = np.zeros(len(ops), np.bool_)
+    asked[is_update & ~has_before] = Question.UPDATE
+    asked[is_update & has_before & ~proven] = Question.UPDATE_FROM
+    asked[is_delete & ~proven] = Question.DELETE
+    return asked
+
+
+def answers(rules: KeyRules, question: Question, fields: Fields) -> bool:
+    """Whether a key with these fields makes the row certain."""
+    if question is Question.NONE:
+        return True
+    if rules.source_key is not None:
+        return rules.source_key >= rules.wanted(question)
+    if fields is None:
+        return question is Question.UPSERT
+    if fields == NO_KEY:
+        # The source has no key, so its before-images are not made of one: they are whole.
+        is_told = question is not Question.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
+        return question is Question.UPSERT or is_told
+    return fields >= rules.wanted(question)
+
+
+def uncertainty(rules: KeyRules, question: Question, fields: Fields) -> str:
+    """Why the row is not certain, as the reason of a bad record."""
+    what = {
+        Question.UPSERT: "may be an update (it has no __op)",
+        Question.DELETE: "is a delete",
+    }.get(question, "is an update")
+    image = "it has no before-image"
+    if question in (Question.UPDATE_FROM, Question.DELETE):
+        image = "its before-image may hold invented values"
+    known = rules.source_key if rules.source_key is not None else fields
+    whose = "the message's key" if rules.source_key is None else "source-key"
+    if known is None:
+        key = f"{whose} is no JSON object that names its columns"
+    elif not known:
+        key = "the message has no key"
+    else:
+        missing = sorted(rules.wanted(question) - known)
+        of = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
+        key = f"{whose} ({', '.join(sorted(known))}) lacks {', '.join(missing)} of {of}"
+    return f"{what}, and which row it changes is not certain: {key}, and {image}"
+
+
+def remedies(rules: KeyRules, fields: Fields) -> str:
+    """What makes such records certain."""
+    known = rules.source_key if rules.source_key is not None else fields
+    full = (
+        "set REPLICA IDENTITY FULL on the source table and "
+        "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
+    )
+    if known is None:
+        other = "name the source's key in source.debezium.source-key"
+    elif known >= rules.primary_key:
+        other = "use a table without sequence.field"
+    else:
+        named = f" ({', '.join(sorted(known))})" if known else ""
+        other = f"make the source's key{named} the table's primary key"
+    return f"{full}; or {other}"

@@ -1,0 +1,146 @@
+"""Which columns the Kafka keys of messages hold: their names, never their values.
+
+Called by `debezium_json` for changes whose row no before-image tells. Keys of one table look
+alike, so a shape is learnt from one key and compared with all others by a regular expression; keys
+with and without the schema envelope are read. What resembles no other is parsed for itself.
+
+Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.arrow_buffers import (
+    Bools,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+    valid_of,
+)
+
+Codes = npt.NDArray[np.int32]
+Fields = frozenset[str] | None
+"""Names of the fields of a key; None: it is no JSON object, so nobody knows them."""
+
+NO_KEY: frozenset[str] = frozenset()
+"""The fields of a key that is null."""
+_SHAPES_MAX = 32
+_PAYLOAD = b'"payload":'
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_SCALAR = r"[-+.0-9A-Za-z]+"
+# A number without a scale is an object: {"scale":0,"value":"AQ=="}.
+_OBJECT = rf'\{{[^{{}}\[\]"]*(?:{_STRING}[^{{}}\[\]"]*)*\}}'
+_VALUE = rf"\s*(?:{_STRING}|{_SCALAR}|{_OBJECT})\s*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How keys of one table look: all bytes up to the fields, and an expression for the rest."""
+
+    prefix: bytes
+    pattern: str
+
+    def fits(self, keys: pa.Array) -> Bools:
+        """Which of the keys have this shape."""
+        if not self.prefix:
+            return bools_of(pc.match_substring_regex(keys, pattern=self.pattern))
+        # Comparing the schema's bytes is ten times faster than an expression over them.
+        alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
+        some = keys if alike.all() else keys.filter(pa.array(alike))
+        fields = pc.binary_slice(some, len(self.prefix))
+        alike[alike] = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
+        return alike
+
+
+@dataclass(slots=True)
+class MessageKeys:
+    """Reads keys, and remembers the shapes that it has seen."""
+
+    _shapes: dict[_Shape, frozenset[str]] = field(default_factory=dict)
+
+    def fields_of(self, keys: pa.Array) -> tuple[Codes, list[Fields]]:
+        """The names of each key's fields.
+
+        Args:
+            keys: binary.
+
+        Returns:
+            For each key a position in the list of distinct names.
+        """
+        found: list[Fields] = [NO_KEY, None]
+        codes: Codes = valid_of(keys).astype(np.int32)
+        rest = np.flatnonzero(_may_be_object(keys))
+        for known, known_names in list(self._shapes.items()):
+            rest = _take_alike(keys, rest, known, codes, _code(found, known_names))
+        while len(rest) and len(self._shapes) < _SHAPES_MAX:
+            names, shape = _read(keys[int(rest[0])].as_py())
+            codes[rest[0]] = _code(found, names)
+            rest = rest[1:]
+            if shape is None or names is None:
+                break
+            self._shapes[shape] = names
+            rest = _take_alike(keys, rest, shape, codes, _code(found, names))
+        # A loop over keys that resemble no other.
+        for at in rest.tolist():
+            codes[at] = _code(found, _read(keys[at].as_py())[0])
+        return codes, found
+
+
+def _may_be_object(keys: pa.Array) -> Bools:
+    found: Bools = lengths_of(keys) > 0
+    found &= valid_of(keys)
+    found[found] = bytes_of(keys)[offsets_of(keys)[:-1][found]] == ord("{")
+    return found
+
+
+def _take_alike(
+    keys: pa.Array, rest: npt.NDArray[np.int64], shape: _Shape, codes: Codes, code: int
+) -> npt.NDArray[np.int64]:
+    """Give the code to the keys of this shape; returns the others."""
+    if not len(rest):
+        return rest
+    alike = shape.fits(keys if len(rest) == len(keys) else keys.take(pa.array(rest)))
+    codes[rest[alike]] = code
+    return rest[~alike]
+
+
+def _code(found: list[Fields], names: Fields) -> int:
+    if names not in found:
+        found.append(names)
+    return found.index(names)
+
+
+def _read(key: bytes) -> tuple[Fields, _Shape | None]:
+    """The names of one key, and the shape of others that look like it."""
+    try:
+        document = orjson.loads(key)
+        if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
+            return _names_and_shape(document, b"", "")
+        prefix = key[: key.rfind(_PAYLOAD) + len(_PAYLOAD)]
+        if document["payload"] is None:
+            return NO_KEY, None
+        is_prefix = prefix + orjson.dumps(document["payload"]) + b"}" == key
+        names, shape = _names_and_shape(document["payload"], prefix, r"\}")
+        return names, shape if is_prefix else None
+    except orjson.JSONDecodeError:
+        return None, None
+
+
+def _names_and_shape(fields: object, prefix: bytes, end: str) -> tuple[Fields, _Shape | None]:
+    if not isinstance(fields, dict):
+        return None, None
+    members = ",".join(rf'\s*"{_literal(name)}"\s*:{_VALUE}' for name in fields)
+    return frozenset(fields), _Shape(prefix, rf"(?s)\A\s*\{{{members}\s*\}}\s*{end}\z")
+
+
+def _literal(text: str) -> str:
+    """An expression for these very bytes; Arrow compares binary by bytes."""
+    return "".join(f"\\x{byte:02x}" for byte in text.encode())

@@ -1,0 +1,51 @@
+"""Of which tables of the source records tell, by database, schema and table.
+
+Called by `debezium_columns`; `record_reader` reads the same of a single record.
+
+Source: Debezium `AbstractSourceInfo.java`; PostgreSQL tells schema and table, MySQL no schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.arrow_buffers import Bools
+
+TABLE_FIELDS = ("db", "schema", "table")
+"""Of an envelope's `source`; in a flattened record they begin with two underscores."""
+
+
+def table_name(database: str, schema: str, table: str) -> str:
+    """The name of a source's table; empty when the table itself is not told."""
+    return ".".join(filter(None, (database, schema, table))) if table else ""
+
+
+def first_records(source: Mapping[str, pa.Array], wanted: Bools) -> dict[str, int]:
+    """Name of each source table → its first record among those that are wanted.
+
+    Args:
+        source: strings by field; without those of `TABLE_FIELDS` nothing is known.
+    """
+    records = np.flatnonzero(wanted)
+    if TABLE_FIELDS[-1] not in source or not len(records):
+        return {}
+    columns = [source[name] for name in TABLE_FIELDS]
+    if len(records) < len(wanted):
+        columns = [column.take(pa.array(records)) for column in columns]
+    if all(len(column.unique()) == 1 for column in columns):
+        first = np.zeros(1, np.int64)
+    else:
+        joined = pc.binary_join_element_wise(
+            *columns, "\0", null_handling="replace", null_replacement=""
+        )
+        codes = joined.dictionary_encode().indices.to_numpy()
+        first = np.sort(np.unique(codes, return_index=True)[1])
+    found: dict[str, int] = {}
+    for row in first.tolist():  # a loop over tables
+        name = table_name(*(column[row].as_py() or "" for column in columns))
+        found.setdefault(name, int(records[row]))
+    return found
