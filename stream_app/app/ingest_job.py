@@ -23,12 +23,13 @@ from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
+from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.table_schema import TableSchema, new_table_schema
 from stream_app.spark.checkpoint_state import (
     open_checkpoint,
     query_id,
@@ -44,6 +45,7 @@ from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
+from stream_app.spark.source_table_check import SourceTableCheck
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.spark.task_errors import readable
@@ -200,6 +202,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
             ),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
+            check_tables=SourceTableCheck(checkpoint).check,
             clock=table.clock,
             listener=log.epoch,
             upkeep=maintenance,
@@ -233,6 +236,7 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
         primary_keys=schema.primary_keys,
         options=config.source.format_options,
         keep_update_before=table.options.writes_changelog,
+        traits=table_traits(config.source, schema),
     )
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
@@ -244,6 +248,15 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
         messages=decode,
         sets_aside=config.stream.non_insert_records == "quarantine",
         ignores_deletes=table.options.boolean("ignore-delete"),
+    )
+
+
+def table_traits(source: SourceConfig, schema: TableSchema) -> TableTraits:
+    """What of a table decides what becomes of the messages of a source."""
+    return TableTraits(
+        sequence_fields=schema.sequence_fields,
+        ignores_deletes=schema.core_options.boolean("ignore-delete"),
+        merges_shards=source.merge_shards,
     )
 
 

@@ -44,6 +44,11 @@ class InsertOnly:
     sets_aside: bool
     ignores_deletes: bool
 
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 

@@ -24,6 +24,11 @@ KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 class MessageFormat(Protocol):
     """Turns a batch of messages into row changes. Can be pickled."""
 
+    @property
+    def reads_keys(self) -> bool:
+        """Whether `decode` looks at the messages' keys; else they may be left out."""
+        ...
+
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message, each for itself: what becomes of one never depends on another.
 

@@ -54,8 +54,9 @@ class _Shape:
             return bools_of(pc.match_substring_regex(keys, pattern=self.pattern))
         # Comparing the schema's bytes is ten times faster than an expression over them.
         alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
+        alike &= bools_of(pc.ends_with(keys, pattern=b"}"))
         some = keys if alike.all() else keys.filter(pa.array(alike))
-        fields = pc.binary_slice(some, len(self.prefix))
+        fields = pc.binary_slice(some, len(self.prefix), -1)
         alike[alike] = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
         return alike
 
@@ -123,22 +124,22 @@ def _read(key: bytes) -> tuple[Fields, _Shape | None]:
     try:
         document = orjson.loads(key)
         if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
-            return _names_and_shape(document, b"", "")
+            return _names_and_shape(document, b"")
         prefix = key[: key.rfind(_PAYLOAD) + len(_PAYLOAD)]
         if document["payload"] is None:
             return NO_KEY, None
         is_prefix = prefix + orjson.dumps(document["payload"]) + b"}" == key
-        names, shape = _names_and_shape(document["payload"], prefix, r"\}")
+        names, shape = _names_and_shape(document["payload"], prefix)
         return names, shape if is_prefix else None
     except orjson.JSONDecodeError:
         return None, None
 
 
-def _names_and_shape(fields: object, prefix: bytes, end: str) -> tuple[Fields, _Shape | None]:
+def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | None]:
     if not isinstance(fields, dict):
         return None, None
     members = ",".join(rf'\s*"{_literal(name)}"\s*:{_VALUE}' for name in fields)
-    return frozenset(fields), _Shape(prefix, rf"(?s)\A\s*\{{{members}\s*\}}\s*{end}\z")
+    return frozenset(fields), _Shape(prefix, rf"(?s)\A\s*\{{{members}\s*\}}\s*\z")
 
 
 def _literal(text: str) -> str:

@@ -1,7 +1,8 @@
 """Keys of bad records, fetched when there are any.
 
-Keys do not travel with the messages (see `route_blocks`). An epoch with bad records reads its
-messages once more, for those keys only; Spark gives a micro-batch the same messages each time.
+Keys that nobody reads do not travel with the messages (see `route_blocks`). Then an epoch with bad
+records reads its messages once more, for those keys only; Spark gives a micro-batch the same
+messages each time.
 """
 
 from __future__ import annotations
@@ -37,5 +38,9 @@ def with_keys(messages: DataFrame, bad: Sequence[pa.RecordBatch]) -> pa.Table:
         found = wanted.toArrow().group_by(_POSITION, use_threads=False)
         keys = found.aggregate([("key", "first")]).rename_columns([*_POSITION, "key"])
         records = records.drop_columns("key").join(keys, _POSITION)
-    in_order = records.sort_by([(name, "ascending") for name in _POSITION])
-    return in_order.select(BAD_RECORD_SCHEMA.names).cast(BAD_RECORD_SCHEMA)
+    return in_order(records.select(BAD_RECORD_SCHEMA.names).cast(BAD_RECORD_SCHEMA))
+
+
+def in_order(records: pa.Table) -> pa.Table:
+    """Records by topic, partition and offset, however the tasks brought them."""
+    return records.sort_by([(name, "ascending") for name in _POSITION])

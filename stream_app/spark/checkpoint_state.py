@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from stream_app.errors import CheckpointError
@@ -31,11 +31,13 @@ class CheckpointState:
         table: the table's folder.
         table_identity: tells a table from one that was made later at the same place.
         topic_ids: Kafka's id of each topic that was ever read.
+        tables: for each topic the source tables that its records tell of.
     """
 
     table: str
     table_identity: str
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
@@ -70,7 +72,20 @@ def remember_topics(folder: Path, state: CheckpointState, topic_ids: Mapping[str
     """Add topics to the state; the ids of known ones stay what they were."""
     merged = {**topic_ids, **state.topic_ids}
     if merged != dict(state.topic_ids):
-        _write(folder, CheckpointState(state.table, state.table_identity, merged))
+        _write(folder, replace(state, topic_ids=merged))
+
+
+def remembered_tables(folder: Path) -> Mapping[str, Sequence[str]]:
+    """The source tables of each topic, as they were remembered."""
+    state = _read(folder)
+    return {} if state is None else state.tables
+
+
+def remember_tables(folder: Path, tables: Mapping[str, Sequence[str]]) -> None:
+    """Put the source tables of each topic into the state; the checkpoint must have been begun."""
+    state = _read(folder)
+    assert state is not None, "open_checkpoint comes first"
+    _write(folder, replace(state, tables=tables))
 
 
 def query_id(folder: Path) -> str:

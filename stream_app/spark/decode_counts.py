@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 Where = tuple[str, int]
 """Topic and Kafka partition."""
+TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
+"""Topic and name of a source table → partition and offset of its first record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,18 @@ class PartitionEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded."""
+    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
+
+    Attributes:
+        tables: of the source, by name; those that are not told have the empty name.
+    """
 
     messages: int = 0
     changes: int = 0
     skipped: int = 0
     bad: int = 0
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
+    tables: TablesSeen = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Both together."""
@@ -44,6 +51,10 @@ class DecodeCounts:
             skipped=self.skipped + other.skipped,
             bad=self.bad + other.bad,
             ends=ends,
+            tables={
+                table: min(places.get(table, place) for places in (self.tables, other.tables))
+                for table, place in (*self.tables.items(), *other.tables.items())
+            },
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:

@@ -23,9 +23,9 @@ from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StoppedError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
-from stream_app.spark.bad_record_keys import with_keys
+from stream_app.spark.bad_record_keys import in_order, with_keys
 from stream_app.spark.dead_letters import DeadLetters
-from stream_app.spark.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.decode_counts import DecodeCounts, TablesSeen, counts_of
 from stream_app.spark.route_blocks import (
     BlockKind,
     RoutePlan,
@@ -95,6 +95,7 @@ class MicroBatch:
         open_commit: makes the committer; called in the first epoch, when Spark has given the
             query its id.
         source_end: where Spark has noted that an epoch ends.
+        check_tables: raises when the source's tables that an epoch has seen do not fit together.
         upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
     """
@@ -104,6 +105,7 @@ class MicroBatch:
     open_commit: Callable[[], StreamTableCommit]
     source_end: Callable[[int], str]
     dead_letters: DeadLetters
+    check_tables: Callable[[TablesSeen], None]
     clock: Clock
     listener: Listener
     upkeep: TableMaintenance
@@ -171,6 +173,7 @@ class MicroBatch:
         waited = self.clock.steady_seconds()
         written = self._write(messages, first_sequence_number)
         try:
+            self.check_tables(written.counts.tables)
             self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
         except BaseException:
             commit.discard(written.messages)
@@ -200,13 +203,14 @@ class MicroBatch:
         )
 
     def _bad_records(self, messages: DataFrame, bad: Sequence[pa.RecordBatch]) -> pa.Table:
-        if bad and self.dead_letters.folder is not None:
+        keys_are_there = self.plan.message_format.reads_keys
+        if bad and self.dead_letters.folder is not None and not keys_are_there:
             try:
                 return with_keys(messages, bad)
             except Exception as error:
                 # The topic may have dropped these messages meanwhile. What is bad is in hand.
                 _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
-        return pa.Table.from_batches(bad, BAD_RECORD_SCHEMA)
+        return in_order(pa.Table.from_batches(bad, BAD_RECORD_SCHEMA))
 
     def _opened(self, epoch: int) -> StreamTableCommit:
         if self._commit is None:

@@ -36,6 +36,11 @@ class DatedPartitions:
     messages: MessageFormat
     partitions: StrictPartitions
 
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`."""
         decoded = self.messages.decode(messages)

@@ -98,8 +98,8 @@ def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
     """Decode messages and bring each bucket's blocks to one task, in order.
 
     Args:
-        messages: columns of `MESSAGE_SCHEMA`. Keys are left behind: Spark copies each three times
-            on its way, and they are of use only beside a bad record (see `bad_record_keys`).
+        messages: columns of `MESSAGE_SCHEMA`. Keys that the format does not read are left behind:
+            Spark copies each three times on its way (see `bad_record_keys`).
 
     Returns:
         Columns of `BLOCK_COLUMNS` in `plan.tasks` partitions.
@@ -112,7 +112,9 @@ def route_blocks(messages: DataFrame, plan: RoutePlan) -> DataFrame:
         messages = messages.repartition(plan.tasks, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
     order = ["partition", "bucket", "topic", "source_partition", "first_offset"]
-    unneeded = {"key"} if plan.topic is None else {"key", "topic"}
+    unneeded = set() if plan.message_format.reads_keys else {"key"}
+    if plan.topic is not None:
+        unneeded.add("topic")
     messages = messages.select(*(name for name in MESSAGE_SCHEMA.names if name not in unneeded))
     blocks = messages.mapInArrow(run, BLOCK_COLUMNS)
     return blocks.repartition(plan.tasks, "task").sortWithinPartitions(*order)
@@ -190,6 +192,10 @@ class _Router:
                 skipped=decoded.skipped,
                 bad=decoded.bad.num_rows,
                 ends={where: PartitionEnd(last, _newest_ms(messages.column("timestamp")))},
+                tables={
+                    (where[0], name): (where[1], offsets[at].as_py())
+                    for name, at in decoded.tables.items()
+                },
             )
         )
         if self._gathered_bytes >= min(self._plan.block_bytes, self._enough_bytes):

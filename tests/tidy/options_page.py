@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
 from stream_app.cdc.column_reading import ENCODINGS
-from stream_app.cdc.debezium_options import CHOICES
+from stream_app.cdc.debezium_options import CHOICES, SOURCE_KEY
 from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3_options import S3_OPTION_NAMES
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
@@ -32,6 +32,8 @@ MEANINGS = {
     "source.max-offsets-per-trigger": "Records of an epoch; absent: all that there are.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when records are gone that were not read yet.",
+    "source.merge-shards": "`true`: the records of several tables of the source belong into the "
+    "table, whose primary key tells their rows apart. Else they stop the job.",
     "source.kafka.…": "Anything under `kafka.` is handed to Kafka's Java client.",
     "source.debezium.…": "Options of the format, below.",
     "source.path": "With `files`: the folder.",
@@ -101,7 +103,12 @@ DEBEZIUM_MEANINGS = {
     "truncate": "What a TRUNCATE of the source does: stop the job, or nothing.",
     "unknown-columns": "Columns that the table does not have: leave them out, or count the record "
     "as bad.",
-    "replica-identity": "What before-images hold: the whole row, or the key alone.",
+    "replica-identity": "What before-images hold: the whole row, the source's key alone, or what "
+    "each message proves.",
+    "unproven-keys": "What an update or a delete does whose row is not certain: stop the job, or "
+    "be set aside as a bad record.",
+    "source-key": "Columns of the source's key, parted by commas; absent: as the messages' keys "
+    "tell.",
 }
 _SECTIONS = {"source": SourceConfig, "table": TableConfig, "stream": StreamConfig}
 _INTRODUCTION = """\
@@ -221,6 +228,7 @@ def _debezium_table() -> str:
         [f"`{key}`", " ".join(f"`{value}`" for value in values), DEBEZIUM_MEANINGS[key]]
         for key, values in CHOICES.items()
     ]
+    rows.append([f"`{SOURCE_KEY}`", "names", DEBEZIUM_MEANINGS[SOURCE_KEY]])
     encodings = sorted({each.value for family in ENCODINGS.values() for each in family})
     rows.append(
         [
