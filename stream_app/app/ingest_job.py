@@ -19,6 +19,7 @@ from pathlib import Path
 from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
+from stream_app.app.first_messages import check_first_messages
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
@@ -31,6 +32,7 @@ from stream_app.errors import SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import TableSchema, new_table_schema
 from stream_app.spark.checkpoint_state import (
+    is_begun,
     open_checkpoint,
     query_id,
     remember_topics,
@@ -131,8 +133,17 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
-    table = _table(config, clock)
     checkpoint = Path(config.stream.checkpoint).absolute()
+    wanted = _wanted(config, clock)
+    if topic_ids:
+        check_first_messages(
+            config.source,
+            wanted,
+            table_traits(config.source, wanted),
+            topic_ids,
+            reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
+        )
+    table = _table(config, wanted, clock)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
         raise SourceError(
@@ -164,8 +175,8 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     )
 
 
-def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
-    wanted = new_table_schema(
+def _wanted(config: AppConfig, clock: Clock) -> TableSchema:
+    return new_table_schema(
         columns=config.table.columns,
         primary_keys=config.table.primary_keys,
         partition_keys=config.table.partition_keys,
@@ -173,6 +184,9 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
+
+
+def _table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
     table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
     warn_of_ignored_options(table)
     return table

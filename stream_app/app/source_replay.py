@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 
 from stream_app.app.config import SourceConfig
 from stream_app.app.preflight import client_settings
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.errors import SourceError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
@@ -75,6 +75,11 @@ def source_findings(
         primary_keys=table.schema.primary_keys,
         options=source.format_options,
         keep_update_before=False,
+        traits=TableTraits(
+            sequence_fields=table.schema.sequence_fields,
+            ignores_deletes=table.options.boolean("ignore-delete"),
+            merges_shards=source.merge_shards,
+        ),
     )
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
@@ -151,7 +156,7 @@ def _messages(
             consumer.pause(*(ranges.keys() - left))
             for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
                 if kept := [record for record in records if record.offset < ranges[place][1]]:
-                    yield _batch(kept)
+                    yield batch_of(kept)
             done = sum(consumer.position(place) - begin for place, (begin, _) in ranges.items())
             progress("offsets", min(done, total), total)
             left = {place for place in left if consumer.position(place) < ranges[place][1]}
@@ -206,7 +211,8 @@ def _ranges(
     return ranges
 
 
-def _batch(records: Sequence[Any]) -> pa.RecordBatch:
+def batch_of(records: Sequence[Any]) -> pa.RecordBatch:
+    """Records of Kafka's Python client as `MESSAGE_SCHEMA`."""
     # The client of Python gives one object a record; this is the only place that looks at them.
     columns = [
         [record.topic for record in records],

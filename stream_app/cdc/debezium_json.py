@@ -49,7 +49,7 @@ from stream_app.cdc.debezium_schema import (
 )
 from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
 from stream_app.cdc.key_check import KeyCheck
-from stream_app.cdc.key_proof import KeyRules, Question, Questions
+from stream_app.cdc.key_proof import Question, Questions, key_rules
 from stream_app.cdc.record_shapes import RecordShape, shape_of
 from stream_app.errors import SourceError
 from stream_app.model.data_type import RowType
@@ -109,19 +109,15 @@ class DebeziumJson:
     ) -> None:
         self._options = parse_options(options, columns)
         self._readings = column_readings(columns, arrow_schema, primary_keys, self._options)
+        rules = key_rules(self._options.identity, primary_keys, self._options.source_key, traits)
         self._settings = DecodeSettings(
             schema=change_schema(arrow_schema),
             keep_update_before=keep_update_before,
             is_strict=self._options.is_strict,
-            key_rules=KeyRules(
-                identity=self._options.identity,
-                primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
-                sequence_fields=frozenset(traits.sequence_fields),
-                source_key=self._options.source_key,
-            ),
+            key_rules=rules,
             reads_tables=not traits.merges_shards,
         )
-        self._keys = KeyCheck(self._settings.key_rules, self._options.sets_unproven_aside)
+        self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, _Group] = {}
 

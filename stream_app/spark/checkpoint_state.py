@@ -68,6 +68,11 @@ def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
     return state
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a job has begun with this checkpoint."""
+    return _read(folder) is not None
+
+
 def remember_topics(folder: Path, state: CheckpointState, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; the ids of known ones stay what they were."""
     merged = {**topic_ids, **state.topic_ids}

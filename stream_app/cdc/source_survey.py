@@ -1,0 +1,193 @@
+"""What a few messages of a topic tell of its keys and tables: told at start, before the job reads.
+
+Called by `first_messages` with messages from both ends of a topic. Only looks: what becomes of a
+record is decided by `debezium_json`, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import pyarrow as pa
+
+from stream_app.cdc.debezium_records import question_of
+from stream_app.cdc.key_proof import (
+    POSTGRESQL,
+    KeyRules,
+    ReplicaIdentity,
+    answers,
+    remedies,
+    uncertainty,
+)
+from stream_app.cdc.message_keys import Fields, MessageKeys
+from stream_app.cdc.record_reader import (
+    RowRecord,
+    UnreadableRecordError,
+    Wrapped,
+    read_record,
+)
+
+ROUTER_FIELD = "__dbz__physicalTableIdentifier"
+"""Added to keys by Debezium's router of topics, which brings several tables into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRecord:
+    """A record that means a row, with the names of its key's columns."""
+
+    record: RowRecord
+    fields: Fields
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words."""
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+
+class Weight(IntEnum):
+    """What a notice means for the job."""
+
+    DOUBT = 0
+    """Something that will come may be wrong."""
+    CERTAIN = 1
+    """The record that was seen stops the job, or is set aside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something to be told at start: `fix` is what the user can do about it."""
+
+    weight: Weight = Weight.DOUBT
+    what: str
+    where: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What was seen, by topic."""
+
+    rules: KeyRules
+    writes_changelog: bool = False
+    seen: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
+
+    def tables(self) -> dict[str, set[str]]:
+        """For each topic with rows the names of the source's tables."""
+        return {
+            topic: {each.record.origin.table for each in records}
+            for topic, records in self.seen.items()
+        }
+
+    def notices(self) -> Iterator[Notice]:
+        """At most one for each topic and kind of trouble, the gravest first."""
+        if not self.rules.primary_key:
+            return
+        for records in self.seen.values():
+            notice = self._uncertain(records) or self._doubtful(records)
+            if notice is not None or (notice := self._wider_key(records)):
+                yield notice
+            if notice := self._unseen_deletes(records) or self._invented(records):
+                yield notice
+
+    def _uncertain(self, records: Sequence[SeenRecord]) -> Notice | None:
+        for each in records:
+            question = question_of(self.rules, each.record)
+            if not answers(self.rules, question, each.fields):
+                return Notice(
+                    weight=Weight.CERTAIN,
+                    what=f"a record {uncertainty(self.rules, question, each.fields)}",
+                    where=each.place,
+                    fix=remedies(self.rules, each.fields),
+                )
+        return None
+
+    def _doubtful(self, records: Sequence[SeenRecord]) -> Notice | None:
+        """No update or delete was seen; what would become of one?"""
+        for each in records:
+            deleted = RowRecord("d", {}, None, each.record.origin)
+            question = question_of(self.rules, deleted)
+            if not answers(self.rules, question, each.fields):
+                told = uncertainty(self.rules, question, each.fields)
+                return Notice(
+                    what=f"a delete or an update will not be certain: a record like this {told}",
+                    where=each.place,
+                    fix=remedies(self.rules, each.fields),
+                )
+        return None
+
+    def _wider_key(self, records: Sequence[SeenRecord]) -> Notice | None:
+        for each in records:
+            more = (each.fields or frozenset()) - self.rules.primary_key - {ROUTER_FIELD}
+            if more and (each.fields or frozenset()) > self.rules.primary_key:
+                named = ", ".join(sorted(more))
+                return Notice(
+                    what=f"the message's key has {named} beside the table's primary key: rows of "
+                    f"the source that differ in {named} alone are one row of the table",
+                    where=each.place,
+                    fix="make all columns of the source's key the table's primary key, unless the "
+                    "others tell its rows apart",
+                )
+        return None
+
+    def _unseen_deletes(self, records: Sequence[SeenRecord]) -> Notice | None:
+        for each in records:
+            if not each.record.is_op_told:
+                return Notice(
+                    what="the messages are flattened and have no __op: a delete that comes as a "
+                    "tombstone alone is not seen",
+                    where=each.place,
+                    fix="in the transform ExtractNewRecordState set add.fields=op and "
+                    "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
+                )
+        return None
+
+    def _invented(self, records: Sequence[SeenRecord]) -> Notice | None:
+        """Values of before-images that the changelog would take at their word."""
+        if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
+            return None
+        for each in records:
+            record = each.record
+            if record.origin.connector == POSTGRESQL and record.op == "u" and record.before is None:
+                return Notice(
+                    what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
+                    "hold invented values",
+                    where=each.place,
+                    fix="set source.debezium.replica-identity = 'default', which leaves these "
+                    "values out; or set REPLICA IDENTITY FULL on the source table, and 'full'",
+                )
+        return None
+
+
+def seen_records(
+    messages: pa.RecordBatch, columns: frozenset[str], primary_key: frozenset[str]
+) -> list[SeenRecord]:
+    """The records among these messages that mean a row.
+
+    Args:
+        messages: a few, of `MESSAGE_SCHEMA`; they are read one by one.
+    """
+    codes, fields = MessageKeys().fields_of(messages.column("key"))
+    found = []
+    for at, message in enumerate(
+        messages.select(["topic", "partition", "offset", "value"]).to_pylist()
+    ):
+        record = _read(message.pop("value"), columns, primary_key)
+        if record is not None:
+            found.append(SeenRecord(record, fields[codes[at]], **message))
+    return found
+
+
+def _read(value: bytes | None, columns: frozenset[str], keys: frozenset[str]) -> RowRecord | None:
+    """None for what means no row, or cannot be read."""
+    try:
+        record = None if value is None else read_record(value, columns, keys, strict=False)
+        if isinstance(record, Wrapped):
+            record = read_record(record.payload, columns, keys, strict=False)
+    except (UnreadableRecordError, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, RowRecord) else None
