@@ -33,7 +33,6 @@ from stream_app.cdc.column_cast import cast_column
 from stream_app.cdc.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.json_lines import parse_objects
 from stream_app.cdc.key_proof import (
-    POSTGRESQL,
     WHOLE_IMAGES,
     KeyRules,
     Question,
@@ -159,15 +158,12 @@ def decode_columns(
 
 
 def _questions(images: _Images, rules: KeyRules) -> Questions:
-    count = len(images.ops)
-    is_whole, is_postgresql = np.zeros((2, count), np.bool_)
     connector = images.source.get("connector")
-    if connector is not None and connector.null_count < count:
+    if connector is None or connector.null_count == len(connector):
+        is_whole = np.zeros(len(images.ops), np.bool_)
+    else:
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        is_postgresql = bools_of(pc.equal(connector, POSTGRESQL))
-    asked = questions_of(
-        rules, images.ops, images.has_before, is_whole=is_whole, is_postgresql=is_postgresql
-    )
+    asked = questions_of(rules, images.ops, images.has_before, is_whole)
     if not images.is_op_told and rules.primary_key:
         asked[images.ops == CREATE] = Question.UPSERT
     asked[images.suspects] = Question.NONE

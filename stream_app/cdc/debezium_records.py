@@ -20,7 +20,6 @@ from stream_app.cdc.column_cast import cast_column, wire_value
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
 from stream_app.cdc.key_proof import (
-    POSTGRESQL,
     WHOLE_IMAGES,
     KeyRules,
     Question,
@@ -112,14 +111,9 @@ def question_of(rules: KeyRules, record: RowRecord) -> Question:
     """What one record wants to know of its Kafka key."""
     if not record.is_op_told and rules.primary_key:
         return Question.UPSERT
-    connector = record.origin.connector
-    (asked,) = questions_of(
-        rules,
-        np.array([ord(record.op)], np.uint8),
-        np.array([record.before is not None]),
-        is_whole=np.array([connector in WHOLE_IMAGES]),
-        is_postgresql=np.array([connector == POSTGRESQL]),
-    )
+    ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])
+    is_whole = np.array([record.origin.connector in WHOLE_IMAGES])
+    (asked,) = questions_of(rules, ops, has_before, is_whole)
     return Question(int(asked))
 
 

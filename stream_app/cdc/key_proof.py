@@ -1,20 +1,21 @@
 """Whether it is certain which row an update or a delete means.
 
 Under REPLICA IDENTITY DEFAULT, PostgreSQL sends no before-image with an update, and Debezium fills
-that of a delete up with invented values: neither may be taken for a key of the table. A row is
-certain in two ways.
+that of a delete up with invented values; with USING INDEX it does so for updates as well. None of
+these may be taken for a key of the table. A row is certain in two ways.
 
-1. Its before-image is proven whole: the user says so, the connector has no other, or PostgreSQL
-   sends it with an update, which it does under REPLICA IDENTITY FULL alone.
+1. Its before-image is proven whole: the user says so, or the connector has no other.
 2. The message's Kafka key holds the table's primary key. Then Debezium tells a change of the key
-   as a delete and a create, and in a before-image the key's columns are true.
+   as a delete and a create, and in a before-image the key's columns are true. A message without a
+   key is of a table without one, of which PostgreSQL lets nobody update or delete rows unless the
+   before-images are whole.
 
 Called by `debezium_columns` and `debezium_records` (`questions_of`) and by `key_check`, which reads
 keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
-`RelationalChangeRecordEmitter.java` for changes of the key. The connectors of MySQL and MariaDB
-refuse a server whose `binlog_row_image` is not FULL.
+`RelationalChangeRecordEmitter.java` for changes of the key; tests/fixtures/cdc has such messages.
+The connectors of MySQL and MariaDB refuse a server whose `binlog_row_image` is not FULL.
 """
 
 from __future__ import annotations
@@ -100,14 +101,11 @@ def key_rules(
     )
 
 
-def questions_of(
-    rules: KeyRules, ops: Ops, has_before: Bools, *, is_whole: Bools, is_postgresql: Bools
-) -> Questions:
+def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
     """What each record wants to know of its key.
 
     Args:
         is_whole: where the connector is one of `WHOLE_IMAGES`.
-        is_postgresql: where it is PostgreSQL's.
     """
     asked: Questions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
@@ -117,7 +115,7 @@ def questions_of(
         case ReplicaIdentity.FULL:
             proven = has_before
         case ReplicaIdentity.AUTO:
-            proven = has_before & (is_whole | (is_postgresql & is_update))
+            proven = has_before & is_whole
         case ReplicaIdentity.DEFAULT:
             proven = np.zeros(len(ops), np.bool_)
     asked[is_update & ~has_before] = Question.UPDATE
@@ -170,11 +168,10 @@ def remedies(rules: KeyRules, fields: Fields) -> str:
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
-    if known is None:
+    if not known:
         other = "name the source's key in source.debezium.source-key"
     elif known >= rules.primary_key:
         other = "use a table without sequence.field"
     else:
-        named = f" ({', '.join(sorted(known))})" if known else ""
-        other = f"make the source's key{named} the table's primary key"
+        other = f"make the source's key ({', '.join(sorted(known))}) the table's primary key"
     return f"{full}; or {other}"

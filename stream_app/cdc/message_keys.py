@@ -76,7 +76,7 @@ class MessageKeys:
         Returns:
             For each key a position in the list of distinct names.
         """
-        found: list[Fields] = [NO_KEY, None]
+        found: dict[Fields, int] = {NO_KEY: 0, None: 1}
         codes: Codes = valid_of(keys).astype(np.int32)
         rest = np.flatnonzero(_may_be_object(keys))
         for known, known_names in list(self._shapes.items()):
@@ -92,7 +92,7 @@ class MessageKeys:
         # A loop over keys that resemble no other.
         for at in rest.tolist():
             codes[at] = _code(found, _read(keys[at].as_py())[0])
-        return codes, found
+        return codes, list(found)
 
 
 def _may_be_object(keys: pa.Array) -> Bools:
@@ -113,10 +113,8 @@ def _take_alike(
     return rest[~alike]
 
 
-def _code(found: list[Fields], names: Fields) -> int:
-    if names not in found:
-        found.append(names)
-    return found.index(names)
+def _code(found: dict[Fields, int], names: Fields) -> int:
+    return found.setdefault(names, len(found))
 
 
 def _read(key: bytes) -> tuple[Fields, _Shape | None]:

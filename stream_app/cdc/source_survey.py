@@ -138,8 +138,8 @@ class Survey:
         for each in records:
             if not each.record.is_op_told:
                 return Notice(
-                    what="the messages are flattened and have no __op: a delete that comes as a "
-                    "tombstone alone is not seen",
+                    what="the messages are flattened and have no __op: each counts as a create, "
+                    "and a delete that comes as a tombstone alone is not seen",
                     where=each.place,
                     fix="in the transform ExtractNewRecordState set add.fields=op and "
                     "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",

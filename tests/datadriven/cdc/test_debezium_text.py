@@ -2,20 +2,23 @@
 
 Commands: ``table key=a,b option=value … [no-update-before]`` with the columns as input sets the
 table, without a key one that takes inserts alone (``quarantine`` sets other records aside,
-``ignore-delete`` skips deletes); ``decode`` takes a message a line (``~`` is a tombstone, ``b'…'``
-raw bytes in Python's spelling) and prints the rows as ``message kind column=value …`` without
-nulls, the bad records with their reason, and how many messages were skipped. Decoded one by one,
-they must give the same.
+``ignore-delete`` skips deletes), ``sequence=a,b`` its sequence fields. ``decode`` takes a message a
+line (``~`` is a tombstone, ``b'…'`` raw bytes in Python's spelling) and prints the rows as
+``message kind column=value …`` without nulls, the bad records with their reason, and how many
+messages were skipped. Decoded one by one, they must give the same. ``decode key=a,b`` names the
+columns of the messages' key, which else are the table's; ``key-text`` is a key as it stands.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import StreamAppError
@@ -37,17 +40,19 @@ class _Tables:
                 return "ok"
             assert case.command == "decode", case.command
             values = [_value(line) for line in case.input_lines]
-            key = case.args.get("key", self._key())
+            key = self._key(case.args)
             together = _lines(self._format(), values, key)
             self._check_alone(values, together, key)
         except StreamAppError as error:
             return str(error)
         return "\n".join(together)
 
-    def _key(self) -> str | None:
-        """A message's key that holds the primary key's columns."""
+    def _key(self, args: Mapping[str, str]) -> str | None:
+        """The messages' key; it holds the primary key unless `args` tell another."""
         assert self._case is not None
-        names = self._case.args.get("key", "")
+        if "key-text" in args:
+            return args["key-text"]
+        names = args.get("key", self._case.args.get("key", ""))
         return json.dumps(dict.fromkeys(names.split(","), 0)) if names else None
 
     def _check_alone(self, values: list[Value], together: list[str], key: str | None) -> None:
@@ -68,7 +73,9 @@ class _Tables:
         keep = args.pop("no-update-before", None) is None and bool(keys)
         sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
-        found = a_format(columns, keys, options=args, keep_update_before=keep)
+        sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
+        traits = TableTraits(sequence_fields=sequence, ignores_deletes=ignores)
+        found = a_format(columns, keys, options=args, keep_update_before=keep, traits=traits)
         if keys:
             return found
         return InsertOnly(messages=found, sets_aside=sets_aside, ignores_deletes=ignores)
@@ -81,7 +88,7 @@ def _value(line: str) -> Value:
 
 
 def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list[str]:
-    decoded = decoder.decode(messages(*values, key=key or None))
+    decoded = decoder.decode(messages(*values, key=key))
     names = decoded.changes.rows.schema.names[1:]
     lines = [
         f"{at} {kind} "

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_type import parse_columns
@@ -57,6 +57,7 @@ def a_format(
     *,
     keep_update_before: bool = True,
     options: Mapping[str, str] | None = None,
+    traits: TableTraits | None = None,
 ) -> MessageFormat:
     """``debezium-json`` for a table of these columns."""
     row_type = parse_columns(columns)
@@ -67,6 +68,7 @@ def a_format(
         primary_keys=tuple(keys),
         options=options or {},
         keep_update_before=keep_update_before,
+        traits=traits or TableTraits(),
     )
 
 
