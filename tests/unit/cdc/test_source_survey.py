@@ -1,0 +1,92 @@
+"""What a few messages tell before the job begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.key_proof import ReplicaIdentity, key_rules
+from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
+from tests.unit.cdc.debezium_messages import captured, messages
+from tests.unit.cdc.test_replica_identities import FILE
+
+COLUMNS = frozenset({"id", "customer", "amount", "updated_at", "dt"})
+
+
+def notices(
+    topic: str,
+    *keys: str,
+    rows: slice = slice(None),
+    identity: str = "auto",
+    source_key: str | None = None,
+    changelog: bool = False,
+    sequence: tuple[str, ...] = (),
+) -> list[Notice]:
+    batch = captured(FILE, topic)
+    batch = batch.slice(rows.start or 0, (rows.stop or batch.num_rows) - (rows.start or 0))
+    rules = key_rules(
+        ReplicaIdentity(identity),
+        keys,
+        None if source_key is None else frozenset(source_key.split(",")),
+        TableTraits(sequence_fields=sequence),
+    )
+    seen = {topic: seen_records(batch, COLUMNS, frozenset(keys))}
+    return list(Survey(rules=rules, writes_changelog=changelog, seen=seen).notices())
+
+
+@pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
+def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
+    assert notices(topic, "id") == []
+    assert notices(topic, "id", identity="default", changelog=True) == []
+
+
+@pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
+def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
+    (notice,) = notices(topic, "dt", "id")
+    assert notice.weight is Weight.CERTAIN
+    assert notice.where == f"topic {topic}, partition 0, offset 3"
+    assert "the message's key (id) lacks dt of the primary key" in notice.what
+    assert "REPLICA IDENTITY FULL" in notice.fix
+    assert "make the source's key (id) the table's primary key" in notice.fix
+
+
+def test_a_snapshot_alone_shows_it_too() -> None:
+    (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
+    assert notice.weight is Weight.DOUBT
+    assert notice.what.startswith("a delete or an update will not be certain: ")
+    assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
+
+
+def test_what_is_promised_and_true_is_fine() -> None:
+    assert notices("idp.shop.orders_full", "dt", "id", identity="full", changelog=True) == []
+    assert notices("idp.shop.orders_index", "dt", "id", source_key="dt,id") == []
+    assert notices("idp.shop.keyless", "dt", "id") == []
+
+
+def test_a_sequence_field_needs_whole_before_images() -> None:
+    (notice,) = notices("idp.shop.orders", "id", sequence=("updated_at",))
+    assert notice.where.endswith("offset 5")
+    assert "lacks updated_at of sequence.field" in notice.what
+
+
+def test_invented_values_in_the_changelog() -> None:
+    (notice,) = notices("idp.shop.orders", "id", changelog=True)
+    assert "old rows in the changelog hold invented values" in notice.what
+    assert "replica-identity = 'default'" in notice.fix
+
+
+def test_a_key_wider_than_the_primary_key() -> None:
+    (notice,) = notices("idk.shop.orders", "id")
+    assert "differ in dt alone are one row of the table" in notice.what
+
+
+def test_flattened_messages_without_op() -> None:
+    (notice,) = notices("idu.shop.orders", "id")
+    assert "a delete that comes as a tombstone alone is not seen" in notice.what
+    assert "add.fields=op" in notice.fix
+
+
+def test_no_primary_key_and_messages_of_other_kinds() -> None:
+    assert notices("idp.shop.orders") == []
+    odd = messages("no json", "5", None, '{"ts_ms":1}', '{"schema":1,"payload":' + "[" * 5000)
+    assert seen_records(odd, COLUMNS, frozenset({"id"})) == []
