@@ -63,8 +63,10 @@ def test_the_first_update_stops_a_job_that_was_warned(bench: JobBench) -> None:
     assert "a delete or an update will not be certain" in warned
     bench.send(topic, messages[3:])
     error = bench.fails()
-    assert error.startswith("the record is an update, and which row it changes is not certain")
-    assert f"topic {topic}, partition 0, offset 3" in error
+    # Several tasks read the topic, and any of them may be the first to stop.
+    assert error.startswith("the record is a")
+    assert "which row it changes is not certain: the message's key (id) lacks dt" in error
+    assert f"topic {topic}, partition 0, offset " in error
     bench.run('source.debezium.unproven-keys=quarantine')
     kept = bench.quarantine()
     assert [line["offset"] for line in kept] == [3, 4, 5, 8]

@@ -16,7 +16,7 @@ from tests.support.small_table import small_table
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    open_checkpoint(tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)))
+    open_checkpoint(tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)).table)
     return tmp_path / "checkpoint"
 
 
@@ -68,7 +68,7 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Path) -> No
 
 
 def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Path, tmp_path: Path) -> None:
-    table = small_table(tmp_path / "t2", "id BIGINT", ("id",))
+    table = small_table(tmp_path / "t2", "id BIGINT", ("id",)).table
     other = tmp_path / "other"
     remember_topics(other, open_checkpoint(other, table), {"a": "id"})
     SourceTableCheck(other).check({("a", "db.t"): (0, 5)})
