@@ -52,6 +52,10 @@ class TableTraits:
     merges_shards: bool = False
 
 
+NO_TRAITS = TableTraits()
+"""Of a table of which nothing else is known."""
+
+
 def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
     """Schema of `ChangeBatch.rows` for a table of these columns."""
     return pa.schema([pa.field(ROW_KIND, pa.int8(), nullable=False), *arrow_schema])

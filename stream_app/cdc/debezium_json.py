@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from stream_app.cdc.arrow_buffers import Bools, offsets_of, valid_of
 from stream_app.cdc.change_batch import (
+    NO_TRAITS,
     ChangeBatch,
     DecodedBatch,
     TableTraits,
@@ -105,7 +106,7 @@ class DebeziumJson:
         primary_keys: tuple[str, ...],
         options: Mapping[str, str],
         keep_update_before: bool,
-        traits: TableTraits,
+        traits: TableTraits = NO_TRAITS,
     ) -> None:
         self._options = parse_options(options, columns)
         self._readings = column_readings(columns, arrow_schema, primary_keys, self._options)

@@ -12,12 +12,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch, TableTraits
+from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.cdc.debezium_json import DebeziumJson
 from stream_app.errors import UsageError
 from stream_app.model.data_type import RowType
 
-_NO_TRAITS = TableTraits()
 KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 
 
@@ -50,7 +49,7 @@ def message_format(
     primary_keys: tuple[str, ...],
     options: Mapping[str, str],
     keep_update_before: bool,
-    traits: TableTraits = _NO_TRAITS,
+    traits: TableTraits = NO_TRAITS,
 ) -> MessageFormat:
     """The format called `name`.
 

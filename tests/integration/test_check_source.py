@@ -26,7 +26,7 @@ def message(op: str, k: int, v: str) -> tuple[bytes, bytes]:
         "before": image if op == "d" else None,
         "after": None if op == "d" else image,
     }
-    return str(k).encode(), json.dumps(value).encode()
+    return json.dumps({"k": k}).encode(), json.dumps(value).encode()
 
 
 def a_table(folder: Path, topic: str, ends: dict[str, int], rows: dict[int, str]) -> SmallTable:

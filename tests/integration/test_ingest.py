@@ -186,14 +186,14 @@ def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -
 def test_two_topics_and_a_pattern_go_into_one_table(bench: JobBench) -> None:
     one = bench.topic([change(1, "one")], partitions=3)
     two = bench.topic([change(2, "two")])
-    bench.configure(one, two)
+    bench.configure(one, two, source={"merge-shards": True})
     bench.run()
     assert bench.rows() == {1: "one", 2: "two"}
     (event,) = [event for event in bench.events("progress") if event["messages"]]
     assert set(event["end_offsets"]) == {one, two}
 
     bench.folder /= "pattern"
-    bench.configure(source={"topic-pattern": f"({one}|{two})"})
+    bench.configure(source={"topic-pattern": f"({one}|{two})", "merge-shards": True})
     bench.run()
     assert bench.rows() == {1: "one", 2: "two"}
 

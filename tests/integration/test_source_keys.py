@@ -67,7 +67,7 @@ def test_the_first_update_stops_a_job_that_was_warned(bench: JobBench) -> None:
     assert error.startswith("the record is a")
     assert "which row it changes is not certain: the message's key (id) lacks dt" in error
     assert f"topic {topic}, partition 0, offset " in error
-    bench.run('source.debezium.unproven-keys=quarantine')
+    bench.run("source.debezium.unproven-keys=quarantine")
     kept = bench.quarantine()
     assert [line["offset"] for line in kept] == [3, 4, 5, 8]
     assert [json.loads(line["key"]) for line in kept] == [

@@ -175,6 +175,10 @@ class FailsOnce:
         self.inner = inner
         self.batches = 0
 
+    @property
+    def reads_keys(self) -> bool:
+        return self.inner.reads_keys
+
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         context = TaskContext.get()
         assert context is not None

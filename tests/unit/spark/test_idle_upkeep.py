@@ -40,6 +40,7 @@ def quiet_job(table: SmallTable) -> MicroBatch:
         open_commit=cast(Callable[[], StreamTableCommit], no_epoch),
         source_end=no_epoch,
         dead_letters=DeadLetters(None, 0),
+        check_tables=lambda _: None,
         clock=table.table.clock,
         listener=no_epoch,
         upkeep=TableMaintenance(table.table),

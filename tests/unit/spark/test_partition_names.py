@@ -24,7 +24,7 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     decode = NameablePartitions(
         messages=a_format("k INT, dt STRING", ("dt", "k")), partition_keys=("dt",)
     )
-    decoded = decode.decode(messages("rubbish", *map(json.dumps, events)))
+    decoded = decode.decode(messages("rubbish", *map(json.dumps, events), key=None))
     reasons = reasons_of(decoded)
     assert list(reasons) == [0, 3, 5, 7, 10]
     assert "'dt' whose folder would have a name of more than 255 bytes" in reasons[3]

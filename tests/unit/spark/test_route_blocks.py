@@ -261,6 +261,7 @@ def test_what_is_no_change_is_counted_and_kept() -> None:
         skipped=1,
         bad=1,
         ends={("t", 0): PartitionEnd(3, None), ("u", 7): PartitionEnd(40, 1_700_000_000_123)},
+        tables={("t", ""): (0, 0)},
     )
     assert counts.last_offsets() == {"t": {"0": 3}, "u": {"7": 40}}
     [bad] = [block for block in blocks if block["kind"] == BlockKind.BAD_RECORDS]

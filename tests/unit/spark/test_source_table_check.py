@@ -16,7 +16,9 @@ from tests.support.small_table import small_table
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    open_checkpoint(tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)).table)
+    open_checkpoint(
+        tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)).table
+    )
     return tmp_path / "checkpoint"
 
 
