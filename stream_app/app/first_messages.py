@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from stream_app.app.source_replay import batch_of
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.debezium_options import parse_options
 from stream_app.cdc.key_proof import key_rules
-from stream_app.cdc.source_survey import Survey, Weight, seen_records
+from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
 from stream_app.errors import UsageError
 from stream_app.model.table_schema import TableSchema
 from stream_app.spark.source_table_check import SHARDS_REMEDY, distinct_tables
@@ -52,7 +52,8 @@ def check_first_messages(
         reads_them: whether the job is sure to read these messages.
 
     Raises:
-        UsageError: they are of several tables of the source; or one of them would stop the job.
+        UsageError: the job reads them, and they are of several tables of the source, or one of
+            them would stop it.
     """
     options = parse_options(source.format_options, schema.fields)
     rules = key_rules(options.identity, schema.primary_keys, options.source_key, traits)
@@ -63,18 +64,23 @@ def check_first_messages(
         if (found := seen_records(messages, columns, keys))
     }
     survey = Survey(rules=rules, writes_changelog=schema.core_options.writes_changelog, seen=seen)
+    stops = () if options.sets_unproven_aside else (Weight.CERTAIN,)
+    for notice in (*_several_tables(survey, traits), *survey.notices()):
+        if reads_them and (notice.weight in stops or notice.weight is Weight.FATAL):
+            raise UsageError(notice.what, where=notice.where, fix=notice.fix)
+        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def _several_tables(survey: Survey, traits: TableTraits) -> Iterator[Notice]:
     tables = distinct_tables(survey.tables())
     if len(tables) > 1 and not traits.merges_shards:
         told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
-        raise UsageError(
-            f"the topics tell of {len(tables)} tables of the source: {told}",
+        yield Notice(
+            weight=Weight.FATAL,
+            what=f"the topics tell of {len(tables)} tables of the source: {told}",
             where="source.topics",
             fix=SHARDS_REMEDY,
         )
-    for notice in survey.notices():
-        if reads_them and notice.weight is Weight.CERTAIN and not options.sets_unproven_aside:
-            raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 
 def _sample(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> dict[str, pa.RecordBatch]:

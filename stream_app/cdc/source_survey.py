@@ -12,6 +12,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from stream_app.cdc.column_reading import JsonKind
 from stream_app.cdc.debezium_records import question_of
 from stream_app.cdc.key_proof import (
     POSTGRESQL,
@@ -21,7 +22,7 @@ from stream_app.cdc.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.message_keys import Fields, MessageKeys
+from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.record_reader import (
     RowRecord,
     UnreadableRecordError,
@@ -56,6 +57,8 @@ class Weight(IntEnum):
     """Something that will come may be wrong."""
     CERTAIN = 1
     """The record that was seen stops the job, or is set aside."""
+    FATAL = 2
+    """The job stops at what was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ class Survey:
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
-            notice = self._uncertain(records) or self._doubtful(records)
+            notice = self._uncertain(records) or self._doubtful(records) or self._made_up(records)
             if notice is not None or (notice := self._wider_key(records)):
                 yield notice
             if notice := self._unseen_deletes(records) or self._invented(records):
@@ -118,6 +121,26 @@ class Survey:
                     where=each.place,
                     fix=remedies(self.rules, each.fields),
                 )
+        return None
+
+    def _made_up(self, records: Sequence[SeenRecord]) -> Notice | None:
+        """A key of which a part is empty in a delete: PostgreSQL has not told it."""
+        if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
+            return None
+        for each in records:
+            record = each.record
+            is_told = record.op != "d" or record.origin.connector != POSTGRESQL
+            if is_told or record.before is None or each.fields in (None, NO_KEY):
+                continue
+            for name in sorted(self.rules.primary_key):
+                if record.before.get(name) == (JsonKind.STRING, ""):
+                    return Notice(
+                        what=f"{name!r} is empty in the key of a delete: with message.key.columns "
+                        "and REPLICA IDENTITY DEFAULT, Debezium makes such keys of invented values, "
+                        "and deleted and moved rows stay",
+                        where=each.place,
+                        fix=remedies(self.rules, frozenset()),
+                    )
         return None
 
     def _wider_key(self, records: Sequence[SeenRecord]) -> Notice | None:

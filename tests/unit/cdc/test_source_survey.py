@@ -80,6 +80,14 @@ def test_a_key_wider_than_the_primary_key() -> None:
     assert "differ in dt alone are one row of the table" in notice.what
 
 
+def test_keys_that_the_connector_makes_of_invented_values() -> None:
+    """message.key.columns = dt,id: the key holds the primary key, and dt of a delete is ""."""
+    (notice,) = notices("idk.shop.orders", "dt", "id")
+    assert notice.where.endswith("offset 5")
+    assert "'dt' is empty in the key of a delete: with message.key.columns" in notice.what
+    assert notices("idk.shop.orders", "dt", "id", identity="full", rows=slice(0, 3)) == []
+
+
 def test_flattened_messages_without_op() -> None:
     (notice,) = notices("idu.shop.orders", "id")
     assert "a delete that comes as a tombstone alone is not seen" in notice.what
