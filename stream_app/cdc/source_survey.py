@@ -136,7 +136,7 @@ class Survey:
                 if record.before.get(name) == (JsonKind.STRING, ""):
                     return Notice(
                         what=f"{name!r} is empty in the key of a delete: with message.key.columns "
-                        "and REPLICA IDENTITY DEFAULT, Debezium makes such keys of invented values, "
+                        "and REPLICA IDENTITY DEFAULT Debezium makes such keys of invented values, "
                         "and deleted and moved rows stay",
                         where=each.place,
                         fix=remedies(self.rules, frozenset()),
