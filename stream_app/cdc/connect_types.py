@@ -133,11 +133,10 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
 
 
 def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
-    what = field.semantic or "bytes"
-    hint = ""
-    if reading.family in _TIME_FAMILIES and field.semantic.startswith(_TIME):
+    name, hint = field.semantic, ""
+    if reading.family in _TIME_FAMILIES and name.startswith(_TIME):
         hint = f" (column.{reading.name}.encoding can tell another)"
-    article = "an" if what[0] in "aeio" else "a"
+    what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     return reading.refusing(
-        f"is {article} {what} in the message's schema, which has no meaning in the column{hint}"
+        f"is {what} in the message's schema, which has no meaning in the column{hint}"
     )
