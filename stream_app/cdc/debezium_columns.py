@@ -207,10 +207,10 @@ def _restore_unchanged(
         if not pa.types.is_string(reading.wire_type(shape.kinds[index])):
             continue
         before = images.before[index]
-        unknown = placeholders_in(reading.family, before)
+        unknown = placeholders_in(reading, before)
         if unknown is not None:
             before = images.before[index] = null_where(before, unknown)
-        unchanged = placeholders_in(reading.family, images.after[index])
+        unchanged = placeholders_in(reading, images.after[index])
         if unchanged is None:
             continue
         if settings.before_has_key_only or shape.is_flat:

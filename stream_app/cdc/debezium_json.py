@@ -35,16 +35,12 @@ from stream_app.cdc.change_batch import (
     concat_changes,
 )
 from stream_app.cdc.column_reading import ColumnReading, Family
+from stream_app.cdc.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium_options import column_readings, parse_options
 from stream_app.cdc.debezium_records import RecordsResult, decode_records
-from stream_app.cdc.debezium_schema import (
-    ConnectField,
-    apply_schema,
-    connect_fields,
-    split_envelopes,
-)
-from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
+from stream_app.cdc.debezium_schema import connect_fields, split_envelopes
+from stream_app.cdc.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.record_shapes import RecordShape, shape_of
 from stream_app.errors import SourceError
 from stream_app.model.data_type import RowType
@@ -134,8 +130,8 @@ class DebeziumJson:
         self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
     ) -> None:
         alike = looks_like_object(values)
-        if any(reading.family is Family.DECIMAL for reading in group.readings):
-            alike &= ~may_hold_fine_decimal(values)
+        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        alike &= ~may_be_misread(values, has_decimals=has_decimals)
         strict = self._settings.is_strict
         if group.shape is None or strict:
             sample = np.flatnonzero(alike)[: None if strict else _SAMPLE_ROWS]

@@ -10,7 +10,8 @@ Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +64,9 @@ class _Number(str):
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that names some key twice."""
+    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
 
+    pairs: Sequence[tuple[str, Any]] = ()
     twice: frozenset[str] = frozenset()
 
 
@@ -86,6 +88,7 @@ def read_record(
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
     if document.keys() >= {"schema", "payload"} and "op" not in document:
+        _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(_plain(document["schema"]), json_text(document["payload"]).encode())
     op = document.get("op")
     if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
@@ -126,14 +129,25 @@ def _load(value: bytes) -> Any:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain := dict(pairs)) == len(pairs):
         return plain
-    names = [name for name, _ in pairs]
     result = _Object(plain)
-    result.twice = frozenset(name for name in names if names.count(name) > 1)
+    result.pairs = pairs
+    result.twice = frozenset(
+        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+    )
     return result
 
 
+def no_constant(name: str) -> Any:
+    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
+
+    Raises:
+        UnreadableRecordError: always.
+    """
+    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
+
+
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=str
+    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=no_constant
 )
 
 
@@ -229,7 +243,8 @@ def json_text(value: Any) -> str:
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, dict):
-        inner = (f"{json_text(str(name))}:{json_text(item)}" for name, item in value.items())
+        pairs = value.pairs if isinstance(value, _Object) else value.items()
+        inner = (f"{json_text(str(name))}:{json_text(item)}" for name, item in pairs)
         return "{" + ",".join(inner) + "}"
     if isinstance(value, list):
         return "[" + ",".join(json_text(item) for item in value) + "]"
