@@ -14,7 +14,7 @@ import datetime as dt
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
@@ -119,7 +119,10 @@ def meanings(column: Column, value: Any) -> Meanings:
     """What a parsed value may become in the column."""
     if value is None:
         return (None,)
-    return _MEANINGS[column.root](column, value)
+    found = _MEANINGS[column.root](column, value)
+    # A text where the schema speaks of a count, or of a time that is none of the column's.
+    misfits = type(value) is str and column.root in ("DATE", "TIME", "TIMESTAMP")
+    return (*found, BAD) if misfits and column.semantic else found
 
 
 def _boolean(_: Column, value: Any) -> Meanings:
@@ -137,6 +140,10 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 def _integer(column: Column, value: Any) -> Meanings:
     if isinstance(value, bool):
         return (int(value),)
+    if isinstance(value, Pairs):
+        found = _scaled(replace(column, precision=19, scale=0), value)
+        half = 2 ** (_BITS[column.root] - 1)
+        return (BAD, *(one for one in found if one is not BAD and -half <= one < half))
     if not isinstance(value, str):
         return (BAD,)
     number: Any = BAD
@@ -155,6 +162,10 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def _float(column: Column, value: Any) -> Meanings:
+    if isinstance(value, Pairs):
+        [found, *_] = _scaled(replace(column, precision=99, scale=1000), value)
+        exact = Number(f"{found}E-1000")
+        return (BAD,) if found is BAD else (BAD, *_float(column, exact))
     if not isinstance(value, str):
         return (BAD,)
     if not isinstance(value, Number) and value in _WORDS:
@@ -258,6 +269,8 @@ def _number_texts(number: Any, scale: int) -> Meanings:
     if number is BAD:
         return (BAD,)
     units = int(number * Fraction(10) ** scale)
+    if abs(units) >= 2**512:
+        return (BAD,)
     exact = Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -scale))
     return (str(exact), f"{exact:f}")
 
@@ -358,6 +371,8 @@ def _timestamp(column: Column, value: Any) -> Meanings:
     if re.fullmatch(rf"{_DATE}[T ]\d\d{_ZONE}?", value, re.ASCII):  # ISO 8601 allows the hour alone
         meant = _timestamp(column, re.sub(r"([T ]\d\d)", r"\1:00", value))
         return (BAD, *meant)
+    if value.endswith("Z") and len(value) == 11:
+        return (BAD, *_timestamp(column, value[:-1]))
     text = re.fullmatch(rf"{_DATE}([T ]{_CLOCK}{_ZONE}?)?", value, re.ASCII)
     if not text:
         return (BAD,)
