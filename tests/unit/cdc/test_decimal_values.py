@@ -116,3 +116,18 @@ def check(column: str, texts: list[str], want: list[Any], options: dict[str, str
     for at in range(0, len(sent), 20):
         alone = decoder.decode(messages(sent[at]))
         assert [row[3] for row in rows_of(alone)] == ([] if want[at] is None else [want[at]])
+
+
+@pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat: bool) -> None:
+    """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
+    scale = int(column[:-1].partition(",")[2])
+    rows = [
+        f'{{"id":{at},"v":{"1.5" if at != 30 else chr(34) + "1234" + chr(34)}}}' for at in range(60)
+    ]
+    sent = rows if is_flat else [event(after=row) for row in rows]
+    found = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
+    unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
+    assert found[30] == Decimal(unscaled).scaleb(-scale)
+    assert found[:30] + found[31:] == [Decimal("1.5")] * 59
