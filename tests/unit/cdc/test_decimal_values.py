@@ -101,6 +101,31 @@ def test_base64_is_exact_or_its_record_is_bad(precision: int, scale: int, seed: 
     check(f"DECIMAL({precision},{scale})", texts, want, {})
 
 
+@pytest.mark.parametrize("sent_scale", [-3, 0, 1, 5, 18, 38, 60])
+@pytest.mark.parametrize(("precision", "scale"), [(9, 9), (12, 2), (36, 3), (38, 0), (38, 18)])
+def test_bytes_of_any_scale_are_exact_or_fail(
+    precision: int, scale: int, sent_scale: int, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {precision} {scale} {sent_scale}")
+    room = precision - scale + sent_scale  # digits of an unscaled number that may fit
+    unscaled = [10 ** max(0, room) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
+    unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
+    unscaled += [n * 10 ** max(0, sent_scale - scale) for n in unscaled[7:40]]
+    want = [stored(Decimal(n).scaleb(-sent_scale, PLAIN), precision, scale) for n in unscaled]
+    raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in unscaled]
+    some = range(len(raw))
+    for chosen in (
+        some,
+        [at for at in some if want[at] is not None],
+        [at for at in some if len(raw[at]) <= 16],
+    ):
+        values = pa.array([raw[at] for at in chosen] + [None], pa.binary())
+        found, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        assert found.to_pylist() == [*(want[at] for at in chosen), None]
+        lost = [False] * len(values) if failed is None else failed.tolist()
+        assert lost == [*(want[at] is None for at in chosen), False]
+
+
 def check(column: str, texts: list[str], want: list[Any], options: dict[str, str]) -> None:
     """All in one batch; and those that fit, with none that could send them another way."""
     fits = [at for at, value in enumerate(want) if value is not None]
