@@ -21,11 +21,14 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import bools_of
 from stream_app.cdc.connect_types import ConnectField
+from stream_app.cdc.nesting import nests_too_deeply
 from stream_app.cdc.record_reader import no_constant
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
-_DECODER = json.JSONDecoder(parse_constant=no_constant)
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=no_constant)
+SCHEMAS_MAX = 64
+"""Schemas of which messages are decoded together, in a batch and from batch to batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,9 @@ def split_envelopes(
 ) -> Iterator[PayloadGroup]:
     """Group messages by the bytes of their schema; those without one are the last group.
 
+    Each schema costs a look at the messages that are left, so after `SCHEMAS_MAX` these are left
+    as they are, and each is read with its schema as a message of its own.
+
     Args:
         values: binary, without nulls.
         schemas: parsed schemas by prefix, kept by the caller from batch to batch.
@@ -59,7 +65,11 @@ def split_envelopes(
         return
     plain = ~enveloped
     rest, rest_index = _pick(values, everything, enveloped)
+    schemas_left = SCHEMAS_MAX
     while len(rest):
+        if not schemas_left:
+            plain[rest_index] = True
+            break
         prefix = _prefix_of(rest[0].as_py(), schemas)
         if prefix is None:
             # Not the envelope it looks like: to be judged as a message of its own.
@@ -71,6 +81,7 @@ def split_envelopes(
         payloads, index = _pick(rest, rest_index, ours)
         yield PayloadGroup(index, pc.binary_slice(payloads, len(prefix), -1), prefix)
         rest, rest_index = _pick(rest, rest_index, ~ours)
+        schemas_left -= 1
     if plain.any():
         others, index = _pick(values, everything, plain)
         yield PayloadGroup(index, others, b"")
@@ -95,7 +106,7 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
     except (ValueError, RecursionError):
         return None
     prefix = text[:end].encode() + _PAYLOAD
-    if not (value.startswith(prefix) and value.endswith(b"}")):
+    if not (value.startswith(prefix) and value.endswith(b"}")) or nests_too_deeply(prefix):
         return None
     schemas[prefix] = connect_fields(schema)
     return prefix

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_reading import JsonKind
+from stream_app.cdc.nesting import NESTING_MAX, nests_too_deeply
 
 Cell = tuple[JsonKind, str]
 Image = Mapping[str, Cell]
@@ -47,7 +48,7 @@ class NoRow:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A schema envelope in an unusual spelling: the schema, and the payload's exact text."""
+    """A schema envelope: the schema, its numbers as their text, and the payload's exact text."""
 
     schema: Any
     payload: bytes
@@ -89,7 +90,7 @@ def read_record(
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
     if document.keys() >= {"schema", "payload"} and "op" not in document:
         _check_once(document, frozenset({"schema", "payload"}))
-        return Wrapped(_plain(document["schema"]), json_text(document["payload"]).encode())
+        return Wrapped(document["schema"], json_text(document["payload"]).encode())
     op = document.get("op")
     if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
         _check_once(document, frozenset({"op", "before", "after"}))
@@ -111,6 +112,8 @@ def _load(value: bytes) -> Any:
         ) from None
     if not text.strip():
         raise UnreadableRecordError("is empty")
+    if nests_too_deeply(value):
+        raise UnreadableRecordError(f"is nested too deeply: more than {NESTING_MAX} levels")
     try:
         document = _DECODER.decode(text)
         if "\\u" in text:
@@ -121,8 +124,6 @@ def _load(value: bytes) -> Any:
         ) from None
     except UnicodeEncodeError:
         raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
-    except RecursionError:
-        raise UnreadableRecordError("is nested too deeply") from None
     return document
 
 
@@ -239,17 +240,30 @@ def _cell(value: Any) -> Cell:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON with every number as it was written."""
+    """Compact JSON with every number, and every field of an object, as it was written."""
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts)
+
+
+def _write(value: Any, put: Callable[[str], None]) -> None:
+    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
     if isinstance(value, _Number):
-        return str(value)
-    if isinstance(value, dict):
+        put(value)
+    elif isinstance(value, dict):
         pairs = value.pairs if isinstance(value, _Object) else value.items()
-        inner = (f"{json_text(str(name))}:{json_text(item)}" for name, item in pairs)
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(json_text(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json_text(value))
+        before = "{"
+        for name, item in pairs:
+            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+            _write(item, put)
+            before = ","
+        put("}" if pairs else "{}")
+    elif isinstance(value, list):
+        before = "["
+        for item in value:
+            put(before)
+            _write(item, put)
+            before = ","
+        put("]" if value else "[]")
+    else:
+        put(json.dumps(value, ensure_ascii=False))
