@@ -47,9 +47,12 @@ def decimals_from_bytes(
     Returns:
         The decimals, null where the number does not fit exactly, and where it does not fit.
     """
-    if scale != target.scale or _unusual_widths(values).any():
+    digits = target.precision - (target.scale - scale)
+    if not 1 <= digits <= target.precision or _unusual_widths(values).any():
         return _one_by_one(values, scale, target)
-    return within_precision(_unscaled(values, target))
+    # So few digits that the zeros of the larger scale have room behind them.
+    numbers, failed = within_precision(_unscaled(values, pa.decimal128(digits, scale)))
+    return (numbers if scale == target.scale else numbers.cast(target)), failed
 
 
 def _unusual_widths(values: pa.Array) -> Bools:
@@ -146,7 +149,7 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
 def _one_by_one(
     values: pa.Array, scale: int, target: pa.Decimal128Type
 ) -> tuple[pa.Array, Bools | None]:
-    """The rare rest: numbers of another scale, or with more than 16 bytes."""
+    """The rare rest: numbers of a larger scale, or with more than 16 bytes."""
     out: list[decimal.Decimal | None] = []
     failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):

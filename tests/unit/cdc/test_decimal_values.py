@@ -14,8 +14,10 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from stream_app.cdc.decimal_columns import decimals_from_bytes
 from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 TYPES = [
@@ -99,6 +101,31 @@ def test_base64_is_exact_or_its_record_is_bad(precision: int, scale: int, seed: 
     check(f"DECIMAL({precision},{scale})", texts, want, {})
 
 
+@pytest.mark.parametrize("sent_scale", [-3, 0, 1, 5, 18, 38, 60])
+@pytest.mark.parametrize(("precision", "scale"), [(9, 9), (12, 2), (36, 3), (38, 0), (38, 18)])
+def test_bytes_of_any_scale_are_exact_or_fail(
+    precision: int, scale: int, sent_scale: int, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {precision} {scale} {sent_scale}")
+    room = precision - scale + sent_scale  # digits of an unscaled number that may fit
+    unscaled = [10 ** max(0, room) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
+    unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
+    unscaled += [n * 10 ** max(0, sent_scale - scale) for n in unscaled[7:40]]
+    want = [stored(Decimal(n).scaleb(-sent_scale, PLAIN), precision, scale) for n in unscaled]
+    raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in unscaled]
+    some = range(len(raw))
+    for chosen in (
+        some,
+        [at for at in some if want[at] is not None],
+        [at for at in some if len(raw[at]) <= 16],
+    ):
+        values = pa.array([raw[at] for at in chosen] + [None], pa.binary())
+        found, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        assert found.to_pylist() == [*(want[at] for at in chosen), None]
+        lost = [False] * len(values) if failed is None else failed.tolist()
+        assert lost == [*(want[at] is None for at in chosen), False]
+
+
 def check(column: str, texts: list[str], want: list[Any], options: dict[str, str]) -> None:
     """All in one batch; and those that fit, with none that could send them another way."""
     fits = [at for at, value in enumerate(want) if value is not None]
@@ -116,3 +143,18 @@ def check(column: str, texts: list[str], want: list[Any], options: dict[str, str
     for at in range(0, len(sent), 20):
         alone = decoder.decode(messages(sent[at]))
         assert [row[3] for row in rows_of(alone)] == ([] if want[at] is None else [want[at]])
+
+
+@pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat: bool) -> None:
+    """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
+    scale = int(column[:-1].partition(",")[2])
+    rows = [
+        f'{{"id":{at},"v":{"1.5" if at != 30 else chr(34) + "1234" + chr(34)}}}' for at in range(60)
+    ]
+    sent = rows if is_flat else [event(after=row) for row in rows]
+    found = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
+    unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
+    assert found[30] == Decimal(unscaled).scaleb(-scale)
+    assert found[:30] + found[31:] == [Decimal("1.5")] * 59
