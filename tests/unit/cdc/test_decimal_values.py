@@ -41,6 +41,7 @@ def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal
         for places in {0, scale, scale + 1, rng.randrange(39)}
     ]
     whole = [Decimal(rng.randrange(10 ** rng.randrange(1, 39))) for _ in range(25)]
+    whole += [Decimal(10**exponent * rng.randrange(1, 20)) for exponent in range(0, 74, 2)]
     return [number for number in numbers + whole if number.adjusted() < 76]
 
 
@@ -71,6 +72,7 @@ def struct_of(number: Decimal) -> str:
 FORMS = {
     "number": ("double", plain),
     "number with exponent": ("double", lambda number: f"{number:e}"),
+    "number with few digits": ("double", lambda number: f"{number.normalize(PLAIN):e}"),
     "number among base64": ("precise", plain),
     "text": ("string", lambda number: f'"{plain(number)}"'),
     "text with exponent": ("string", lambda number: f'"{number:E}"'),
@@ -158,3 +160,29 @@ def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat
     unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
     assert found[30] == Decimal(unscaled).scaleb(-scale)
     assert found[:30] + found[31:] == [Decimal("1.5")] * 59
+
+
+@pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
+@pytest.mark.parametrize("identity", ["full", "default"])
+def test_numbers_in_both_images_and_in_the_key(column: str, identity: str) -> None:
+    def row(key: str, value: str) -> str:
+        return f'{{"id":"{key}","v":{value}}}'
+
+    decoder = a_format(
+        f"id {column}, v {column}", keep_update_before=False,
+        options={"decimal.handling.mode": "string", "replica-identity": identity},
+    )  # fmt: skip
+    sent = [
+        event(after=row("1.5", "-7")),
+        event("u", before=row("1.5", "-7"), after=row("1.5", "0.25")),
+        event("u", before=row("1.5", "0.25"), after=row("2.5", "null")),
+        event("d", before=row("2.5", "null")),
+    ]
+    old = Decimal("0.25") if identity == "full" else None
+    assert rows_of(decoder.decode(messages(*sent))) == [
+        (0, "+I", Decimal("1.5"), Decimal(-7)),
+        (1, "+U", Decimal("1.5"), Decimal("0.25")),
+        (2, "-U", Decimal("1.5"), old),
+        (2, "+U", Decimal("2.5"), None),
+        (3, "-D", Decimal("2.5"), None),
+    ]
