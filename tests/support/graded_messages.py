@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.support.hostile_messages import Fate, Hostile, Wrapping, good_row, good_texts, object_of
+from tests.support.reference_json import DEPTH_MAX
 
-DEPTH_MAX = 128
-"""docs/CDC.md: levels of a message, its schema envelope left out."""
 DEPTHS = (
     *range(1, 12), 50, 100, *range(DEPTH_MAX - 6, DEPTH_MAX + 6), 150, 200, 253, 254, 255, 256, 300,
     *range(320, 345), 400, 498, 499, 500, 600, 700, 800, 900, *range(940, 1003), 1023, 1024, 1025,

@@ -19,7 +19,8 @@ from tests.support.generated_values import (
     sources_with_schema,
     texts_for,
 )
-from tests.support.reference_decoder import BAD, NoJsonError, meanings, parse
+from tests.support.reference_decoder import BAD, meanings
+from tests.support.reference_json import NoJsonError, parse
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
 
 GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 2
