@@ -36,7 +36,7 @@ from stream_app.table.compacted_index import compacted_index
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import epochs_as_of
-from stream_app.table.late_snapshot import check_in_line, is_still_there
+from stream_app.table.late_snapshot import check_in_line, is_still_there, is_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,8 @@ class FileStoreCommit:
         snapshots = self.table.snapshots
         if not is_still_there(self.table, latest):
             return None  # writing has taken so long that others have expired it
-        if not self._is_published(snapshot):
+        self.history.note_attempt(snapshot)
+        if not _is_published(self.table, snapshot):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -277,26 +278,6 @@ class FileStoreCommit:
             changes = replace(changes, index=index)
         lists = files.write(latest, changes)
         return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
-
-    def _is_published(self, snapshot: Snapshot) -> bool:
-        """Publish it; whether its number was free."""
-        self.history.note_attempt(snapshot)
-        try:
-            return self.table.snapshots.publish(snapshot) or self._is_made(snapshot)
-        except UnsyncedError:
-            raise  # nobody may be told of an epoch that a crash could take away
-        except Exception:
-            # The snapshot may be there all the same; then its files must stay.
-            if not self._is_made(snapshot):
-                raise
-            return True
-
-    def _is_made(self, snapshot: Snapshot) -> bool:
-        """Whether this very snapshot is in the table."""
-        try:
-            return _is_same(self.table.snapshots.snapshot(snapshot.snapshot_id), snapshot)
-        except FileNotFoundError:
-            return False
 
     def _snapshot(
         self,
@@ -340,6 +321,19 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     if latest.total_record_count is not None:
         return latest.total_record_count
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
+
+
+def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Publish it; whether its number was free."""
+    try:
+        return table.snapshots.publish(snapshot) or is_there(table, snapshot)
+    except UnsyncedError:
+        raise  # nobody may be told of an epoch that a crash could take away
+    except Exception:
+        # The snapshot may be there all the same; then its files must stay.
+        if not is_there(table, snapshot):
+            raise
+        return True
 
 
 def _is_same(one: Snapshot, other: Snapshot) -> bool:
