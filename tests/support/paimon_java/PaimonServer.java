@@ -123,6 +123,11 @@ public final class PaimonServer {
                 FileStoreTable tagged = storeTable(request);
                 tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 return latest(tagged);
+            case "branch":
+                FileStoreTable branched = storeTable(request);
+                branched.createBranch(
+                        request.get("name").asText(), request.get("tag").asText());
+                return latest(branched);
             case "rollback":
                 return rollback(request);
             case "snapshots":
