@@ -246,6 +246,14 @@ class PaimonJava:
         """Paimon gives a snapshot a name."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
 
+    def types(self, path: Path | str) -> list[tuple[str, str]]:
+        """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
+        return [(name, text) for name, text in self._call("types", path, options={})["types"]]
+
+    def collect_statistics(self, path: Path | str) -> None:
+        """One commit of statistics: 6 rows of 100 bytes, and of the first column."""
+        self._call("statistics", path, options={})
+
     def branch(self, path: Path | str, name: str, tag: str) -> None:
         """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""
         self._call("branch", path, name=name, tag=tag, options={})

@@ -108,7 +108,10 @@ def test_system_tables(table: SmallTable) -> None:
     found = values(read(a_reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
     assert found == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
     files = read(a_reader(f"{table.path}$files", scan__snapshot_id="1"))
-    assert values(files, "partition", "record_count") == [("dt=a", 2)]
+    assert values(files, "partition", "record_count") == [("{a}", 2)]
+    listed = read(a_reader(f"{table.path}$binlog"))
+    assert values(listed, "rowkind", "k") == [("+I", [3]), ("+U", [1]), ("-D", [2])]
+    assert read(a_reader(f"{table.path}$ro")) == []
 
 
 def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
