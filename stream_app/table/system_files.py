@@ -10,7 +10,7 @@ Source: Paimon `table/system/FilesTable.java`, `FileKeyRangesTable.java`, `Manif
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import DataType
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.bucket_summary import FilesSummary, bucket_summaries, partition_summaries
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.system_rows import Row, columns, table_of
@@ -105,36 +106,26 @@ def manifests(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
 
 def partitions(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
     """By name; who made a partition is known to catalogs alone."""
-    found: dict[bytes, list[DataFileMeta]] = {}
-    for entry in FileStoreScan(table).live(snapshot):
-        found.setdefault(entry.partition, []).append(entry.file)
     shown = _Shown(table)
-    rows = ((shown.spec(one), *_summary(files), *[None] * 4) for one, files in found.items())
-    return table_of(_PARTITIONS, sorted(rows))
+    found = partition_summaries(table, snapshot).items()
+    unknown = (None, None, None, None)
+    return table_of(
+        _PARTITIONS, ((shown.spec(one), *_sums(summary), *unknown) for one, (_, summary) in found)
+    )
 
 
 def buckets(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
     """By partition and number."""
-    found: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-    for entry in FileStoreScan(table).live(snapshot):
-        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     shown = _Shown(table)
-    rows = (
-        (shown.partition(partition), bucket, *_summary(files))
-        for (partition, bucket), files in found.items()
+    found = bucket_summaries(table, snapshot).items()
+    return table_of(
+        _BUCKETS,
+        ((shown.partition(one), bucket, *_sums(summary)) for (one, bucket), summary in found),
     )
-    return table_of(_BUCKETS, sorted(rows, key=lambda row: row[:2]))
 
 
-def _summary(files: Sequence[DataFileMeta]) -> tuple[int, int, int, int | None]:
-    """Rows (also older versions and deletes), bytes, number, and when the newest was made."""
-    times = [file.creation_time_ms for file in files if file.creation_time_ms is not None]
-    return (
-        sum(file.row_count for file in files),
-        sum(file.file_size for file in files),
-        len(files),
-        max(times, default=None),
-    )
+def _sums(summary: FilesSummary) -> Row:
+    return summary.rows, summary.bytes, summary.files, summary.updated_ms
 
 
 def table_indexes(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
