@@ -81,7 +81,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Print what is wrong as it is found, then what was looked at."""
     table = named_table(args.table)
-    check_versions_known(table if not table.branch else replace(table, branch=""))
+    check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
     source = source_of(args, table.location)
     check = TableCheck(table, args.quick, progress)

@@ -62,8 +62,8 @@ class PaimonTable:
 
     @property
     def location(self) -> str:
-        """Path of the table's folder."""
-        return self.store.location
+        """Path of the folder of the table, or of its branch."""
+        return self.store.version_root
 
     @property
     def schema(self) -> pa.Schema:

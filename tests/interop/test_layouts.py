@@ -312,6 +312,7 @@ def test_the_folder_of_a_branch_is_the_branch(paimon_java: PaimonJava, tmp_path:
     assert by_content(found) == by_content(paimon_java.read(f"{path}$branch_x"))
     assert by_content(found) != by_content(paimon_java.read(path))
     assert sound_report(open_table(branch)).versions == 3  # one is the tag
+    assert stream_app.open_table(branch).location == branch
     assert main(["check", branch]) == main(["inspect", branch, "files"]) == 0
     with pytest.raises(UnsupportedTableError, match="branch = x"):
         open_for_writing(open_table(branch))
