@@ -40,7 +40,18 @@ FLOATS = [
     "NaN", float("inf"), float("-inf"), 127.9, -128.9, 40000.0,
     4294967296.0, 1.4e-45, 2.8e-45, 7e-45,
 ]  # fmt: skip
-DOUBLES = [*FLOATS, 1e300, 4.9e-324, -1.5e-323, 2e22, 123456789.123456789, 9.3e18, -9.3e18, 1 / 3, 2e-7]
+DOUBLES = [
+    *FLOATS,
+    1e300,
+    4.9e-324,
+    -1.5e-323,
+    2e22,
+    123456789.123456789,
+    9.3e18,
+    -9.3e18,
+    1 / 3,
+    2e-7,
+]
 STORED: dict[str, list[Any]] = {
     "BOOLEAN": [True, False],
     "TINYINT": [*INTS, 127, -128],
@@ -52,8 +63,10 @@ STORED: dict[str, list[Any]] = {
     "DECIMAL(9,2)": DECIMALS,
     "DECIMAL(38,10)": [
         *(each.quantize(Decimal("1.0000000000")) for each in DECIMALS),
-        Decimal("9223372036854775808.5000000000"), Decimal("9" * 28 + ".9999999999"),
-        Decimal("-0.0000000001"), Decimal("123456789012345678.0000000005"),
+        Decimal("9223372036854775808.5000000000"),
+        Decimal("9" * 28 + ".9999999999"),
+        Decimal("-0.0000000001"),
+        Decimal("123456789012345678.0000000005"),
     ],
     "DECIMAL(18,18)": [Decimal("0." + "9" * 18), Decimal("-0." + "0" * 17 + "1")],
     "CHAR(4)": ["abcd", "ä€𝄞x"],
@@ -167,7 +180,6 @@ def _with_fraction(time: str, fraction: str | None, zone: str) -> str:
     return f"{time}.{fraction}{zone}" if fraction else time + zone
 
 
-
 def is_of(kind: str, *roots: str) -> bool:
     return kind.partition("(")[0] in roots
 
@@ -257,6 +269,8 @@ def test_what_java_cannot_read_is_refused(
         paimon_java.alter(location, ("type", "c0", wanted))
         with pytest.raises(PaimonError):
             paimon_java.read(location)
-        with pytest.raises(UnsupportedTableError, match="holds column 'c0' as STRING: .* is no") as told:
+        with pytest.raises(
+            UnsupportedTableError, match="holds column 'c0' as STRING: .* is no"
+        ) as told:
             read(location)
         assert ".parquet" in told.value.where

@@ -88,10 +88,7 @@ def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
 
 def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     """Whether files that hold a column as `stored` can be read as `wanted`."""
-    return (
-        stored.as_nullable() == wanted.as_nullable()
-        or cast_rule(stored, wanted) is not None
-    )
+    return stored.as_nullable() == wanted.as_nullable() or cast_rule(stored, wanted) is not None
 
 
 def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:

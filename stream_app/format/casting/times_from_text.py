@@ -84,7 +84,9 @@ def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), wanted)
     hour, minute, second = (integers(part(matched, name)) for name in ("hour", "minute", "second"))
     is_minus = _bools(pc.equal(part(matched, "sign"), "-"))
-    zone_hour, zone_minute = (integers(part(matched, f"zone_{name}")) for name in ("hour", "minute"))
+    zone_hour, zone_minute = (
+        integers(part(matched, f"zone_{name}")) for name in ("hour", "minute")
+    )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
     spelled = hour * _HOUR + minute * _MINUTE + second * 1000
