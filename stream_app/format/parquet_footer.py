@@ -9,6 +9,7 @@ Source: Apache Parquet `parquet.thrift` (FileMetaData, SchemaElement), Thrift's 
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -67,7 +68,7 @@ def schema_elements(footer: bytes) -> SchemaElements:
     for _ in range(count):
         reader.skip(_STRUCT)
         bounds.append(reader.place)
-    parts = tuple(footer[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+    parts = tuple(footer[start:stop] for start, stop in itertools.pairwise(bounds))
     return SchemaElements(footer[: bounds[0]], parts, footer[bounds[-1] :])
 
 

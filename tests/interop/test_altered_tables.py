@@ -1,4 +1,4 @@
-"""Tables whose columns get other types while Paimon's Java and we write, read and compact in turns."""
+"""Tables whose columns get other types while Java and we write, read and compact in turns."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def fitting(row: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
     """The same values with the types of today."""
     texts = ("STRING", "VARCHAR(2)")
     found = {}
-    for name, value in row.items():
-        kind = str(types[name].as_nullable())
+    for name, given in row.items():
+        value, kind = given, str(types[name].as_nullable())
         if value is not None and kind in texts and not isinstance(value, str):
             value = value.decode() if isinstance(value, bytes) else str(value)
         if kind == "VARCHAR(2)" and value is not None:
@@ -223,8 +223,7 @@ def test_values_without_counterpart_end_the_job_at_once(
     for k in (2, 3):
         job.write([("+I", {"k": k, "s": k})])
     with pytest.raises(CompactionError, match="'one' is no INT"):
-        for k in (4, 5):
-            job.write([("+I", {"k": k, "s": k})])
+        job.write([("+I", {"k": 4, "s": 4})])
     paimon_java.alter(job.table.location, ("type", "s", "STRING"))
     assert len(same_as_java(paimon_java, job.table.location)) >= 3
 

@@ -270,7 +270,7 @@ def test_what_java_cannot_read_is_refused(
         with pytest.raises(PaimonError):
             paimon_java.read(location)
         with pytest.raises(
-            UnsupportedTableError, match="holds column 'c0' as STRING: .* is no"
+            UnsupportedTableError, match=r"holds column 'c0' as STRING: .* is no"
         ) as told:
             read(location)
         assert ".parquet" in told.value.where

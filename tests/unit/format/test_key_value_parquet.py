@@ -88,7 +88,7 @@ def test_rows_survive_beside_nanoseconds() -> None:
 
 def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
     """PyPaimon believes the file, Java the table."""
-    columns = "id INT, c TIMESTAMP(0), ms TIMESTAMP(3), us TIMESTAMP(6), l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ"
+    columns = f"id INT, c TIMESTAMP(0), {COARSE}, l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ(6)"
     plain, beside = file_schema(columns), file_schema(columns + ", n TIMESTAMP(9)")
     alone, mixed = (
         {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(written(rows_of(each, 3)))).schema}
@@ -126,9 +126,7 @@ def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
         for field in schema
     ])  # fmt: skip
     sink = io.BytesIO()
-    pq.write_table(
-        rows.cast(plain), sink, use_deprecated_int96_timestamps=True, store_schema=False
-    )
+    pq.write_table(rows.cast(plain), sink, use_deprecated_int96_timestamps=True, store_schema=False)
     check_footer(pq.ParquetFile(sink).metadata, schema, 20)
     assert read(sink.getvalue(), schema) == rows
 
