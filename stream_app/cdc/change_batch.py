@@ -7,7 +7,7 @@ message is read stands in the formats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -89,11 +89,13 @@ class DecodedBatch:
             changes, logical messages (op m), ignored truncates.
         tables: name of a source table → the position of its first message with a row; the name is
             empty for messages that do not tell it.
+        decoder_errors: how many of the bad ones the decoder did not judge but fail at.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
+    decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
@@ -105,14 +107,13 @@ class DecodedBatch:
         """
         changes = self.changes
         kept = ~np.isin(changes.message_index, list(reasons))
-        return DecodedBatch(
+        return replace(
+            self,
             changes=ChangeBatch(
                 rows=changes.rows.filter(pa.array(kept)),
                 message_index=changes.message_index[kept],
             ),
             bad=_in_order(self.bad, bad_records(messages, reasons)),
-            skipped=self.skipped,
-            tables=self.tables,
         )
 
 

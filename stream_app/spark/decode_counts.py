@@ -28,6 +28,8 @@ class PartitionEnd:
 class DecodeCounts:
     """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
 
+    `decoder_errors` are those of the bad ones at which the decoder failed.
+
     Attributes:
         tables: of the source, by name; those that are not told have the empty name.
     """
@@ -36,6 +38,7 @@ class DecodeCounts:
     changes: int = 0
     skipped: int = 0
     bad: int = 0
+    decoder_errors: int = 0
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
 
@@ -50,6 +53,7 @@ class DecodeCounts:
             changes=self.changes + other.changes,
             skipped=self.skipped + other.skipped,
             bad=self.bad + other.bad,
+            decoder_errors=self.decoder_errors + other.decoder_errors,
             ends=ends,
             tables={
                 table: min(places.get(table, place) for places in (self.tables, other.tables))

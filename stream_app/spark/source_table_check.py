@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from stream_app.errors import SourceError
 from stream_app.spark.checkpoint_state import remember_tables, remembered_tables
 from stream_app.spark.decode_counts import TablesSeen
+from stream_app.spark.job_folder import Folder
 
 SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
@@ -40,7 +40,7 @@ def distinct_tables(by_topic: Mapping[str, Iterable[str]]) -> dict[str, str]:
 class SourceTableCheck:
     """Remembers the source tables of a job in its checkpoint's folder."""
 
-    checkpoint: Path
+    checkpoint: Folder
 
     def check(self, seen: TablesSeen) -> None:
         """Take in what an epoch has seen.

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import SourceError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint_state import open_checkpoint, remember_topics, remembered_tables
 from stream_app.spark.decode_counts import DecodeCounts
+from stream_app.spark.job_folder import Folder
 from stream_app.spark.source_table_check import SourceTableCheck, distinct_tables
 from tests.support.small_table import small_table
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
+def checkpoint(tmp_path: Path) -> Folder:
     open_checkpoint(
         tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)).table
     )
@@ -43,7 +45,7 @@ def test_distinct_tables(by_topic: dict[str, set[str]], tables: list[str]) -> No
     assert list(distinct_tables(by_topic)) == tables
 
 
-def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Path) -> None:
+def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
     for _ in range(2):
         check = SourceTableCheck(checkpoint)
         check.check({("a", "db.t"): (0, 5)})
@@ -52,7 +54,7 @@ def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Path) -> None:
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"], "b": ["db.t"]}
 
 
-def test_two_tables_in_an_epoch(checkpoint: Path) -> None:
+def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
     with pytest.raises(SourceError) as error:
         SourceTableCheck(checkpoint).check({("a", "db.t"): (0, 5), ("b", "db.u"): (1, 7)})
     assert error.value.what == (
@@ -63,22 +65,22 @@ def test_two_tables_in_an_epoch(checkpoint: Path) -> None:
     assert remembered_tables(checkpoint) == {}, "the epoch did not come about"
 
 
-def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Path) -> None:
+def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> None:
     SourceTableCheck(checkpoint).check({("a", "db.t"): (0, 5)})
     with pytest.raises(SourceError, match=r"db\.t .* db\.u"):
         SourceTableCheck(checkpoint).check({("a", "db.u"): (0, 6)})
 
 
-def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Path, tmp_path: Path) -> None:
+def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Folder, tmp_path: Path) -> None:
     table = small_table(tmp_path / "t2", "id BIGINT", ("id",)).table
-    other = tmp_path / "other"
+    other = Folder(str(tmp_path / "other"), LocalFileIO())
     remember_topics(other, open_checkpoint(other, table), {"a": "id"})
     SourceTableCheck(other).check({("a", "db.t"): (0, 5)})
     state = open_checkpoint(other, table)
     assert state.topic_ids == {"a": "id"}
     assert state.tables == {"a": ["db.t"]}
     # A state of an earlier version does not know of tables.
-    file = other / "stream_app.json"
+    file = Path(other.path("stream_app.json"))
     old = json.loads(file.read_text())
     del old["tables"]
     file.write_text(json.dumps(old))
