@@ -18,10 +18,10 @@ from tests.support.small_table import small_table
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Folder:
-    open_checkpoint(
-        tmp_path / "checkpoint", small_table(tmp_path / "t", "id BIGINT", ("id",)).table
-    )
-    return tmp_path / "checkpoint"
+    small = small_table(tmp_path / "t", "id BIGINT", ("id",))
+    folder = Folder(str(tmp_path / "checkpoint"), LocalFileIO())
+    open_checkpoint(folder, small.table)
+    return folder
 
 
 @pytest.mark.parametrize(
