@@ -116,6 +116,21 @@ def _place(location: str) -> tuple[str, str, str]:
     return "", "", str(Path(local_path(location)).resolve())
 
 
+def is_local(location: str) -> bool:
+    """Whether a location is a path of this machine, or a ``file:`` URI."""
+    return scheme_of(location) in ("", "file")
+
+
+def is_on_s3(location: str) -> bool:
+    """Whether a location is on S3, or on a store that speaks its language."""
+    return scheme_of(location) in _S3
+
+
+def is_on_hdfs(location: str) -> bool:
+    """Whether a location is on HDFS, as it is or by a mount of ViewFs."""
+    return scheme_of(location) in _HADOOP
+
+
 def scheme_of(location: str) -> str:
     """``s3`` of ``s3://bucket/path``; empty of a path."""
     return urlsplit(location).scheme
@@ -131,7 +146,8 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
     # Others cannot stand in a URL, and the client ends with a panic.
     if not re.fullmatch(r"[\w.:-]+", bucket, re.ASCII) or not key.strip("/"):
         raise UsageError(
-            f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
+            f"{location!r} names no folder of a bucket",
+            fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
     found = s3_options(options, os.environ, bucket)
     kind = LockedS3FileIO if found.create_lock_file else S3FileIO

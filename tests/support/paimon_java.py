@@ -239,7 +239,7 @@ class PaimonJava:
 
     def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),
-        ("drop", name)."""
+        ("drop", name), ("default", name, text), or ("option", key, value)."""
         self._call("alter", path, changes=[list(change) for change in changes])
 
     def tag(self, path: Path | str, name: str, snapshot: int) -> None:

@@ -225,6 +225,14 @@ public final class PaimonServer {
                             SchemaChange.updateColumnType(
                                     name, DataTypeJsonParser.parseDataType(change.get(2))));
                     break;
+                case "default":
+                    changes.add(
+                            SchemaChange.updateColumnDefaultValue(
+                                    new String[] {name}, change.get(2).asText()));
+                    break;
+                case "option":
+                    changes.add(SchemaChange.setOption(name, change.get(2).asText()));
+                    break;
                 case "rename":
                     changes.add(SchemaChange.renameColumn(name, change.get(2).asText()));
                     break;

@@ -12,7 +12,7 @@ import pytest
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config import KEYS, load_config
 from stream_app.app.embedded_broker import main as run_broker
-from stream_app.app.jars import KAFKA_BROKER_VERSION
+from stream_app.app.jar_sets import KAFKA_BROKER_VERSION
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
