@@ -5,10 +5,9 @@
 
 Steps on one core beside their limits, and hostile messages at two sizes; then the whole of ingest
 on two cores beside Spark alone, then memory beside its budget, commits one after the other, what a
-commit asks of a store, and
-compaction: simulated, beside decode and encode, and beside the epochs; what checksums cost; at last
-reading, beside other readers. About forty-five minutes; `--quick` takes five. With a name only that
-part.
+commit asks of a store, and compaction: simulated, beside decode and encode, and beside the epochs;
+what checksums cost; at last reading, beside other readers. About forty-five minutes; `--quick`
+takes five. With a name only that part.
 """
 
 from __future__ import annotations

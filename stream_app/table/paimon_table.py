@@ -91,8 +91,11 @@ class PaimonTable:
         Args:
             columns: names, in the order wanted; None: all.
             where: rows for which this is true.
-            snapshot, tag, timestamp, watermark: the version, see `Version`; with the columns that
-                the table had then. Without any, the latest.
+            snapshot: number of the version, which is read with the columns of its time. Without
+                any of these four, the latest version is read.
+            tag: name of the version.
+            timestamp: the last version of this time, see `Version`.
+            watermark: the first version that has reached it.
             limit: at most so many rows.
             threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
                 order, bucket by bucket, with 1.
@@ -139,7 +142,9 @@ class PaimonTable:
             scan_mode: delta, changelog, diff or auto: see `ScanMode`.
             row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
                 without it only those that were added.
-            columns, where, threads: as `read`; a condition sees every row, also old ones.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
+            threads: as `read`.
 
         Raises:
             UsageError: no such version, or not any more; or as `read`.
@@ -185,7 +190,8 @@ class PaimonTable:
             follow: wait for what is still to come.
             consumer_id: keeps how far rows have been taken, at least once; None: ``consumer-id``.
             ignore_progress: begin at the start, although the consumer has been here before.
-            columns, where: as `read`; a condition sees every row, also old ones.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
 
         Raises:
             UsageError: no such start; or while it is read: the next snapshot has expired.
@@ -225,8 +231,10 @@ class PaimonTable:
         a full compaction has merged.
 
         Args:
-            snapshot, tag, timestamp, watermark: the version whose files, statistics or rows are
-                shown; as `read`.
+            snapshot: number of the version whose files, statistics or rows are shown; as `read`.
+            tag: as `read`.
+            timestamp: as `read`.
+            watermark: as `read`.
 
         Raises:
             UsageError: no such system table or version.
