@@ -7,13 +7,14 @@ message is read stands in the formats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.model.table_schema import VALUE_KIND
 
 Int32s = npt.NDArray[np.int32]
@@ -68,11 +69,13 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
+        columns: unknown and missing columns of records that were decoded.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
+    columns: Mapping[Column, Sighting] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -83,13 +86,13 @@ class DecodedBatch:
         """
         changes = self.changes
         kept = ~np.isin(changes.message_index, list(reasons))
-        return DecodedBatch(
+        return replace(
+            self,
             changes=ChangeBatch(
                 rows=changes.rows.filter(pa.array(kept)),
                 message_index=changes.message_index[kept],
             ),
             bad=_in_order(self.bad, bad_records(messages, reasons)),
-            skipped=self.skipped,
         )
 
 
