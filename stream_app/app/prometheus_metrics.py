@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport
@@ -46,9 +48,12 @@ class JobMetrics:
     _changes: Counter = field(init=False)
     _skipped: Counter = field(init=False)
     _bad: Counter = field(init=False)
+    _reasons: Counter = field(init=False)
+    _columns: Mapping[DriftKind, Counter] = field(init=False)
     _snapshots: Counter = field(init=False)
     _seconds: Histogram = field(init=False)
     _lag: Gauge = field(init=False)
+    _looked: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
         self._epochs = self._counter("epochs", "Epochs that were committed.")
@@ -56,6 +61,20 @@ class JobMetrics:
         self._changes = self._counter("changes", "Changes that were written.")
         self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
         self._bad = self._counter("bad_records", "Records that could not be decoded.")
+        self._reasons = self._labelled(
+            "bad_records_by_reason",
+            "Records that could not be decoded, by kind of reason.",
+            "reason",
+        )
+        for reason in REASON_KINDS:
+            self._reasons.labels(self.table, reason)
+        self._columns = {
+            kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
+            for kind, meaning in (
+                (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
+                (DriftKind.MISSING, "Records without a column of the table."),
+            )
+        }
         self._snapshots = Counter(
             PREFIX + "snapshots",
             "Snapshots that were committed.",
@@ -76,6 +95,13 @@ class JobMetrics:
             registry=self.registry,
         )
 
+        self._looked = Gauge(
+            PREFIX + "source_looked_timestamp_seconds",
+            "When Spark last told how far the source was read, also if there was nothing new.",
+            ["table"],
+            registry=self.registry,
+        )
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is in the table."""
         if report.skipped:
@@ -86,6 +112,8 @@ class JobMetrics:
         self._changes.labels(self.table).inc(counts.changes)
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
+        for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
+            self._reasons.labels(self.table, reason).inc(count)
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
         for part, seconds in parts.items():
             self._seconds.labels(self.table, part).observe(seconds)
@@ -96,10 +124,18 @@ class JobMetrics:
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
 
-    def progress(self, progress: SourceProgress) -> None:
-        """Spark has told how far the source was read."""
+    def column(self, kind: DriftKind, name: str, records: int) -> None:
+        """Records with an unknown column, or without one of the table; names must be few."""
+        self._columns[kind].labels(self.table, name).inc(records)
+
+    def progress(self, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has told, at this time, how far the source was read."""
+        self._looked.labels(self.table).set(time_ms / 1000)
         if progress.lag is not None:
             self._lag.labels(self.table).set(progress.lag)
+
+    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(PREFIX + name, meaning, ["table", label], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
