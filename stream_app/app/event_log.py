@@ -214,11 +214,11 @@ def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting) -> Non
 def _tell_set_aside(report: EpochReport) -> None:
     if report.set_aside is not None:
         _LOG.warning(
-            "epoch %d: %d bad records are kept in %s (%s); the first is %s",
+            "epoch %d: bad records: %d (%s), kept in %s; the first is %s",
             report.epoch,
             sum(report.set_aside.reasons.values()),
-            report.set_aside.file,
             ", ".join(f"{count} {kind}" for kind, count in report.set_aside.reasons.items()),
+            report.set_aside.file,
             report.set_aside.first,
         )
 

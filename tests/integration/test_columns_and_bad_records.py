@@ -34,7 +34,7 @@ def test_columns_bad_records_and_the_end(bench: JobBench) -> None:
     assert v.startswith("column 'v' of the table is missing in messages, so it becomes null")
     assert v.endswith(f"{first} 2")
     assert bad == (
-        f"epoch 0: 1 bad records are kept in {folder}/epoch-0.jsonl (1 not-json); {first} 4: "
+        f"epoch 0: bad records: 1 (1 not-json), kept in {folder}/epoch-0.jsonl; {first} 4: "
         "is not JSON: Expecting value at character 0"
     )
     (epoch,) = bench.events("epoch")
