@@ -25,12 +25,14 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.partition_names import NameablePartitions
+from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import newest_epochs
 from stream_app.table.metadata_check import Progress
 from stream_app.table.readable import check_readable
 from stream_app.table.source_check import SourceCheck
+from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_check import CheckReport
 
 _CHUNK_ROWS = 200_000
@@ -76,6 +78,8 @@ def source_findings(
     )
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
+    if (strict := strict_partitions(table.schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
         for rows in _changes(source, ends, decode, progress, left):
