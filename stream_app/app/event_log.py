@@ -100,6 +100,7 @@ class EventLog:
                 "messages": counts.messages,
                 "changes": counts.changes,
                 "bad": counts.bad,
+                "decoder_errors": counts.decoder_errors,
                 "skipped_messages": counts.skipped,
                 **_set_aside_event(report.set_aside),
                 **columns,

@@ -48,6 +48,7 @@ class JobMetrics:
     _changes: Counter = field(init=False)
     _skipped: Counter = field(init=False)
     _bad: Counter = field(init=False)
+    _decoder_errors: Counter = field(init=False)
     _reasons: Counter = field(init=False)
     _columns: Mapping[DriftKind, Counter] = field(init=False)
     _snapshots: Counter = field(init=False)
@@ -61,6 +62,9 @@ class JobMetrics:
         self._changes = self._counter("changes", "Changes that were written.")
         self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
         self._bad = self._counter("bad_records", "Records that could not be decoded.")
+        self._decoder_errors = self._counter(
+            "decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."
+        )
         self._reasons = self._labelled(
             "bad_records_by_reason",
             "Records that could not be decoded, by kind of reason.",
@@ -112,6 +116,7 @@ class JobMetrics:
         self._changes.labels(self.table).inc(counts.changes)
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
+        self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
         for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
             self._reasons.labels(self.table, reason).inc(count)
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}

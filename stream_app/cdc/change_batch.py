@@ -69,12 +69,14 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
+        decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
+    decoder_errors: int = 0
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:

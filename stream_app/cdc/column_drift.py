@@ -136,6 +136,17 @@ class Sighting:
         return Sighting(self.records + other.records, min(self.first, other.first))
 
 
+def sightings_together(
+    left: Mapping[Column, Sighting], right: Mapping[Column, Sighting], shift: int
+) -> dict[Column, Sighting]:
+    """Those of two halves of a batch, of which the first has `shift` messages."""
+    found = dict(left)
+    for column, sighting in right.items():
+        moved = Sighting(sighting.records, sighting.first + shift)
+        found[column] = found[column].plus(moved) if column in found else moved
+    return found
+
+
 def add_sighting(into: dict[Column, Sighting], drift: Drift, sighting: Sighting) -> None:
     """Count records that have this drift."""
     for column in drift.columns():

@@ -37,16 +37,13 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.column_reading import ColumnReading, Family
+from stream_app.cdc.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium_options import column_readings, parse_options
 from stream_app.cdc.debezium_records import RecordsResult, decode_records
-from stream_app.cdc.debezium_schema import (
-    ConnectField,
-    apply_schema,
-    connect_fields,
-    split_envelopes,
-)
-from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
+from stream_app.cdc.debezium_schema import SCHEMAS_MAX, connect_fields, split_envelopes
+from stream_app.cdc.json_lines import looks_like_object, may_be_misread
+from stream_app.cdc.nesting import deep_ones
 from stream_app.cdc.record_shapes import RecordShape, shape_of
 from stream_app.errors import SourceError
 from stream_app.model.data_type import RowType
@@ -117,6 +114,9 @@ class DebeziumJson:
         values = messages.column("value")
         if values.type != pa.binary():
             values = values.cast(pa.binary())
+        if len(self._groups) > SCHEMAS_MAX:
+            self._groups.clear()
+            self._schemas.clear()
         outcome = _Outcome(messages, skipped=values.null_count)
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
@@ -144,9 +144,9 @@ class DebeziumJson:
     def _decode_slice(
         self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
     ) -> None:
-        alike = looks_like_object(values)
-        if any(reading.family is Family.DECIMAL for reading in group.readings):
-            alike &= ~may_hold_fine_decimal(values)
+        alike = looks_like_object(values) & ~deep_ones(values)
+        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        alike &= ~may_be_misread(values, has_decimals=has_decimals)
         policy = self._settings.policy
         if group.shape is None or policy.looks_at_each:
             sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]

@@ -54,6 +54,7 @@ class DecodeCounts:
     """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
 
     Attributes:
+        decoder_errors: those of the bad ones at which the decoder failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
     """
 
@@ -61,6 +62,7 @@ class DecodeCounts:
     changes: int = 0
     skipped: int = 0
     bad: int = 0
+    decoder_errors: int = 0
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
 
@@ -75,6 +77,7 @@ class DecodeCounts:
             changes=self.changes + other.changes,
             skipped=self.skipped + other.skipped,
             bad=self.bad + other.bad,
+            decoder_errors=self.decoder_errors + other.decoder_errors,
             ends=ends,
             columns=_together(self.columns, other.columns),
         )
