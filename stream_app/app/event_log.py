@@ -227,8 +227,7 @@ def _tell_set_aside(report: EpochReport) -> None:
 def _set_aside_event(set_aside: SetAside | None) -> dict[str, object]:
     if set_aside is None:
         return {"bad_reasons": {}, "quarantine_file": None}
-    file = None if set_aside.file is None else str(set_aside.file)
-    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": file}
+    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": set_aside.file}
 
 
 def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
