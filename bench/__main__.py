@@ -1,13 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|hostile|ingest|memory|simulation|commits|compaction|checksums|latency|
-                   reading] [--messages N] [--quick]
+    ./run.sh bench [steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+                    checksums|latency|reading] [--messages N] [--quick]
 
 Steps on one core beside their limits, and hostile messages at two sizes; then the whole of ingest
-on two cores beside Spark alone, then memory beside its budget, commits one after the other, and
-compaction: simulated, beside decode and encode, and beside the epochs; what checksums cost; at last
-reading, beside other readers. About forty-five minutes; `--quick` takes five. With a name only that
-part.
+on two cores beside Spark alone, then memory beside its budget, commits one after the other, what a
+commit asks of a store, and compaction: simulated, beside decode and encode, and beside the epochs;
+what checksums cost; at last reading, beside other readers. About forty-five minutes; `--quick`
+takes five. With a name only that part.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bench import (
     memory,
     page_checksums,
     reading,
+    requests,
     steps,
 )
 
@@ -75,6 +76,11 @@ def _commits(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from commits.lines(folder, 500 if quick else commits.COMMITS, {})
 
 
+def _requests(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    for found in requests.measure(10 if quick else requests.EPOCHS):
+        yield from requests.lines(found)
+
+
 def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
     if quick:
         return compaction.lines(folder, compaction.CELLS // 10, 1)
@@ -101,6 +107,7 @@ PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "memory": _memory,
     "simulation": _simulation,
     "commits": _commits,
+    "requests": _requests,
     "compaction": _compaction,
     "checksums": _checksums,
     "latency": _latency,
