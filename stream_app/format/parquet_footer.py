@@ -99,7 +99,7 @@ class HeldBackFooter(io.RawIOBase):
         """It is for writing."""
         return True
 
-    def write(self, data: bytes | pa.Buffer) -> int:  # type: ignore[override]
+    def write(self, data: bytes | pa.Buffer) -> int:
         """Hand bytes on, or keep them."""
         if self._held is not None:
             self._held += memoryview(data)
