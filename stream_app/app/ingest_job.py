@@ -16,10 +16,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
@@ -39,6 +42,7 @@ from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.files_source import FilesSource
+from stream_app.spark.job_folder import Folder
 from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
 from stream_app.spark.partition_names import NameablePartitions
@@ -127,11 +131,11 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             _stream(config, table, checkpoint, EventLog(clock, sink, metrics))
 
 
-def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
+def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
     table = _table(config, clock)
-    checkpoint = Path(config.stream.checkpoint).absolute()
+    checkpoint = _folder(config, config.stream.checkpoint)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
         raise SourceError(
@@ -146,6 +150,17 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
     return table, checkpoint
+
+
+def _folder(config: AppConfig, location: str) -> Folder:
+    return open_folder(location, config.file_system, lambda: _session(config))
+
+
+def _session(config: AppConfig) -> SparkSession:
+    """Spark's session; there is one."""
+    settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
+    name = f"stream_app {config.table.database}.{config.table.name}"
+    return start_session(name, {**settings, **config.spark})
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -177,10 +192,11 @@ def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
     return table
 
 
-def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
+def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog) -> None:
     stream, schema = config.stream, table.schema
     name = f"{config.table.database}.{config.table.name}"
-    spark = start_session(f"stream_app {name}", config.spark)
+    quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
+    spark = _session(config)
     compactions, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     try:
         plan = RoutePlan(
@@ -200,7 +216,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
                 stopping=running.stop_requested.is_set,
             ),
             source_end=lambda epoch: source_end(checkpoint, epoch),
-            dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
+            dead_letters=DeadLetters(quarantine, stream.max_bad_records),
             clock=table.clock,
             listener=log.epoch,
             upkeep=maintenance,
@@ -209,7 +225,7 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
         log.watch_compactions(batch.compaction_metrics)
         running = RunningStream(
             batch=batch,
-            checkpoint=str(checkpoint),
+            checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
             on_idle_commit=log.idle_commit,

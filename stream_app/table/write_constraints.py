@@ -73,6 +73,6 @@ class WriteConstraints:
             raise UnsupportedTableError(
                 f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
                 f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
-                where=f"{self.table.location}/{self.table.paths.partition(partition)}",
+                where=self.table.paths.partition_folder(partition),
                 fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
             )
