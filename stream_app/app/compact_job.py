@@ -122,8 +122,9 @@ def _told(args: argparse.Namespace) -> int:
         with serving(registry, job.metrics_port):
             run(job, registry)
     except (StreamAppError, OSError) as error:
-        print(f"error: {readable(error)}", file=sys.stderr)
-        return exit_code(error)
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
     except Exception:
         traceback.print_exc()
         return 1

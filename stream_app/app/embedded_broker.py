@@ -244,7 +244,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
     return 0
 
 

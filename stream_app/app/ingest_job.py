@@ -26,7 +26,7 @@ from stream_app.app.secrets import hidden, hiding
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import SourceError, StreamAppError, UsageError
+from stream_app.errors import StreamAppError, UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
@@ -97,8 +97,9 @@ def _run(config: AppConfig, events: Path | None) -> int:
     try:
         run(config, SystemClock(), events)
     except (StreamAppError, OSError) as error:
-        print(f"error: {readable(error)}", file=sys.stderr)
-        return exit_code(error)
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
     except KeyboardInterrupt:
         print("interrupted before the stream had begun", file=sys.stderr)
         return 130
@@ -133,7 +134,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
     checkpoint = Path(config.stream.checkpoint).absolute()
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
-        raise SourceError(
+        raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
             "was begun: its offsets mean other records now",
             where=str(checkpoint),

@@ -140,12 +140,12 @@ def find_java() -> Path:
     """The ``java`` of ``$JAVA_HOME`` or of the path.
 
     Raises:
-        StreamAppError: there is none.
+        UsageError: there is none.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
-        raise StreamAppError(
+        raise UsageError(
             "there is no 'java'" + (f" in JAVA_HOME ({home})" if home else " in the path"),
             fix=f"install Java {JAVA_VERSION_MIN} (Debian: apt-get install "
             f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
@@ -315,7 +315,7 @@ def _ivy_jar() -> Path:
     folders = spec.submodule_search_locations if spec else None
     jars = [jar for folder in folders or () for jar in Path(folder).glob("jars/ivy-*.jar")]
     if not jars:
-        raise StreamAppError(
+        raise UsageError(
             "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
             fix="install pyspark in this environment (./run.sh setup)",
         )
@@ -345,12 +345,12 @@ def installed_spark_version() -> str:
     """The version of the PySpark of this environment.
 
     Raises:
-        StreamAppError: there is none.
+        UsageError: there is none.
     """
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise StreamAppError("pyspark is not installed", fix="run ./run.sh setup") from None
+        raise UsageError("pyspark is not installed", fix="run ./run.sh setup") from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -369,7 +369,9 @@ def main(arguments: Sequence[str]) -> int:
             print("\n".join(map(str, jars)))
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

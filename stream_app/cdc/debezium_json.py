@@ -46,7 +46,7 @@ from stream_app.cdc.debezium_schema import (
 )
 from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
 from stream_app.cdc.record_shapes import RecordShape, shape_of
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.model.data_type import RowType
 
 Index = npt.NDArray[np.int32]
@@ -102,7 +102,7 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            SourceError: a TRUNCATE, unless ``truncate = ignore``.
+            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``.
         """
         values = messages.column("value")
         if values.type != pa.binary():
@@ -248,11 +248,11 @@ def _slices(values: pa.Array) -> Iterator[slice]:
         start = stop
 
 
-def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
+def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )
-    return SourceError(
+    return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
         where=f"topic {topic}, partition {partition}, offset {offset}",
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "

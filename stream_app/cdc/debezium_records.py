@@ -6,6 +6,7 @@ exact text of each number; only the casts are shared with the fast path.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from stream_app.cdc.change_batch import no_changes
 from stream_app.cdc.column_cast import cast_column, wire_value
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
+from stream_app.cdc.decimal_columns import why_no_decimal
 from stream_app.cdc.placeholders import is_placeholder
 from stream_app.cdc.record_reader import (
     Cell,
@@ -185,7 +187,7 @@ def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:
         part, failed = cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
         values = pc.coalesce(values, part)
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
-            misfits[row] = _misfit(reading, cells[row], _why(reading, kind))
+            misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row]))
     return _Column(values, misfits)
 
 
@@ -230,7 +232,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
 
 
-def _why(reading: ColumnReading, kind: JsonKind) -> str:
+def _why(reading: ColumnReading, kind: JsonKind, wire: Any) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
@@ -244,7 +246,17 @@ def _why(reading: ColumnReading, kind: JsonKind) -> str:
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
+        case Family.DECIMAL if isinstance(wire, dict):
+            return _why_no_decimal(reading, wire["value"], wire["scale"])
         case Family.DECIMAL if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return "is not the base64 of a number that fits (decimal.handling.mode = precise)"
+            return _why_no_decimal(reading, wire, reading.scale)
         case _:
             return "is not a value of that type"
+
+
+def _why_no_decimal(reading: ColumnReading, text: str, scale: int) -> str:
+    try:
+        value = base64.b64decode(text, validate=True)
+    except ValueError:
+        return "is not base64, as decimal.handling.mode = precise has it"
+    return why_no_decimal(value, scale, reading.arrow_type)

@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, WrongSourceError
 from stream_app.spark.micro_batch import IdleReport, MicroBatch
 from stream_app.spark.task_errors import readable
 
@@ -155,7 +155,7 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     if causes:
         said += "\n  because: " + "; ".join(causes)
     if _LOGIN.search("".join(causes)):
-        return SourceError(
+        return WrongSourceError(
             f"the stream ended with an error: {said}",
             where="source.kafka",
             fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
