@@ -26,7 +26,12 @@ from stream_app.app.secrets import hidden, hiding
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import StreamAppError, UsageError, WrongSourceError
+from stream_app.errors import (
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+    WrongSourceError,
+)
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
@@ -48,7 +53,7 @@ from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.spark.task_errors import readable
 from stream_app.spark.warm_up import warming_up
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_maintenance import TableMaintenance
@@ -130,7 +135,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
-    table = _table(config, clock)
+    table = job_table(config, clock)
     checkpoint = Path(config.stream.checkpoint).absolute()
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
@@ -163,18 +168,37 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     )
 
 
-def _table(config: AppConfig, clock: Clock) -> FileStoreTable:
+def job_table(config: AppConfig, clock: Clock) -> FileStoreTable:
+    """The table that the configuration names, made now when it is not there.
+
+    Raises:
+        StreamAppError: it does not fit, or cannot be made or written.
+    """
     wanted = new_table_schema(
         columns=config.table.columns,
         primary_keys=config.table.primary_keys,
         partition_keys=config.table.partition_keys,
-        options=config.table.options,
+        options={**_defaults(config), **config.table.options},
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
     table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
     warn_of_ignored_options(table)
     return table
+
+
+def _defaults(config: AppConfig) -> Mapping[str, str]:
+    """Options that the configuration leaves to us: a table that is there keeps its own."""
+    if not config.table.defaults:
+        return {}
+    try:
+        there = open_table(config.table.path, file_io_options=config.file_system).schema.options
+    except TableNotFoundError:
+        there = config.table.defaults
+    chosen = {key: there.get(key, value) for key, value in config.table.defaults.items()}
+    for key, value in chosen.items():
+        _LOG.info("table.options.%s is not set: the table has %s", key, value)
+    return chosen
 
 
 def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
