@@ -23,6 +23,7 @@ from typing import Any, Protocol, cast
 
 from stream_app import __version__
 from stream_app.app.config_settings import environment_secrets
+from stream_app.app.job_log import quiet_libraries
 from stream_app.app.secrets import Secrets, hiding
 from stream_app.errors import FAILED, PERSON_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
@@ -98,13 +99,9 @@ def main(argv: Sequence[str]) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
+    quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
         return _told(argv)
-
-
-def main_and_exit() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
 
 
 def exit_code(error: BaseException) -> int:

@@ -20,9 +20,11 @@ from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job_log import log_to_stderr
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
+from stream_app.app.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
@@ -59,6 +61,7 @@ from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger("stream_app")
+_LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,12 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_arguments(parser)
     args = parser.parse_args(argv)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    logging.getLogger("stream_app").setLevel(logging.INFO)
-    # It logs the trace of an epoch that fails, which is told below in its own words.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    log_to_stderr()
     try:
         config = load_config(args.conf, args.set, os.environ)
     except UsageError as error:
@@ -105,9 +103,6 @@ def _run(config: AppConfig, events: Path | None) -> int:
         found = readable(error)
         print(f"error: {found}", file=sys.stderr)
         return exit_code(found)
-    except KeyboardInterrupt:
-        print("interrupted before the stream had begun", file=sys.stderr)
-        return 130
     except Exception:
         traceback.print_exc()
         return 1
@@ -122,14 +117,17 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     """
     metrics = JobMetrics(table_label(config.table.path))
     # First of all: a port that is taken shows before anything is asked or made.
-    with serving(metrics.registry, config.stream.metrics_port):
+    with ExitStack() as stack:
+        stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
+        signs = stack.enter_context(signs_of_life(clock))
+        signs.begin("topics, table and checkpoint are looked at")
         table, checkpoint = _prepared(config, clock)
-        with ExitStack() as stack:
-            sink = None
-            if events is not None:
-                file = stack.enter_context(events.open("a", encoding="utf-8"))
-                sink = hidden(file, config.secrets)
-            _stream(config, table, checkpoint, EventLog(clock, sink, metrics))
+        sink = None
+        if events is not None:
+            file = stack.enter_context(events.open("a", encoding="utf-8"))
+            sink = hidden(file, config.secrets)
+        signs.begin("Spark's session begins")
+        _stream(config, table, checkpoint, EventLog(clock, sink, metrics), signs)
 
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
@@ -201,7 +199,9 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
     return chosen
 
 
-def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog) -> None:
+def _stream(
+    config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog, signs: SignsOfLife
+) -> None:
     stream, schema = config.stream, table.schema
     name = f"{config.table.database}.{config.table.name}"
     spark = start_session(f"stream_app {name}", config.spark)
@@ -240,13 +240,22 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Path, log: Eve
         )
         stop_on_signals(spark, running.stop_requested)
         log.started(table.location, str(checkpoint))
+        signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, plan, table):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
     finally:
+        signs.begin("Spark ends")
         maintenance.close()
         compactions.close()
         spark.stop()
+
+
+def _at_work(batch: MicroBatch) -> Activity | None:
+    epoch = batch.epoch_at_work
+    if epoch is not None:
+        return Activity(f"epoch {epoch} is at work")
+    return _LOOKING if batch.is_untouched else None
 
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:

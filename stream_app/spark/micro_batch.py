@@ -97,6 +97,7 @@ class MicroBatch:
         source_end: where Spark has noted that an epoch ends.
         upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
+        epoch_at_work: the epoch that is being written; None: none is.
     """
 
     spark: SparkSession
@@ -110,6 +111,7 @@ class MicroBatch:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
+    epoch_at_work: int | None = None
     _commit: StreamTableCommit | None = None
 
     def __call__(self, messages: DataFrame, epoch: int) -> None:
@@ -117,6 +119,7 @@ class MicroBatch:
         with self.lock:
             if self.stopping:
                 raise RuntimeError("the job is stopping")
+            self.epoch_at_work = epoch
             try:
                 report = self._run(messages, epoch)
                 self.listener(report)
@@ -129,6 +132,13 @@ class MicroBatch:
                 # Spark turns the trace into text and searches it with regular expressions, whose
                 # stack grows with the text: what it gets is short.
                 raise RuntimeError(first_line(self.failure)) from None
+            finally:
+                self.epoch_at_work = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no epoch has come yet."""
+        return self._commit is None
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions, or do upkeep, unless an epoch is being worked on."""

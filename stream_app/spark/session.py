@@ -17,6 +17,8 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
+"""Names the file that Spark's own log goes to, or ``-`` for standard error."""
 LOOPBACK = "127.0.0.1"
 STACK = "-Xss16m"
 """Stack of the JVM's threads; only what is used of it is taken.
@@ -116,6 +118,12 @@ def start_session(
     if _LOG_CONFIGURATION not in spark.sparkContext.getConf().get(_JAVA_OPTIONS, ""):
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def where_spark_says_more(environ: Mapping[str, str]) -> str:
+    """For the end of an error: ``see Spark's log: /…``."""
+    path = environ.get(SPARK_LOG_VARIABLE, "-")
+    return "see Spark's log above" if path == "-" else f"see Spark's log: {path}"
 
 
 def launch_settings(
