@@ -10,6 +10,7 @@ folder appears whole or not at all. Jars that somebody put there by hand are tak
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -26,6 +27,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from stream_app.app.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
 
 KAFKA_BROKER_VERSION = "4.3.1"
@@ -38,7 +40,7 @@ It only prepares the clients' security settings and has not changed within a min
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
-JAVA_VERSION_MIN = 17
+_TOLD_EVERY_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +138,6 @@ def jar_folder() -> Path:
     return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
 
 
-def find_java() -> Path:
-    """The ``java`` of ``$JAVA_HOME`` or of the path.
-
-    Raises:
-        UsageError: there is none.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
-        raise UsageError(
-            "there is no 'java'" + (f" in JAVA_HOME ({home})" if home else " in the path"),
-            fix=f"install Java {JAVA_VERSION_MIN} (Debian: apt-get install "
-            f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
-        )
-    return Path(found)
-
-
 @dataclass(frozen=True, slots=True)
 class JarCache:
     """The folder of resolved sets; safe against several processes that resolve at once."""
@@ -186,7 +171,7 @@ class JarCache:
         return []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
-        print(f"stream_app: resolving the jars of {jar_set.name} …", file=sys.stderr, flush=True)
+        _tell(f"fetching the jars of {jar_set.name}")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
             staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
             names = sorted(jar.name for jar in staged.glob("*.jar"))
@@ -194,7 +179,9 @@ class JarCache:
             target = self.folder / jar_set.name
             shutil.rmtree(target, ignore_errors=True)  # what is there is not whole
             staged.rename(target)
-        return self.find(jar_set)
+        jars = self.find(jar_set)
+        _tell(f"{_size_text(jars)} in {target}")
+        return jars
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -262,20 +249,45 @@ def _run_ivy(
     command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
     command += ["-confs", "default", "-retrieve"]
     command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
-    try:
-        done = subprocess.run(
+    output = scratch / "ivy.txt"
+    with output.open("wb") as said:
+        process = subprocess.Popen(
             command,
-            check=False,
+            env=unicode_environment(os.environ),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            timeout=RESOLVE_TIMEOUT_S,
         )
-    except subprocess.TimeoutExpired:
+    try:
+        code = _watched(process, scratch / "cache")
+    finally:
+        process.kill()
+        process.wait()
+    if code is None:
         return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
-    return done.returncode, done.stdout
+    return code, output.read_text("utf-8", "replace")
+
+
+def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
+    """The exit code; says meanwhile what has come. None: it took too long."""
+    for seconds in range(_TOLD_EVERY_S, RESOLVE_TIMEOUT_S + 1, _TOLD_EVERY_S):
+        try:
+            return process.wait(_TOLD_EVERY_S)
+        except subprocess.TimeoutExpired:
+            _tell(f"{_size_text(list(cache.rglob('*.jar*')))} so far, {seconds} s")
+    return None
+
+
+def _size_text(jars: Sequence[Path]) -> str:
+    size = 0
+    for jar in jars:
+        with contextlib.suppress(FileNotFoundError):  # renamed when it is whole
+            size += jar.stat().st_size
+    return f"{len(jars)} jars, {size / 1e6:.1f} MB"
+
+
+def _tell(text: str) -> None:
+    print(f"stream_app: {text}", file=sys.stderr, flush=True)
 
 
 # `ibiblio` without a root means the central repository, whose address Ivy knows by itself.

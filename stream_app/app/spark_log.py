@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from stream_app.app.java import unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
@@ -37,8 +38,7 @@ def become_spark(command: list[str], name: str) -> NoReturn:
     sys.stderr.flush()
     if log is not None:
         os.dup2(descriptor, 2)
-    speak_unicode(os.environ)
-    os.execv(command[0], command)
+    os.execve(command[0], command, unicode_environment(os.environ))
 
 
 def log_file(environ: Mapping[str, str], name: str) -> Path | None:
@@ -49,16 +49,6 @@ def log_file(environ: Mapping[str, str], name: str) -> Path | None:
     state = environ.get("XDG_STATE_HOME")
     folder = Path(state) if state else Path("~").expanduser() / ".local" / "state"
     return folder / "stream_app" / (re.sub(r"[^\w.-]+", "-", name)[-200:] + ".log")
-
-
-def speak_unicode(environ: MutableMapping[str, str]) -> None:
-    """Have Java know file names that are not ASCII: it reads them as the locale says."""
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        if value := environ.get(name):
-            if re.search("utf-?8", value, re.IGNORECASE):
-                return
-            break
-    environ["LC_ALL"] = "C.UTF-8"
 
 
 def _opened(path: Path | None) -> tuple[Path, int] | None:
