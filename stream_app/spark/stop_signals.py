@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTED = 130
-PATIENCE_S = 2.5
-_HOOKS_S = 1.2
+PATIENCE_S = 2.0
+_HOOKS_S = 1.0
 """For the JVM's own clearing up; then it ends as it is."""
 _ONE_PRESS_S = 0.7
 """One Ctrl-C reaches Python and the JVM, one a little after the other."""
