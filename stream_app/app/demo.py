@@ -42,6 +42,7 @@ SEED = 20
 SECONDS_WITHOUT_PROGRESS_MAX = 120
 _MARK = ".stream_app-demo"
 _REFRESH_S = 0.25
+_TOLD_EVERY_S = 8.0
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -288,6 +289,7 @@ class _Demo:
 
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
+        told = since
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
@@ -295,6 +297,9 @@ class _Demo:
                 live.update(live_panel(self._state, waiting=what))
                 now, reached = self._clock.steady_seconds(), (self._state.sent, self._table.latest)
                 seen, since = reached, now if reached != seen else since
+                if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
+                    told = now  # the panel moves on a terminal alone
+                    self._say(f"{what}: {reached[0]:,} sent, {self._table.read:,} in the table")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {what}, and nothing happened for "
