@@ -6,6 +6,7 @@ its event log; how far the table is, `demo_table` says.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -167,7 +168,8 @@ class DemoJob:
     def _end(self, number: signal.Signals) -> int:
         process = self._process
         assert process is not None, "the job does not run"
-        os.killpg(process.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, number)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:

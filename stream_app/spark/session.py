@@ -148,7 +148,8 @@ def launch_settings(
     if jars:
         launch["spark.jars"] = ",".join(str(jar) for jar in jars)
     if scheduler is not None:
-        launch["spark.scheduler.allocation.file"] = scheduler.absolute().as_uri()
+        # A path of Hadoop, which knows no %20; without a scheme it would lie on the cluster's HDFS.
+        launch["spark.scheduler.allocation.file"] = f"file:{scheduler.absolute()}"
     launch |= {
         key: value
         for key, value in settings.items()
