@@ -51,6 +51,7 @@ from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
+from stream_app.spark.stale_checksums import clear_stale_checksums
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.spark.task_errors import readable
@@ -134,6 +135,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
     table = job_table(config, clock)
+    clear_stale_checksums(config.stream.checkpoint)
     checkpoint = Path(config.stream.checkpoint).absolute()
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
