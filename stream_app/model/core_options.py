@@ -41,9 +41,8 @@ OPTIONS: dict[str, Option] = {
             default=-1,
             kind="integer",
             minimum=-2,
-            meaning="Number of buckets of each partition (≥ 1); a job that is to make a table with a "
-            "primary key and is not told gives it 4. Without a primary key also -1: rows go into "
-            "files as they come.",
+            meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
+            "rows go into files as they come.",
         ),
         text_option(
             "bucket-key",
