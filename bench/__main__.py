@@ -1,12 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|ingest|memory|simulation|commits|compaction|checksums|latency|reading]
-                   [--messages N] [--quick]
+    ./run.sh bench [steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+                    checksums|latency|reading] [--messages N] [--quick]
 
-Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
-then memory beside its budget, commits one after the other, and compaction: simulated, beside decode
-and encode, and beside the epochs; what checksums cost; at last reading, beside other readers. About
-forty-five minutes; `--quick` takes five. With a name only that part.
+Steps on one core beside their limits, and hostile messages at two sizes; then the whole of ingest
+on two cores beside Spark alone, then memory beside its budget, commits one after the other, what a
+commit asks of a store, and compaction: simulated, beside decode and encode, and beside the epochs;
+what checksums cost; at last reading, beside other readers. About forty-five minutes; `--quick`
+takes five. With a name only that part.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from bench import (
     compaction,
     compaction_memory,
     compaction_simulation,
+    hostile,
     ingest,
     latency,
     memory,
     page_checksums,
     reading,
+    requests,
     steps,
 )
 
@@ -52,6 +55,10 @@ def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
         yield step.markdown()
 
 
+def _hostile(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    yield from hostile.lines(1 if quick else 3)
+
+
 def _ingest(folder: Path, messages: int, quick: bool) -> Iterator[str]:
     yield from ingest.measure(messages, max(1, messages // 6), 1 if quick else 2, folder).lines()
 
@@ -67,6 +74,11 @@ def _simulation(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
 
 def _commits(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from commits.lines(folder, 500 if quick else commits.COMMITS, {})
+
+
+def _requests(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    for found in requests.measure(10 if quick else requests.EPOCHS):
+        yield from requests.lines(found)
 
 
 def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
@@ -90,10 +102,12 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "steps": _steps,
+    "hostile": _hostile,
     "ingest": _ingest,
     "memory": _memory,
     "simulation": _simulation,
     "commits": _commits,
+    "requests": _requests,
     "compaction": _compaction,
     "checksums": _checksums,
     "latency": _latency,

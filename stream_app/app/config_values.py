@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.model.data_type import RowType, parse_columns
 
@@ -59,9 +60,16 @@ def text(setting: Setting) -> str:
     return setting.value
 
 
-def local_folder(setting: Setting) -> str:
-    """A path on the driver; a ``file:`` URI becomes one."""
+def folder(setting: Setting) -> str:
+    """A path on the driver, which a ``file:`` URI becomes too, or ``SCHEME://…`` of a cluster."""
     location = text(setting)
+    if not is_local(location):
+        if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
+            raise WrongValueError(
+                f"{location!r} is no folder: give a path, s3://BUCKET/PATH, hdfs://HOST/PATH or "
+                "another that Spark's Hadoop knows"
+            )
+        return location.rstrip("/")
     try:
         path = local_path(location)
     except UsageError as error:

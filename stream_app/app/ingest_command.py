@@ -13,10 +13,11 @@ from typing import Any
 
 from stream_app.app.config import AppConfig, load_config
 from stream_app.app.ingest_job import add_arguments
-from stream_app.app.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.jars import installed_spark_version, s3a_jars, spark_kafka_jars
 from stream_app.app.spark_log import become_spark
 from stream_app.app.spark_submit import submit_command
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_on_s3
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -79,8 +80,8 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 
 
 def _jars(config: AppConfig) -> list[Path]:
-    """Spark's Kafka source, unless the user brings it."""
-    brought = {"spark.jars", "spark.jars.packages"} & config.spark.keys()
-    if config.source.kind != "kafka" or brought:
+    """Spark's Kafka source, and S3A for a checkpoint there, unless the user brings jars."""
+    if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
         return []
-    return spark_kafka_jars(installed_spark_version())
+    kafka = spark_kafka_jars(installed_spark_version()) if config.source.kind == "kafka" else []
+    return kafka + (s3a_jars() if is_on_s3(config.stream.checkpoint) else [])

@@ -16,10 +16,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from stream_app.app.cli import exit_code
 from stream_app.app.config import AppConfig, SourceConfig, load_config
 from stream_app.app.event_log import EventLog
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.app.job_log import log_to_stderr
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
@@ -42,9 +45,11 @@ from stream_app.spark.checkpoint_state import (
     remember_topics,
     source_end,
 )
+from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.files_source import FilesSource
+from stream_app.spark.job_folder import Folder
 from stream_app.spark.kafka_source import KafkaSource
 from stream_app.spark.micro_batch import MicroBatch
 from stream_app.spark.partition_names import NameablePartitions
@@ -131,12 +136,12 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         _stream(config, table, checkpoint, EventLog(clock, sink, metrics), signs)
 
 
-def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
+def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
     table = job_table(config, clock)
     clear_stale_checksums(config.stream.checkpoint)
-    checkpoint = Path(config.stream.checkpoint).absolute()
+    checkpoint = _folder(config, config.stream.checkpoint)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
         raise WrongSourceError(
@@ -151,6 +156,17 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Path]:
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
     return table, checkpoint
+
+
+def _folder(config: AppConfig, location: str) -> Folder:
+    return open_folder(location, config.file_system, lambda: _session(config))
+
+
+def _session(config: AppConfig) -> SparkSession:
+    """Spark's session; there is one."""
+    settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
+    name = f"stream_app {config.table.database}.{config.table.name}"
+    return start_session(name, {**settings, **config.spark})
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -202,11 +218,12 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
 
 
 def _stream(
-    config: AppConfig, table: FileStoreTable, checkpoint: Path, log: EventLog, signs: SignsOfLife
+    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
 ) -> None:
     stream, schema = config.stream, table.schema
     name = f"{config.table.database}.{config.table.name}"
-    spark = start_session(f"stream_app {name}", config.spark)
+    quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
+    spark = _session(config)
     compactions, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     try:
         plan = RoutePlan(
@@ -226,7 +243,7 @@ def _stream(
                 stopping=running.stop_requested.is_set,
             ),
             source_end=lambda epoch: source_end(checkpoint, epoch),
-            dead_letters=DeadLetters(stream.quarantine, stream.max_bad_records),
+            dead_letters=DeadLetters(quarantine, stream.max_bad_records),
             clock=table.clock,
             listener=log.epoch,
             upkeep=maintenance,
@@ -235,7 +252,7 @@ def _stream(
         log.watch_compactions(batch.compaction_metrics)
         running = RunningStream(
             batch=batch,
-            checkpoint=str(checkpoint),
+            checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
             on_idle_commit=log.idle_commit,
@@ -270,6 +287,7 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
         options=config.source.format_options,
         keep_update_before=table.options.writes_changelog,
     )
+    decode = with_defaults(decode, schema.fields)
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
     if (strict := strict_partitions(schema)) is not None:

@@ -27,93 +27,41 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from stream_app.app.jar_sets import (
+    BROKER_SET,
+    PAIMON_SET,
+    Coordinate,
+    JarSet,
+    s3a_set,
+    spark_kafka_set,
+)
 from stream_app.app.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
-
-KAFKA_BROKER_VERSION = "4.3.1"
-KAFKA_CLIENTS_VERSION = "3.9.1"
-PAIMON_VERSION = "1.4.2"
-TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
-"""By Spark's minor version: some registries lack the token provider of a patch release.
-
-It only prepares the clients' security settings and has not changed within a minor version."""
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
 _TOLD_EVERY_S = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """One module of a Maven repository."""
-
-    organisation: str
-    module: str
-    revision: str
-    transitive: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.organisation}:{self.module}:{self.revision}"
-
-    @property
-    def jar_name(self) -> str:
-        """The file name of its jar."""
-        return f"{self.module}-{self.revision}.jar"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JarSet:
-    """Jars that belong together.
-
-    Attributes:
-        choices: the same set in other revisions, tried in turn when one is not in the registry.
-        excluded: modules (organisation, module) that no dependency may bring in.
-    """
-
-    name: str
-    choices: tuple[tuple[Coordinate, ...], ...]
-    excluded: tuple[tuple[str, str], ...] = ()
-
-
-def spark_kafka_set(spark_version: str) -> JarSet:
-    """What PySpark's own jars lack for ``format("kafka")``; all the rest is in pyspark/jars."""
-    fallback = TOKEN_PROVIDER_FALLBACKS.get(".".join(spark_version.split(".")[:2]))
-    revisions = dict.fromkeys([spark_version, fallback or spark_version])
-    return JarSet(
-        name=f"spark-kafka-{spark_version}",
-        choices=tuple(
-            (
-                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", spark_version),
-                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", revision),
-                Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
-                Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
-            )
-            for revision in revisions
-        ),
-    )
-
-
-BROKER_SET = JarSet(
-    name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
-    choices=(
-        (
-            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
-            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
-            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
-        ),
-    ),
-    # Only DumpLogSegments uses it, and not every registry has it.
-    excluded=(("org.apache.kafka", "kafka-tools-api"),),
-)
-PAIMON_SET = JarSet(
-    name=f"paimon-{PAIMON_VERSION}",
-    choices=((Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),),
-)
-
-
 def spark_kafka_jars(spark_version: str) -> list[Path]:
     """The jars of Spark's Kafka source, for ``spark.jars``."""
     return JarCache(jar_folder()).resolve(spark_kafka_set(spark_version))
+
+
+def s3a_jars() -> list[Path]:
+    """The jars by which this environment's Spark reaches ``s3a://``; none when it has them."""
+    jars = _spark_jars()
+    if any(jars.glob("hadoop-aws-*.jar")):
+        return []
+    found = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
+    versions = [match[1] for match in found if match]
+    if len(versions) != 1:
+        raise StreamAppError(
+            "Spark brings no jar hadoop-client-api-*.jar, whose version S3A's must have",
+            where=str(jars),
+            fix="give hadoop-aws and AWS's SDK of the cluster's Hadoop in spark.jars",
+        )
+    return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
 
 
 def broker_jars() -> list[Path]:
@@ -323,15 +271,24 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
 
 
 def _ivy_jar() -> Path:
-    spec = find_spec("pyspark")
-    folders = spec.submodule_search_locations if spec else None
-    jars = [jar for folder in folders or () for jar in Path(folder).glob("jars/ivy-*.jar")]
+    jars = list(_pyspark_jars().glob("ivy-*.jar"))
     if not jars:
         raise UsageError(
             "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
             fix="install pyspark in this environment (./run.sh setup)",
         )
     return jars[0]
+
+
+def _pyspark_jars() -> Path:
+    spec = find_spec("pyspark")
+    folders = spec.submodule_search_locations if spec else None
+    return Path(next(iter(folders or ()), ".")) / "jars"
+
+
+def _spark_jars() -> Path:
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) / "jars" if home else _pyspark_jars()
 
 
 def _proxy_flags() -> list[str]:
@@ -367,7 +324,7 @@ def installed_spark_version() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one a line."""
-    known = ("spark-kafka", "kafka-broker", "paimon")
+    known = ("spark-kafka", "s3a", "kafka-broker", "paimon")
     if not arguments or not set(arguments) <= set(known):
         print(f"usage: python -m stream_app.app.jars {{{'|'.join(known)}}} …", file=sys.stderr)
         return 2
@@ -375,6 +332,7 @@ def main(arguments: Sequence[str]) -> int:
         for name in arguments:
             jars = {
                 "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
+                "s3a": s3a_jars,
                 "kafka-broker": broker_jars,
                 "paimon": paimon_jars,
             }[name]()

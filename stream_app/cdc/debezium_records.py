@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import no_changes
-from stream_app.cdc.column_cast import cast_column, wire_value
+from stream_app.cdc.column_cast import cast_alone, wire_value
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
 from stream_app.cdc.decimal_columns import why_no_decimal
@@ -129,9 +129,9 @@ def _restore_unchanged(
 def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:
     kind, text = cell
     if kind is JsonKind.STRING:
-        return is_placeholder(reading.family, text, nested=False)
+        return is_placeholder(reading, text, nested=False)
     nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
-    return nested and is_placeholder(reading.family, text, nested=True)
+    return nested and is_placeholder(reading, text, nested=True)
 
 
 def _add_rows(
@@ -184,7 +184,7 @@ def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:
         by_kind.setdefault(kind, [None] * len(cells))[row] = value
     values = pa.nulls(len(cells), reading.arrow_type)
     for kind, wires in by_kind.items():
-        part, failed = cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
+        part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row]))
@@ -236,6 +236,10 @@ def _why(reading: ColumnReading, kind: JsonKind, wire: Any) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
+        case Family.DATE | Family.TIME | Family.TIMESTAMP if (
+            kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO
+        ):
+            return f"is a number ({read_as}; {hint})"
         case Family.TIME if kind is JsonKind.NUMBER:
             return f"is no time of day ({read_as}; {hint})"
         case Family.DATE | Family.TIMESTAMP if kind is JsonKind.NUMBER:
@@ -246,15 +250,18 @@ def _why(reading: ColumnReading, kind: JsonKind, wire: Any) -> str:
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
-        case Family.DECIMAL if isinstance(wire, dict):
-            return _why_no_decimal(reading, wire["value"], wire["scale"])
-        case Family.DECIMAL if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return _why_no_decimal(reading, wire, reading.scale)
+        case Family.DECIMAL if isinstance(wire, dict) or (
+            kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
+        ):
+            return _why_no_decimal(reading, wire)
         case _:
             return "is not a value of that type"
 
 
-def _why_no_decimal(reading: ColumnReading, text: str, scale: int) -> str:
+def _why_no_decimal(reading: ColumnReading, wire: Any) -> str:
+    """Of base64, or of ``{scale, value}``."""
+    is_struct = isinstance(wire, dict)
+    text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
     try:
         value = base64.b64decode(text, validate=True)
     except ValueError:

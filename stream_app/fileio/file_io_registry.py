@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stream_app.errors import UsageError
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
@@ -64,6 +64,30 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     return local_path(location), LocalFileIO()
 
 
+def path_beside(root: str, location: str) -> str:
+    """The path by which the file system of `root` finds another location.
+
+    Paimon's texts are not percent-encoded: a ``%2F`` in one is a part of a folder's name.
+
+    Raises:
+        UnsupportedTableError: the location is on another file system.
+    """
+    here, there = scheme_of(root), re.match(r"(\w*):", location)
+    scheme = there[1] if there else ""
+    local = re.fullmatch(r"(?:file:(?://)?)?(/[^/].*)", location, re.DOTALL)
+    if here == "" and local:
+        return local[1]
+    same_host = location.split("/")[:3] == root.split("/")[:3]
+    if (here in _S3 and scheme in _S3) or (here in _HADOOP and same_host):
+        return location
+    raise UnsupportedTableError(
+        f"a file of the table lies on another file system: {location}",
+        where=root,
+        fix="use the engine that made the table; or take 'data-file.external-paths' away and let "
+        "that engine rewrite the files",
+    )
+
+
 def is_same_location(one: str, other: str) -> bool:
     """Whether two locations, however they are written, are one place.
 
@@ -92,6 +116,21 @@ def _place(location: str) -> tuple[str, str, str]:
     return "", "", str(Path(local_path(location)).resolve())
 
 
+def is_local(location: str) -> bool:
+    """Whether a location is a path of this machine, or a ``file:`` URI."""
+    return scheme_of(location) in ("", "file")
+
+
+def is_on_s3(location: str) -> bool:
+    """Whether a location is on S3, or on a store that speaks its language."""
+    return scheme_of(location) in _S3
+
+
+def is_on_hdfs(location: str) -> bool:
+    """Whether a location is on HDFS, as it is or by a mount of ViewFs."""
+    return scheme_of(location) in _HADOOP
+
+
 def scheme_of(location: str) -> str:
     """``s3`` of ``s3://bucket/path``; empty of a path."""
     return urlsplit(location).scheme
@@ -107,7 +146,8 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
     # Others cannot stand in a URL, and the client ends with a panic.
     if not re.fullmatch(r"[\w.:-]+", bucket, re.ASCII) or not key.strip("/"):
         raise UsageError(
-            f"{location!r} names no table", fix="write s3://BUCKET/warehouse/db.db/table"
+            f"{location!r} names no folder of a bucket",
+            fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
     found = s3_options(options, os.environ, bucket)
     kind = LockedS3FileIO if found.create_lock_file else S3FileIO

@@ -133,15 +133,24 @@ class S3Options:
             "request_payer": self.requester_pays,
         }
         given: dict[str, Any] = {key: value for key, value in settings.items() if value}
-        given["virtual_hosted_style_request"] = not self._uses_path_style
+        given["virtual_hosted_style_request"] = not self.uses_path_style
         client: dict[str, Any] = {"allow_http": bool(url and url.startswith("http:"))}
         if self.certificates is not None:
             client["root_certificate"] = self.certificates
         given["client_options"] = client
         return given
 
+    def current_keys(self) -> S3Keys | None:
+        """As they are now; None: those of a role.
+
+        Raises:
+            NotThereError: nobody gives them now.
+        """
+        return self.keys if self.source is None else self.source.keys()
+
     @property
-    def _uses_path_style(self) -> bool:
+    def uses_path_style(self) -> bool:
+        """Whether the bucket stands in the path of a URL."""
         if self.path_style is not None:
             return self.path_style
         if self.endpoint is None:
@@ -151,7 +160,7 @@ class S3Options:
         return "." not in host or _is_address(host)
 
     def _endpoint_of(self, bucket: str) -> str | None:
-        if self.endpoint is None or self._uses_path_style:
+        if self.endpoint is None or self.uses_path_style:
             return self.endpoint
         scheme, _, rest = self.endpoint.partition("://")
         return f"{scheme}://{bucket}.{rest}"

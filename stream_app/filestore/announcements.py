@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -63,13 +63,16 @@ class Announcements(Generic[Announced]):
             raise
         return name
 
-    def announcements(self) -> dict[str, Announced]:
+    def announcements(self, listed: Collection[str] | None = None) -> dict[str, Announced]:
         """All that are there, by name.
+
+        Args:
+            listed: names that lie in the folder, where somebody has listed it just now.
 
         Raises:
             CorruptFileError: a file is no announcement, so that nobody knows what is going.
         """
-        names = self.file_io.list_names(f"{self.root}/tag")
+        names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
         found = {}
         for name in sorted(name for name in names if name.startswith(self.kind.prefix)):
             path = self._path(name)

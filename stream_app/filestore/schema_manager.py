@@ -49,7 +49,11 @@ class SchemaManager:
 
     def fingerprint(self) -> str:
         """A digest of the table's first schema, which no other table has: it says when."""
-        return hashlib.sha256(self.file_io.read_bytes(self.path(self.ids()[0]))).hexdigest()
+        try:
+            data = self.file_io.read_bytes(self.path(0))
+        except FileNotFoundError:
+            data = self.file_io.read_bytes(self.path(self.ids()[0]))
+        return hashlib.sha256(data).hexdigest()
 
     def create(self, schema: TableSchema) -> bool:
         """Write a schema; False when one of that number is there already."""

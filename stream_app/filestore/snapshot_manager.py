@@ -70,15 +70,31 @@ class SnapshotManager:
             )
         return snapshot
 
-    def latest(self) -> Snapshot | None:
-        """The newest snapshot, also when it expires, or goes back, while it is looked for."""
-        latest = self.latest_id()
-        while latest is not None:
+    def latest(self, *, near: int | None = None) -> Snapshot | None:
+        """The newest snapshot, also when it expires, or goes back, while it is looked for.
+
+        Args:
+            near: a number that was the newest before: a hint in the place of LATEST's, which is
+                asked when this one is gone or has a successor.
+        """
+        for hint in (near, None):
+            number = self._hint(_LATEST) if hint is None else hint
+            # As with LATEST: numbers are given in turn, so one without a successor is the newest.
+            if number is not None and not self._exists(number + 1):
+                try:
+                    return self.snapshot(number)
+                except FileNotFoundError:
+                    continue
+        return self._listed()
+
+    def _listed(self) -> Snapshot | None:
+        ids = self.ids()
+        while ids:
             try:
-                return self.snapshot(latest)
+                return self.snapshot(ids[-1])
             except FileNotFoundError:
-                missing, latest = latest, self.latest_id()
-                if latest == missing:
+                missing, ids = ids[-1], self.ids()
+                if ids and ids[-1] == missing:
                     raise
         return None
 
@@ -105,18 +121,32 @@ class SnapshotManager:
         path = self._path(snapshot.snapshot_id)
         return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
-    def write_hints(self, snapshot_id: int) -> None:
+    def write_hints(self, snapshot_id: int) -> Snapshot | None:
         """Say that a snapshot that was just made is the newest.
 
         A failure is none: the snapshot is there, and readers list the folder. Who is held up here
         until it has expired must not leave a hint at what is gone, for Paimon would believe it.
+
+        Returns:
+            What has the number afterwards; None: nothing any more.
         """
         self._write_hint(_LATEST, snapshot_id)
-        while not self._exists(snapshot_id) and (ids := self.ids()):
-            snapshot_id = ids[-1]
-            self._write_hint(_LATEST, snapshot_id)
-        if self._hint(_EARLIEST) is None:
-            self._write_hint(_EARLIEST, self.ids()[0])
+        try:
+            return self.snapshot(snapshot_id)
+        except FileNotFoundError:
+            while not self._exists(snapshot_id) and (ids := self.ids()):
+                snapshot_id = ids[-1]
+                self._write_hint(_LATEST, snapshot_id)
+            return None
+
+    def make_up_earliest_hint(self) -> None:
+        """Say which snapshot is the oldest, when nothing says that."""
+        if self._hint(_EARLIEST) is None and (ids := self.ids()):
+            self._write_hint(_EARLIEST, ids[0])
+
+    def latest_hint(self) -> int | None:
+        """What LATEST says; None when it is absent or says nothing."""
+        return self._hint(_LATEST)
 
     def hints(self) -> tuple[int | None, int | None]:
         """What LATEST and EARLIEST say; None when they are absent or say nothing."""
@@ -151,9 +181,8 @@ class SnapshotManager:
         self.file_io.sync_deletions(f"{self.root}/snapshot")
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        """Say which snapshot is the oldest, unless that is said already; readers save a listing."""
-        if self._hint(_EARLIEST) != snapshot_id:
-            self._write_hint(_EARLIEST, snapshot_id)
+        """Say which snapshot is the oldest; readers save a listing."""
+        self._write_hint(_EARLIEST, snapshot_id)
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         try:
@@ -165,7 +194,12 @@ class SnapshotManager:
         return hint_of(self.file_io, f"{self.root}/snapshot/{name}")
 
     def _exists(self, snapshot_id: int) -> bool:
-        return self.file_io.exists(self._path(snapshot_id))
+        # A store asks twice whether a file or a folder is there, and once for a file's size.
+        try:
+            self.file_io.size(self._path(snapshot_id))
+        except FileNotFoundError:
+            return False
+        return True
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/snapshot/{_PREFIX}{snapshot_id}"

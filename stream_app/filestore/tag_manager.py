@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError, UsageError
@@ -23,6 +23,19 @@ from stream_app.model.tag import Tag
 _PREFIX = "tag-"
 _SUCCESS_FOLDER = "success-file"
 """What stands behind the prefix in the name of the folder of success files."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagFolder:
+    """What lay beside each other in the folder of tags at one moment.
+
+    Attributes:
+        tags: the files of all tags, by the names of the tags.
+        others: the names of all other files; those of `announcements` among them.
+    """
+
+    tags: Mapping[str, FileStatus]
+    others: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +55,25 @@ class TagManager:
         names = self.file_io.list_names(f"{self.root}/tag")
         return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
 
-    def statuses(self) -> dict[str, FileStatus]:
+    def statuses(self) -> Mapping[str, FileStatus]:
         """The files of all tags, by name: one that has changed belongs to another tag."""
-        return {
-            status.name.removeprefix(_PREFIX): status
+        return self.folder().tags
+
+    def folder(self) -> TagFolder:
+        """What lies in the folder now, by one listing."""
+        files = [
+            status
             for status in self.file_io.list_status(f"{self.root}/tag")
-            if status.name.startswith(_PREFIX) and not status.is_folder
-        }
+            if not status.is_folder
+        ]
+        return TagFolder(
+            tags={
+                status.name.removeprefix(_PREFIX): status
+                for status in files
+                if status.name.startswith(_PREFIX)
+            },
+            others=tuple(status.name for status in files if not status.name.startswith(_PREFIX)),
+        )
 
     def tag(self, name: str) -> Tag | None:
         """The tag of a name; None when there is none.
@@ -111,7 +136,14 @@ class TagManager:
         Raises:
             CorruptFileError: the file of one is no tag.
         """
-        names = [name for name in self.names() if name not in but]
+        return self.named(name for name in self.names() if name not in but)
+
+    def named(self, names: Iterable[str]) -> list[Tag]:
+        """The tags of these names that are there, in the order of their snapshots.
+
+        Raises:
+            CorruptFileError: the file of one is no tag.
+        """
         found = [tag for name in names if (tag := self.tag(name)) is not None]
         return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 

@@ -12,7 +12,7 @@ who opens the newest version has that time to read it, also when the table was i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TimeOf = Callable[[int], int | None]
 """When a version was committed, in milliseconds; None when it is gone."""
@@ -57,20 +57,18 @@ def snapshot_range(
     *,
     older_than_ms: int,
     limit: int,
-    protected_from: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The snapshots that go.
+    """The snapshots that go, unless a consumer wants them (`but_for_consumer`).
 
     Args:
         ids: of all snapshots, ascending; at least one.
         older_than_ms: the time from which on snapshots are kept.
         limit: how many may go at most.
-        protected_from: the first snapshot that a consumer still has to read.
         time_of: is asked only for what lies between the two numbers of the retention, and ends.
     """
     begin, latest = ids[0], ids[-1]
-    end, kept_by = _bounded(begin, latest, retention, limit=limit, protected_from=protected_from)
+    end, kept_by = _bounded(begin, latest, retention, limit=limit, protected_from=None)
     # Beyond `num_max` age does not count; the newest snapshot is followed by none.
     for number in range(max(latest - retention.num_max + 1, begin), end):
         followed = time_of(number + 1)
@@ -78,6 +76,13 @@ def snapshot_range(
             end, kept_by = number, "the time that is retained"
             break
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
+
+
+def but_for_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
+    """What goes when a consumer still has to read the snapshots from a number on; None: none."""
+    if protected_from is None or protected_from >= going.end:
+        return going
+    return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")
 
 
 def changelog_range(

@@ -4,19 +4,17 @@ Spark's checkpoint knows offsets, but neither the sink nor which topic of that n
 checkpoint that is used with another table would skip all that the old one had read, and a topic
 that was made anew would lose its first records. Both are noticed here, at start.
 
-The file is ``stream_app.json`` in the checkpoint's folder.
+The file is ``stream_app.json`` in the checkpoint's folder, on whatever file system that is.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from stream_app.errors import CheckpointError
+from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
 _FILE = "stream_app.json"
@@ -38,7 +36,7 @@ class CheckpointState:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
-def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
+def open_checkpoint(folder: Folder, table: FileStoreTable) -> CheckpointState:
     """The state of a checkpoint, begun now when the checkpoint is new.
 
     Raises:
@@ -48,7 +46,7 @@ def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
     identity = table.identity()
     state = _read(folder)
     if state is None:
-        if (folder / "offsets").exists():
+        if folder.files.exists(folder.path("offsets")):
             raise CheckpointError(
                 "the checkpoint was made by another application",
                 where=str(folder),
@@ -66,28 +64,28 @@ def open_checkpoint(folder: Path, table: FileStoreTable) -> CheckpointState:
     return state
 
 
-def remember_topics(folder: Path, state: CheckpointState, topic_ids: Mapping[str, str]) -> None:
+def remember_topics(folder: Folder, state: CheckpointState, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; the ids of known ones stay what they were."""
     merged = {**topic_ids, **state.topic_ids}
     if merged != dict(state.topic_ids):
         _write(folder, CheckpointState(state.table, state.table_identity, merged))
 
 
-def query_id(folder: Path) -> str:
+def query_id(folder: Folder) -> str:
     """The streaming query's id, which Spark keeps in the checkpoint from its first start on."""
-    document = json.loads((folder / "metadata").read_text(encoding="utf-8"))
+    document = json.loads(folder.files.read_bytes(folder.path("metadata")))
     return str(document["id"])
 
 
-def source_end(folder: Path, epoch: int) -> str:
+def source_end(folder: Folder, epoch: int) -> str:
     """Where Spark has noted that an epoch ends: a line of JSON for each source."""
-    lines = (folder / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()
+    lines = folder.files.read_bytes(folder.path(f"offsets/{epoch}")).decode().splitlines()
     return "\n".join(lines[2:])  # behind the version and Spark's own settings
 
 
-def _read(folder: Path) -> CheckpointState | None:
+def _read(folder: Folder) -> CheckpointState | None:
     try:
-        document = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        document = json.loads(folder.files.read_bytes(folder.path(_FILE)))
         return CheckpointState(**document)
     except FileNotFoundError:
         return None
@@ -97,11 +95,5 @@ def _read(folder: Path) -> CheckpointState | None:
         ) from None
 
 
-def _write(folder: Path, state: CheckpointState) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{_FILE}.{uuid.uuid4()}.tmp"
-    with temporary.open("w", encoding="utf-8") as sink:
-        json.dump(asdict(state), sink, indent=2)
-        sink.flush()
-        os.fsync(sink.fileno())
-    temporary.replace(folder / _FILE)
+def _write(folder: Folder, state: CheckpointState) -> None:
+    folder.files.overwrite(folder.path(_FILE), json.dumps(asdict(state), indent=2).encode())

@@ -9,19 +9,16 @@ kept beside it as ``epoch-N.old-K.jsonl``.
 from __future__ import annotations
 
 import base64
-import filecmp
 import itertools
 import json
-import os
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from stream_app.errors import BadRecordsError
+from stream_app.spark.job_folder import Folder
 
 _SHOWN = 3
 
@@ -35,7 +32,7 @@ class DeadLetters:
         bad_records_max: more than these stop the job; None: any number is put up with.
     """
 
-    folder: str | None
+    folder: Folder | None
     bad_records_max: int | None
     _count: int = field(default=0)
 
@@ -51,7 +48,7 @@ class DeadLetters:
         count = bad.num_rows
         if not count:
             return
-        file = None if self.folder is None else self._write(Path(self.folder), epoch, bad)
+        file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             return
@@ -67,33 +64,37 @@ class DeadLetters:
             "first bad record stops the job",
         )
 
-    def _write(self, folder: Path, epoch: int, bad: pa.Table) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"epoch-{epoch}.jsonl"
-        temporary = folder / f".{file.name}.{uuid.uuid4()}.tmp"
-        with temporary.open("w", encoding="utf-8") as sink:
-            for line in _lines(bad):
-                sink.write(json.dumps(line, ensure_ascii=False) + "\n")
-            sink.flush()
-            os.fsync(sink.fileno())
-        if file.exists() and not filecmp.cmp(file, temporary, shallow=False):
-            file.rename(_free_name(file))
-        temporary.replace(file)
-        _sync_folder(folder)
-        return file
+
+def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
+    """The file's path; it is whole, and stays, or is not there."""
+    stem = folder.path(f"epoch-{epoch}")
+    path, files = f"{stem}.jsonl", folder.files
+    lines = (json.dumps(line, ensure_ascii=False) for line in _lines(bad))
+    data = "".join(f"{line}\n" for line in lines).encode()
+    before = _content(folder, path)
+    if before is not None and before != data:
+        _keep(folder, stem, before)
+    if before != data:
+        files.overwrite(path, data)
+    return path
 
 
-def _free_name(file: Path) -> Path:
-    names = (file.with_name(f"{file.stem}.old-{number}.jsonl") for number in itertools.count(1))
-    return next(name for name in names if not name.exists())
+def _keep(folder: Folder, stem: str, data: bytes) -> None:
+    """Under the first name that is free, unless a run that was killed here has done so."""
+    for number in itertools.count(1):
+        path = f"{stem}.old-{number}.jsonl"
+        there = _content(folder, path)
+        if there is None:
+            folder.files.overwrite(path, data)
+        if there is None or there == data:
+            return
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _content(folder: Folder, path: str) -> bytes | None:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return folder.files.read_bytes(path)
+    except FileNotFoundError:
+        return None
 
 
 def _lines(bad: pa.Table) -> Iterator[dict[str, Any]]:

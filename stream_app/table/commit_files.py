@@ -33,12 +33,36 @@ class CommitLists:
 
 
 @dataclass(slots=True)
+class NewestManifests:
+    """The manifests of the snapshot that a committer made last, which its next one inherits.
+
+    By the name of the delta list, which no other snapshot has: what it stands for never changes.
+    """
+
+    _delta: str = ""
+    _metas: list[ManifestFileMeta] = field(default_factory=list)
+
+    def note(self, delta: str, metas: list[ManifestFileMeta]) -> None:
+        """A snapshot with this delta list has these manifests."""
+        self._delta, self._metas = delta, metas
+
+    def of(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """The manifests of a snapshot, oldest first; read when they are not those of the last."""
+        if snapshot.delta_manifest_list == self._delta:
+            return self._metas
+        return FileStoreScan(table).manifests(snapshot)
+
+
+@dataclass(slots=True)
 class CommitFiles:
     """Files of one commit; an attempt begins with `write` and, if lost, ends with `take_back`."""
 
     table: FileStoreTable
+    newest: NewestManifests
     _changes: CommitChanges | None = None
     _delta: ManifestList = ("", 0)
+    _base_metas: list[ManifestFileMeta] = field(default_factory=list)
+    _delta_metas: list[ManifestFileMeta] = field(default_factory=list)
     _changelog: ManifestList | None = None
     _of_changes: list[str] = field(default_factory=list)
     _of_attempt: list[str] = field(default_factory=list)
@@ -62,6 +86,10 @@ class CommitFiles:
             self._of_attempt.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
+    def note_made(self) -> None:
+        """A snapshot names what was written last."""
+        self.newest.note(self.name, self._base_metas + self._delta_metas)
+
     def take_back(self) -> None:
         """Delete what only fits the snapshot on top of which it was written."""
         changes = self._changes
@@ -81,14 +109,15 @@ class CommitFiles:
         files = self.table.manifests
         delta = files.write_manifests(changes.entries)
         changelog = files.write_manifests(changes.changelog)
-        self._delta = files.write_list(delta)
+        self._delta, self._delta_metas = files.write_list(delta), delta
         self._changelog = files.write_list(changelog) if changelog else None
         self._of_changes += [meta.file_name for meta in (*delta, *changelog)]
         self._of_changes += [each[0] for each in (self._delta, self._changelog) if each]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = FileStoreScan(self.table).manifests(latest) if latest else []
-        base = self.table.manifests.write_list(self._merged(metas))
+        metas = self.newest.of(self.table, latest) if latest else []
+        self._base_metas = self._merged(metas)
+        base = self.table.manifests.write_list(self._base_metas)
         self._of_attempt.append(base[0])
         return base
 

@@ -43,6 +43,12 @@ class CommitHistory:
         """Number of the known snapshot, 0 for none."""
         return 0 if self.known is None else self.known.snapshot_id
 
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot that is known of, be it by looking or by having made it."""
+        made = self._newest_made
+        return made if made is not None and made.snapshot_id > self.known_id else self.known
+
     def last_epoch(self) -> JobEpoch | None:
         """This user's newest epoch in the table, as he is to know it from here on."""
         self._epoch = newest_epoch(self.table.snapshots, self.commit_user)

@@ -71,7 +71,7 @@ class ExpireChangelogs:
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
         """
         ids = self.table.changelogs.ids()
-        earliest = self.table.snapshots.earliest_id()
+        earliest = self.table.snapshots.earliest_id() if ids else None
         files, found = FilesToDelete(), ReadableRange()
         if ids and earliest is not None:
             read = self.table.changelogs.changelog

@@ -17,16 +17,17 @@ Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.jav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.tag_manager import TagFolder
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.announced_expiry import is_going
 from stream_app.planning.expire_config import ExpireConfig
-from stream_app.planning.expire_range import ExpireRange, snapshot_range
+from stream_app.planning.expire_range import ExpireRange, but_for_consumer, snapshot_range
 from stream_app.planning.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.file_operations import thread_count
@@ -108,38 +109,40 @@ class ExpireSnapshots:
             UsageError: a snapshot that was to stay has gone meanwhile.
             CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
         """
-        while True:
-            tags = self.table.tags.statuses()
-            try:
-                return self._plan(config, tags)
-            except FileNotFoundError as error:
-                raise UsageError(
-                    "a snapshot that was to stay has gone: another expiry has taken it away, or "
-                    "the table is rolled back; nothing was deleted",
-                    where=self.table.location,
-                    fix="expire again; a job does so by itself",
-                ) from error
-            except CorruptFileError:
-                if self.table.tags.statuses() == tags:
-                    raise
-                # A tag was deleted while its version was read.
+        try:
+            return self._plan(config)
+        except FileNotFoundError as error:
+            raise UsageError(
+                "a snapshot that was to stay has gone: another expiry has taken it away, or "
+                "the table is rolled back; nothing was deleted",
+                where=self.table.location,
+                fix="expire again; a job does so by itself",
+            ) from error
 
-    def _plan(self, config: ExpireConfig, tags: Mapping[str, FileStatus]) -> SnapshotExpiry:
+    def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
         may_tell = None
         if not going.is_empty:
-            going, may_tell = self._without_newest_epochs(going)
+            going, may_tell = self._without_newest_epochs(ids, going)
         found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
         kept_by, numbers = going.kept_by, found.numbers
         if may_tell is None and found.held_by is not None:
             kept_by = f"snapshot {found.held_by} cannot be read, and goes only with the next one"
         files, announcement = FilesToDelete(), None
-        if numbers and found.kept is not None:
-            protected = self._protected()
-            files = self._files(config, found, found.kept, protected)
-            announcement = _announcement(numbers[0], found.kept, protected)
+        tags: Mapping[str, FileStatus] = {}
+        while numbers and found.kept is not None and announcement is None:
+            folder = self.table.tags.folder()
+            tags = folder.tags
+            try:
+                protected = self._protected(folder)
+                files = self._files(config, found, found.kept, protected)
+                announcement = _announcement(numbers[0], found.kept, protected)
+            except CorruptFileError:
+                if self.table.tags.statuses() == tags:
+                    raise
+                # A tag was deleted while its version was read.
         return SnapshotExpiry(
             snapshots=found.versions,
             unreadable=found.unreadable,
@@ -164,15 +167,17 @@ class ExpireSnapshots:
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
             return
-        # Left by expiries that died; afterwards nobody knows any more what was going.
-        delete_void_tags(table, holding_announcements(table))
         # In this order: who tags a version, begins to follow the table there, or rolls it back,
         # does the opposite, so one of both sees the other.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
-            self._check_not_rolled_back(expiry.announcement)
-            self._check_no_new_tag(expiry, expiry.announcement)
+            folder = table.tags.folder()
+            others = [name for name in folder.others if name != announced]
+            self._check_not_rolled_back(expiry.announcement, others)
+            self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
             self._check_no_new_consumer(expiry, expiry.kept)
+            # Left by expiries that died; afterwards nobody knows any more what was going.
+            delete_void_tags(table, holding_announcements(table, others), folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announced)
             raise
@@ -181,7 +186,7 @@ class ExpireSnapshots:
             for snapshot in expiry.snapshots:
                 table.changelogs.commit(snapshot)
             table.changelogs.write_hints()
-        latest_hint, _ = table.snapshots.hints()
+        latest_hint = table.snapshots.latest_hint()
         if latest_hint is not None and latest_hint < expiry.kept:
             # Who died before he wrote the next one left it at what goes; Paimon would believe it.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
@@ -193,11 +198,15 @@ class ExpireSnapshots:
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.kept)
         tell_what_stays(expiry.unreadable, "snapshot")
-        delete_void_tags(table, [expiry.announcement], expiry.tags)
-        withdraw_what_is_over(table)
+        folder = table.tags.folder()
+        delete_void_tags(table, [expiry.announcement], folder.tags, known=expiry.tags)
+        table.expiry_announcements.withdraw(announced)
+        withdraw_what_is_over(table, [name for name in folder.others if name != announced])
 
-    def _check_not_rolled_back(self, announcement: ExpiryAnnouncement) -> None:
-        for rollback in holding_rollbacks(self.table):
+    def _check_not_rolled_back(
+        self, announcement: ExpiryAnnouncement, listed: Collection[str]
+    ) -> None:
+        for rollback in holding_rollbacks(self.table, listed):
             raise UsageError(
                 f"the table is rolled back to snapshot {rollback.target}, or was until that was "
                 "interrupted: nothing was deleted",
@@ -214,8 +223,13 @@ class ExpireSnapshots:
                 fix="expire again",
             )
 
-    def _check_no_new_tag(self, expiry: SnapshotExpiry, announcement: ExpiryAnnouncement) -> None:
-        for name, status in sorted(self.table.tags.statuses().items()):
+    def _check_no_new_tag(
+        self,
+        expiry: SnapshotExpiry,
+        announcement: ExpiryAnnouncement,
+        tags: Mapping[str, FileStatus],
+    ) -> None:
+        for name, status in sorted(tags.items()):
             tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
             if tag is not None and is_going(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
@@ -239,22 +253,23 @@ class ExpireSnapshots:
 
     def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
         now = self.table.clock.now_ms()
-        protected_from = None
-        if config.consumers_keep_snapshots:
-            protected_from = first_wanted(self.table, now)
-        return snapshot_range(
+        going = snapshot_range(
             ids,
             config.snapshots,
             older_than_ms=now - config.snapshots.time_ms,
             limit=config.limit,
-            protected_from=protected_from,
             time_of=lambda number: time_of(ids, number, self.table.snapshots.snapshot),
         )
+        if going.is_empty or not config.consumers_keep_snapshots:
+            return going
+        return but_for_consumer(going, first_wanted(self.table, now))
 
-    def _without_newest_epochs(self, going: ExpireRange) -> tuple[ExpireRange, int | None]:
+    def _without_newest_epochs(
+        self, ids: Sequence[int], going: ExpireRange
+    ) -> tuple[ExpireRange, int | None]:
         """What goes, and the snapshot that cannot be read and stays for what it may tell."""
         now, unread = self.table.clock.now_ms(), list[int]()
-        needed = first_that_tells(self.table.snapshots, going.begin, now, unread)
+        needed = first_that_tells(self.table.snapshots, ids, now, unread)
         if needed is not None and needed < going.end:
             going = replace(going, end=needed, kept_by="the newest epoch of a job")
         held = [number for number in unread if number < going.end]
@@ -270,10 +285,10 @@ class ExpireSnapshots:
     def _threads(self) -> int:
         return thread_count(self.table)
 
-    def _protected(self) -> ProtectedVersions:
+    def _protected(self, folder: TagFolder) -> ProtectedVersions:
         """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
-        protected = protected_versions(self.table)
-        kept = whole_or_staying(self.table, protected.tags.values())
+        protected = protected_versions(self.table, folder.tags)
+        kept = whole_or_staying(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
 
     def _files(

@@ -30,13 +30,13 @@ from stream_app.planning.job_epochs import carried
 from stream_app.planning.retry_wait import retry_wait_s
 from stream_app.table.commit_changes import CommitChanges, appended, compacted, overwritten
 from stream_app.table.commit_conflicts import CommitConflicts
-from stream_app.table.commit_files import CommitFiles, CommitLists
+from stream_app.table.commit_files import CommitFiles, CommitLists, NewestManifests
 from stream_app.table.commit_history import CommitHistory
 from stream_app.table.compacted_index import compacted_index
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import epochs_as_of
-from stream_app.table.late_snapshot import check_in_line, is_still_there
+from stream_app.table.late_snapshot import check_in_line, is_still_there, is_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class FileStoreCommit:
     table: FileStoreTable
     history: CommitHistory
     _conflicts: CommitConflicts = field(init=False)
+    _manifests: NewestManifests = field(default_factory=NewestManifests)
+    _knows_earliest_hint: bool = False
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
@@ -187,13 +189,14 @@ class FileStoreCommit:
         return self.overwrite(ManifestCommittable(identifier=identifier, appends=()))
 
     def _publish(self, commit: _Commit) -> Snapshot:
-        files = CommitFiles(self.table)
+        files = CommitFiles(self.table, self._manifests)
         try:
             snapshot = self._race(commit, files)
         except CommitError:
             # Only now it is sure that no snapshot names these; after any other error they stay.
             files.take_back_all()
             raise
+        files.note_made()
         self.history.note_made(snapshot)
         return snapshot
 
@@ -202,8 +205,11 @@ class FileStoreCommit:
         retries = options.integer("commit.max-retries")
         timeout_ms = options.optional_integer("commit.timeout")
         began = clock.steady_seconds()
+        # Whoever commits has just followed the table, or made its newest snapshot: that is looked
+        # for only when another one turns out to be newer.
+        latest = self.history.newest
         for retry in range(retries + 1):
-            snapshot = self._attempt(commit, files)
+            snapshot = self._attempt(latest, commit, files)
             if snapshot is not None:
                 return snapshot
             files.take_back()
@@ -218,6 +224,7 @@ class FileStoreCommit:
                     name=files.name,
                 )
             )
+            latest = self.table.snapshots.latest()
         winner = self.table.snapshots.latest()
         assert winner is not None, "a race is lost to somebody"
         raise CommitError(
@@ -229,9 +236,10 @@ class FileStoreCommit:
             "'commit.timeout', or let fewer jobs write this table",
         )
 
-    def _attempt(self, commit: _Commit, files: CommitFiles) -> Snapshot | None:
-        """Try once; None when another snapshot came first."""
-        latest = self.table.snapshots.latest()
+    def _attempt(
+        self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
+    ) -> Snapshot | None:
+        """Try once on top of a snapshot; None when another one is newer."""
         try:
             snapshot = self._on_top_of(latest, commit, files)
         except CorruptFileError:
@@ -242,23 +250,17 @@ class FileStoreCommit:
         if not is_still_there(self.table, latest):
             return None  # writing has taken so long that others have expired it
         self.history.note_attempt(snapshot)
-        try:
-            published = snapshots.publish(snapshot)
-        except UnsyncedError:
-            raise  # nobody may be told of an epoch that a crash could take away
-        except Exception:
-            # The snapshot may be there all the same; then its files must stay.
-            there = self._there(snapshot.snapshot_id)
-            if there is None or not _is_same(there, snapshot):
-                raise
-        else:
-            # Paimon's Java renames over a snapshot that came into being while it looked whether
-            # there is one (on a local file system, which has no rename that refuses). Look again.
-            there = self._there(snapshot.snapshot_id)
-            if not _is_same(there, snapshot) if there else not published:
-                return None
+        if not _is_published(self.table, snapshot):
+            return None
         check_in_line(self.table, latest, snapshot)
-        snapshots.write_hints(snapshot.snapshot_id)
+        there = snapshots.write_hints(snapshot.snapshot_id)
+        # Paimon's Java renames over a snapshot that came into being while it looked whether there
+        # is one (on a local file system, which has no rename that refuses). Its number is the same.
+        if there is not None and not _is_same(there, snapshot):
+            return None
+        if not self._knows_earliest_hint:
+            snapshots.make_up_earliest_hint()
+            self._knows_earliest_hint = True
         return snapshot
 
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
@@ -276,12 +278,6 @@ class FileStoreCommit:
             changes = replace(changes, index=index)
         lists = files.write(latest, changes)
         return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
-
-    def _there(self, number: int) -> Snapshot | None:
-        try:
-            return self.table.snapshots.snapshot(number)
-        except FileNotFoundError:
-            return None
 
     def _snapshot(
         self,
@@ -325,6 +321,19 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     if latest.total_record_count is not None:
         return latest.total_record_count
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
+
+
+def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Publish it; whether its number was free."""
+    try:
+        return table.snapshots.publish(snapshot) or is_there(table, snapshot)
+    except UnsyncedError:
+        raise  # nobody may be told of an epoch that a crash could take away
+    except Exception:
+        # The snapshot may be there all the same; then its files must stay.
+        if not is_there(table, snapshot):
+            raise
+        return True
 
 
 def _is_same(one: Snapshot, other: Snapshot) -> bool:

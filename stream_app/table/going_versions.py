@@ -11,10 +11,11 @@ The rules: `planning.announced_expiry`, `planning.announced_rollback`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.tag_manager import TagFolder
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
@@ -46,13 +47,18 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
     return any(number > rollback.target for rollback in holding_rollbacks(table))
 
 
-def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[Snapshot]:
+def whole_or_staying(
+    table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
+) -> list[Snapshot]:
     """Of tagged versions those that are to be kept: all but what a tag came too late for.
+
+    Args:
+        folder: as it was when the tags were found.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    holding = holding_announcements(table)
+    holding = holding_announcements(table, folder.others)
     return [
         snapshot
         for snapshot in tagged
@@ -63,20 +69,23 @@ def whole_or_staying(table: FileStoreTable, tagged: Iterable[Snapshot]) -> list[
 def delete_void_tags(
     table: FileStoreTable,
     going: Sequence[ExpiryAnnouncement],
+    tags: Mapping[str, FileStatus],
     known: Mapping[str, FileStatus] | None = None,
 ) -> None:
     """Take back the tags that came too late for what expiries have deleted.
 
     Args:
         going: what these have announced.
+        tags: those that there are.
         known: tags that need not be looked at, because all of them have thought of these.
 
     Raises:
         CorruptFileError: a tag cannot be read.
         OSError: the file system refused.
     """
-    statuses = table.tags.statuses() if going else {}
-    unknown = [name for name, status in statuses.items() if (known or {}).get(name) != status]
+    if not going:
+        return
+    unknown = [name for name, status in tags.items() if (known or {}).get(name) != status]
     for name in sorted(unknown):
         tag = table.tags.tag(name)
         if tag is None or not is_going(tag.snapshot.snapshot_id, going):
@@ -93,39 +102,51 @@ def delete_void_tags(
         )
 
 
-def withdraw_what_is_over(table: FileStoreTable) -> None:
+def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
     """Take back what was announced and is done, or means nothing any more.
+
+    Args:
+        listed: names beside the tags, as they were just now.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
         OSError: the file system refused; the next expiry does it.
     """
-    earliest = table.snapshots.earliest_id()
-    for name, each in table.expiry_announcements.announcements().items():
+    expiries = table.expiry_announcements.announcements(listed)
+    earliest = table.snapshots.earliest_id() if expiries else None
+    for name, each in expiries.items():
         if is_over(each, _end_list(table, each), earliest):
             table.expiry_announcements.withdraw(name)
-    if (rollbacks := table.rollback_announcements.announcements()) and not holding_rollbacks(table):
+    rollbacks = table.rollback_announcements.announcements(listed)
+    if rollbacks and not holding_rollbacks(table):
         for name in rollbacks:
             table.rollback_announcements.withdraw(name)
 
 
-def holding_announcements(table: FileStoreTable) -> list[ExpiryAnnouncement]:
+def holding_announcements(
+    table: FileStoreTable, listed: Collection[str] | None = None
+) -> list[ExpiryAnnouncement]:
     """What expiries have announced that go on, or have died.
+
+    Args:
+        listed: names beside the tags, where somebody has listed them just now.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    announced = table.expiry_announcements.announcements().values()
+    announced = table.expiry_announcements.announcements(listed).values()
     return [each for each in announced if holds(each, _end_list(table, each))]
 
 
-def holding_rollbacks(table: FileStoreTable) -> list[RollbackAnnouncement]:
-    """What rollbacks have announced that go on, or have died.
+def holding_rollbacks(
+    table: FileStoreTable, listed: Collection[str] | None = None
+) -> list[RollbackAnnouncement]:
+    """What rollbacks have announced that go on, or have died; as `holding_announcements`.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    announced = table.rollback_announcements.announcements().values()
+    announced = table.rollback_announcements.announcements(listed).values()
     newest = table.snapshots.latest_id() if announced else None
     if newest is None:
         return []

@@ -6,7 +6,7 @@ job starts, and by `expire_snapshots`, which keeps what tells it. The rules: `pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from stream_app.errors import CorruptFileError
@@ -44,24 +44,25 @@ def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
 
 
 def first_that_tells(
-    snapshots: SnapshotManager, down_to: int, now_millis: int, unread: list[int]
+    snapshots: SnapshotManager, ids: Sequence[int], now_millis: int, unread: list[int]
 ) -> int | None:
-    """The first snapshot that must stay, of those from a number on, for what it tells of jobs.
+    """The first of some snapshots that must stay, for what it tells of jobs.
 
     Args:
+        ids: their numbers, ascending.
         unread: gets the numbers of those that cannot be read, the newest first, and that may tell
             what no newer one does.
 
     Raises:
         CorruptFileError: what a snapshot tells of jobs cannot be read, though the snapshot can.
     """
-    return oldest_needed(_readable(snapshots, down_to, unread), now_millis)
+    return oldest_needed(_readable(snapshots, ids, unread), now_millis)
 
 
-def _readable(snapshots: SnapshotManager, down_to: int, unread: list[int]) -> Iterator[Snapshot]:
-    for number in reversed(snapshots.ids()):
-        if number < down_to:
-            return
+def _readable(
+    snapshots: SnapshotManager, ids: Sequence[int], unread: list[int]
+) -> Iterator[Snapshot]:
+    for number in reversed(ids):
         try:
             yield snapshots.snapshot(number)
         except FileNotFoundError:  # expired

@@ -44,7 +44,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         is_beneath = None if found is Standing.UNKNOWN else False
     if is_beneath:
         return
-    if is_beneath is False and _is_there(table, snapshot):
+    if is_beneath is False and is_there(table, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
     newest = table.snapshots.latest()  # now that ours is not it any more
@@ -63,7 +63,8 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     )
 
 
-def _is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Whether this very snapshot is in the table."""
     try:
         there = table.snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:

@@ -6,7 +6,7 @@ our care alone: Paimon's expiry of the main table does not look at them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from stream_app.filestore.branches import branch_roots
@@ -85,8 +85,13 @@ class ProtectedVersions:
         return [*(self.tags[number] for number in numbers), *self.branches]
 
 
-def protected_versions(table: FileStoreTable) -> ProtectedVersions:
+def protected_versions(
+    table: FileStoreTable, names: Iterable[str] | None = None
+) -> ProtectedVersions:
     """The tags and branches that there are now.
+
+    Args:
+        names: of the tags, where somebody has listed them just now.
 
     Raises:
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
@@ -96,12 +101,13 @@ def protected_versions(table: FileStoreTable) -> ProtectedVersions:
     for root in branch_roots(table.file_io, table.location):
         manager = SnapshotManager(table.file_io, root)
         snapshots = [manager.snapshot(number) for number in manager.ids()]
-        tags = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
-        versions += [*snapshots, *tags]
+        of_branch = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
+        versions += [*snapshots, *of_branch]
         changelogs |= {
             version.changelog_manifest_list
-            for version in (*snapshots, *tags)
+            for version in (*snapshots, *of_branch)
             if version.changelog_manifest_list is not None
         }
-    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
+    tags = table.tags.tags() if names is None else table.tags.named(names)
+    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))

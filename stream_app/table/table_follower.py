@@ -60,7 +60,7 @@ class TableFollower:
             UnsupportedTableError: another writer has changed the columns.
         """
         snapshots = self.table.snapshots
-        latest = snapshots.latest()
+        latest = snapshots.latest(near=self.history.known_id or None)
         self.history.check(latest)
         known, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
         if latest_id == known:
@@ -88,15 +88,16 @@ class TableFollower:
         Raises:
             CorruptFileError: the newest snapshot cannot be read, and none has come since.
         """
+        newest = -1
         while True:
-            newest = self.table.snapshots.latest_id()
             try:
                 latest = self.follow()
                 self.coordinator.restore(self._with_files(latest, buckets), latest)
             except CorruptFileError:
-                if self.table.snapshots.latest_id() == newest:
+                before, newest = newest, self.table.snapshots.latest_id() or 0
+                if newest == before:
                     raise
-                # It has expired while it was read; there is a newer one.
+                # It may have expired while it was read, and there is a newer one.
             else:
                 return
 

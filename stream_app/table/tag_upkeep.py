@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io import FileStatus
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag
@@ -99,6 +100,8 @@ class TagUpkeep:
             created += self._catch_up(rules)
         while True:
             deleted = self._over(rules)
+            if not deleted:
+                return TagUpkeepReport(created=created)
             try:
                 plan = plan_tag_deletion(self.table, deleted)
             except UsageError:
@@ -206,24 +209,21 @@ class TagUpkeep:
         expires = self.table.options.boolean("tag.time-expire-enabled")
         if not expires and (rules is None or rules.num_max is None):
             return ()
-        tags = self.table.tags.tags()
+        files = self.table.tags.statuses()
+        tags = self.table.tags.named(sorted(files))
         over = surplus_tags(rules, tags) if rules is not None else []
         if expires:
             others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
             over += tags_whose_time_is_over(others, local_wall_clock_ms(self.table.clock))
-            over += self._forsaken(tag for tag in tags if tag.name.startswith(TAG_PREFIX))
+            readers = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
+            over += self._forsaken(readers, files)
         return tuple(dict.fromkeys(over))
 
-    def _forsaken(self, tags: Iterable[Tag]) -> list[str]:
+    def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
         """Tags of readers that did not renew them.
 
         By the times of their files: a reader may have another time zone, and clocks on the wall
         are put forward.
         """
-        files = self.table.tags.statuses()
-        begun = [
-            replace(tag, create_time_ms=files[tag.name].modified_millis)
-            for tag in tags
-            if tag.name in files
-        ]
+        begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
         return tags_whose_time_is_over(begun, self.table.clock.now_ms())

@@ -1,4 +1,4 @@
-"""A file system that notes what is opened, and how many bytes are read of it."""
+"""A file system that notes what is opened, how many bytes are read of it, and what it is asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.local_file_io import LocalFileIO
 
 
@@ -30,15 +31,54 @@ class CountingFileIO(LocalFileIO):
 
     Attributes:
         read: bytes read, by the name of each file that was opened.
+        asked: operation and path of all that a store would answer by a request of its own.
     """
 
     read: dict[str, int] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def count(self, operation: str, part: str) -> int:
+        """How often an operation was asked for paths that hold this."""
+        return sum(one == operation and part in path for one, path in self.asked)
+
+    def size(self, path: str) -> int:
+        self.asked.append(("size", path))
+        return LocalFileIO.size(self, path)
+
+    def exists(self, path: str) -> bool:
+        self.asked.append(("exists", path))
+        return LocalFileIO.exists(self, path)
+
+    def list_names(self, folder: str) -> list[str]:
+        self.asked.append(("list", folder))
+        return [each.name for each in LocalFileIO.list_status(self, folder) if not each.is_folder]
+
+    def list_status(self, folder: str) -> list[FileStatus]:
+        self.asked.append(("list", folder))
+        return LocalFileIO.list_status(self, folder)
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        self.asked.append(("write", path))
+        LocalFileIO.write_bytes(self, path, data)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self.asked.append(("create", path))
+        return LocalFileIO.create_if_absent(self, path, data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self.asked.append(("write", path))
+        LocalFileIO.overwrite(self, path, data)
+
+    def delete(self, path: str) -> None:
+        self.asked.append(("delete", path))
+        LocalFileIO.delete(self, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
         self.read.setdefault(Path(path).name, 0)
         return pa.PythonFile(_CountedFile(path, self.read), mode="r")
 
     def read_bytes(self, path: str) -> bytes:
+        self.asked.append(("read", path))
         data = LocalFileIO.read_bytes(self, path)
         self.read[Path(path).name] = self.read.get(Path(path).name, 0) + len(data)
         return data

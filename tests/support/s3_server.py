@@ -162,9 +162,9 @@ class _Silent(WSGIRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
-def s3_session() -> Iterator[S3Server]:
-    """One server for all tests."""
+@contextmanager
+def running_server() -> Iterator[S3Server]:
+    """A server of its own, as long as the block lasts."""
     server = S3Server()
     app = server.wrap(DomainDispatcherApplication(create_backend_app))
     wsgi = make_server(HOST, 0, app, threaded=True, request_handler=_Silent)
@@ -175,6 +175,13 @@ def s3_session() -> Iterator[S3Server]:
     wsgi.shutdown()
     thread.join()
     wsgi.server_close()
+
+
+@pytest.fixture(scope="session")
+def s3_session() -> Iterator[S3Server]:
+    """One server for all tests."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

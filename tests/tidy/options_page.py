@@ -46,11 +46,12 @@ MEANINGS = {
     "there is one.",
     "table.comment": "A comment for a new table.",
     "table.options.…": "Options of Paimon, below.",
-    "stream.checkpoint": "Folder that remembers what was read and committed. It belongs to this "
-    "table alone.",
+    "stream.checkpoint": "Folder that remembers what was read and committed, on any file system "
+    "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
+    "alone.",
     "stream.trigger": "`availableNow`, or how long after an epoch's start the next one starts.",
-    "stream.quarantine": "Folder for records that cannot be decoded; absent: the first one stops "
-    "the job.",
+    "stream.quarantine": "Folder for records that cannot be decoded, on any file system that Spark "
+    "reaches; absent: the first one stops the job.",
     "stream.max-bad-records": "More of them in one run stop the job; absent: any number is put up "
     "with.",
     "stream.non-insert-records": "What an update or a delete does when the table has no primary "
@@ -147,7 +148,7 @@ _REFUSED = """\
 
 A table that asks for one of these needs a writer that does more than stream_app, so it is not
 written: a switch (`….enabled`) that is true, a `branch` other than `main`, a `type` other than
-`table`, any value of the others.
+`table`, a `data-file.external-paths.strategy` other than `none`, any value of the others.
 """
 _CARRIED = """\
 ### Known and kept

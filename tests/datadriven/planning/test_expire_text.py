@@ -11,7 +11,12 @@ import re
 from pathlib import Path
 
 from stream_app.errors import UsageError
-from stream_app.planning.expire_range import Retention, changelog_range, snapshot_range
+from stream_app.planning.expire_range import (
+    Retention,
+    but_for_consumer,
+    changelog_range,
+    snapshot_range,
+)
 from stream_app.planning.partition_time import partition_time
 from stream_app.planning.unused_files import (
     dropped_files,
@@ -50,18 +55,19 @@ def _range(case: Case) -> str:
         asked.append(number)
         return None if number in gone else 10 * number
 
-    consumer = given.get("consumer")
+    consumer = int(given["consumer"]) if "consumer" in given else None
     arguments = {
         "older_than_ms": int(given.get("now", 1000)) - retention.time_ms,
         "limit": int(given.get("limit", 50)),
-        "protected_from": None if consumer is None else int(consumer),
         "time_of": time_of,
     }
     if case.command == "snapshots":
-        found = snapshot_range(numbers, retention, **arguments)
+        found = but_for_consumer(snapshot_range(numbers, retention, **arguments), consumer)
     else:
         latest = int(given["latest"])
-        found = changelog_range(numbers, retention, latest_snapshot=latest, **arguments)
+        found = changelog_range(
+            numbers, retention, latest_snapshot=latest, protected_from=consumer, **arguments
+        )
     times = f" (asked for the times of {len(asked)})" if "time" in given else ""
     going = "nothing" if found.is_empty else f"{found.begin} to {found.end - 1}"
     return f"{going}: {found.kept_by}{times}"

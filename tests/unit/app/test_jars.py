@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app import jars
-from stream_app.app.jars import Coordinate, JarCache, JarSet, spark_kafka_set
+from stream_app.app.jar_sets import Coordinate, JarSet, s3a_set, spark_kafka_set
+from stream_app.app.jars import JarCache
 from stream_app.errors import StreamAppError, UsageError
 
 PAIR = JarSet(
@@ -169,4 +170,14 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert jars.main(["spark-kafka", "nonsense"]) == 2
-    assert "spark-kafka|kafka-broker|paimon" in capsys.readouterr().err
+    assert "spark-kafka|s3a|kafka-broker|paimon" in capsys.readouterr().err
+
+
+def test_s3a_comes_with_the_sdk_of_its_hadoop_and_without_the_bundle() -> None:
+    (coordinates,) = s3a_set("3.4.1").choices
+    assert [str(each) for each in coordinates] == [
+        "org.apache.hadoop:hadoop-aws:3.4.1",
+        "software.amazon.awssdk:s3:2.24.6",
+        "software.amazon.awssdk:s3-transfer-manager:2.24.6",
+        "software.amazon.awssdk:sts:2.24.6",
+    ]

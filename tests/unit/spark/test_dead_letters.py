@@ -11,12 +11,18 @@ import pytest
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import BadRecordsError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.job_folder import Folder
 
 
 def records(*rows: dict[str, Any]) -> pa.Table:
     full = [{"topic": "t", "partition": 0, "offset": 0, "reason": "why", **row} for row in rows]
     return pa.Table.from_pylist(full, schema=BAD_RECORD_SCHEMA)
+
+
+def local(folder: Path) -> Folder:
+    return Folder(str(folder), LocalFileIO())
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
@@ -31,7 +37,7 @@ def test_a_record_is_kept_as_it_came(tmp_path: Path) -> None:
         {"partition": 3, "offset": 7, "key": b"k", "value": '{"é": "\u2028\n'.encode()},
         {"key": None, "value": b"\xff\x00"},
     ).set_column(3, BAD_RECORD_SCHEMA.field("timestamp"), stamp)
-    DeadLetters(str(folder), None).write(12, bad)
+    DeadLetters(local(folder), None).write(12, bad)
     assert [file.name for file in folder.iterdir()] == ["epoch-12.jsonl"]
     assert lines_of(folder / "epoch-12.jsonl") == [
         {
@@ -57,25 +63,25 @@ def test_a_record_is_kept_as_it_came(tmp_path: Path) -> None:
 
 def test_an_epoch_that_is_done_again_is_there_once(tmp_path: Path) -> None:
     for _ in range(2):
-        DeadLetters(str(tmp_path), None).write(3, records({"offset": 1}, {"offset": 2}))
+        DeadLetters(local(tmp_path), None).write(3, records({"offset": 1}, {"offset": 2}))
     assert [file.name for file in tmp_path.iterdir()] == ["epoch-3.jsonl"]
     assert [line["offset"] for line in lines_of(tmp_path / "epoch-3.jsonl")] == [1, 2]
 
 
 def test_records_of_another_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
     for offset in (1, 2, 3):
-        DeadLetters(str(tmp_path), None).write(0, records({"offset": offset}))
+        DeadLetters(local(tmp_path), None).write(0, records({"offset": offset}))
     kept = {file.name: lines_of(file)[0]["offset"] for file in tmp_path.iterdir()}
     assert kept == {"epoch-0.jsonl": 3, "epoch-0.old-1.jsonl": 1, "epoch-0.old-2.jsonl": 2}
 
 
 def test_no_bad_records_no_file(tmp_path: Path) -> None:
-    DeadLetters(str(tmp_path / "q"), 0).write(0, records())
+    DeadLetters(local(tmp_path / "q"), 0).write(0, records())
     assert not (tmp_path / "q").exists()
 
 
 def test_the_limit_counts_over_the_run_and_names_the_first_reasons(tmp_path: Path) -> None:
-    letters = DeadLetters(str(tmp_path), 3)
+    letters = DeadLetters(local(tmp_path), 3)
     letters.write(0, records({}, {}))
     letters.write(1, records({}))
     with pytest.raises(BadRecordsError) as caught:

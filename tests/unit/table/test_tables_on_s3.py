@@ -136,7 +136,7 @@ def test_what_is_wrong_is_told_when_a_table_is_opened(
     with pytest.raises(UsageError, match=r"did you mean 's3\.endpoint'"):
         open_table(f"s3://{bucket}/t", file_io_options={"s3.endpiont": "x"})
     for location in ("s3://", f"s3://{bucket}", f"s3://{bucket}/"):
-        with pytest.raises(UsageError, match="names no table"):
+        with pytest.raises(UsageError, match="names no folder of a bucket"):
             open_table(location)
     with pytest.raises(UsageError, match="Google Cloud Storage"):
         open_table("gs://bucket/t")

@@ -1,0 +1,111 @@
+"""Which Java archives belong together: declared here, found by `jars`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KAFKA_BROKER_VERSION = "4.3.1"
+KAFKA_CLIENTS_VERSION = "3.9.1"
+PAIMON_VERSION = "1.4.2"
+AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
+"""By Hadoop's version: with what its S3A was built."""
+TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
+"""By Spark's minor version: some registries lack the token provider of a patch release.
+
+It only prepares the clients' security settings and has not changed within a minor version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One module of a Maven repository."""
+
+    organisation: str
+    module: str
+    revision: str
+    transitive: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.organisation}:{self.module}:{self.revision}"
+
+    @property
+    def jar_name(self) -> str:
+        """The file name of its jar."""
+        return f"{self.module}-{self.revision}.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """Jars that belong together.
+
+    Attributes:
+        choices: the same set in other revisions, tried in turn when one is not in the registry.
+        excluded: modules (organisation, module) that no dependency may bring in.
+    """
+
+    name: str
+    choices: tuple[tuple[Coordinate, ...], ...]
+    excluded: tuple[tuple[str, str], ...] = ()
+
+
+def spark_kafka_set(spark_version: str) -> JarSet:
+    """What PySpark's own jars lack for ``format("kafka")``; all the rest is in pyspark/jars."""
+    fallback = TOKEN_PROVIDER_FALLBACKS.get(".".join(spark_version.split(".")[:2]))
+    revisions = dict.fromkeys([spark_version, fallback or spark_version])
+    return JarSet(
+        name=f"spark-kafka-{spark_version}",
+        choices=tuple(
+            (
+                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", spark_version),
+                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", revision),
+                Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
+                Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
+            )
+            for revision in revisions
+        ),
+    )
+
+
+def s3a_set(hadoop_version: str) -> JarSet:
+    """Hadoop's S3A, for a checkpoint on S3.
+
+    Hadoop asks for AWS's bundle of all services, half a gigabyte; these are the modules of it that
+    S3A uses, 11 MB. Netty and the logging are Spark's own.
+    """
+    sdk = AWS_SDK_VERSIONS.get(hadoop_version, AWS_SDK_VERSIONS["3.4.2"])
+    modules = ("s3", "s3-transfer-manager", "sts")
+    return JarSet(
+        name=f"s3a-{hadoop_version}",
+        choices=(
+            (
+                Coordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
+                *(
+                    Coordinate("software.amazon.awssdk", module, sdk, transitive=True)
+                    for module in modules
+                ),
+            ),
+        ),
+        excluded=(
+            ("io.netty", "*"),
+            ("org.slf4j", "*"),
+            ("commons-logging", "*"),
+            ("commons-codec", "*"),
+        ),
+    )
+
+
+BROKER_SET = JarSet(
+    name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
+    choices=(
+        (
+            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
+            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
+        ),
+    ),
+    # Only DumpLogSegments uses it, and not every registry has it.
+    excluded=(("org.apache.kafka", "kafka-tools-api"),),
+)
+PAIMON_SET = JarSet(
+    name=f"paimon-{PAIMON_VERSION}",
+    choices=((Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),),
+)

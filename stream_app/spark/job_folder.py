@@ -1,0 +1,45 @@
+"""A folder of the job's own, on whatever file system: its checkpoint and its quarantine.
+
+What is asked of the files there is much less than what a table asks of a `FileIO`, so also file
+systems will do that only Spark reaches (`spark.hadoop_files`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class FolderFiles(Protocol):
+    """Small files. Every `fileio.file_io.FileIO` will do, with the promises that are made there."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        ...
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file at once, or make it, and missing folders: it is whole or not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where it is, and what reads and writes there."""
+
+    location: str
+    files: FolderFiles
+
+    def path(self, name: str) -> str:
+        """Of a file in it; the name may have slashes."""
+        return f"{self.location}/{name}"
+
+    def __str__(self) -> str:
+        return self.location

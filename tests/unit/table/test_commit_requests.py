@@ -1,0 +1,92 @@
+"""How often a job asks the file system while it commits: on a store each question is a request.
+
+The goals of `bench/requests.py` in small: who asks once more than is needed fails here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.table_maintenance import TableMaintenance
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.small_table import small_table
+from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+REQUESTS_MAX = 22
+"""For each snapshot, without its data files."""
+
+
+class Job:
+    """A job on a table whose questions are counted."""
+
+    def __init__(self, folder: Path, **options: object) -> None:
+        given = small_table(folder / "db.db" / "t", "k INT NOT NULL, v STRING", "k", **options)
+        self.files = CountingFileIO()
+        self.writer = TableWriter(replace(given.table, file_io=self.files))
+        self.writer.restart(self.files)
+        self.upkeep = TableMaintenance(self.writer.table)
+
+    @property
+    def table(self) -> FileStoreTable:
+        return self.writer.table
+
+    def epochs(self, count: int) -> int:
+        """Write so many epochs, and count from here; how many snapshots these are."""
+        first = self.table.snapshots.latest_id() or 0
+        self.files.asked.clear()
+        for _ in range(count):
+            epoch = self.writer.epoch
+            self.upkeep.before_rows()
+            self.writer.write([("+I", {"k": epoch % 5, "v": "x"})])
+            self.upkeep.after_commit()
+        asked = list(self.files.asked)
+        made = (self.table.snapshots.latest_id() or 0) - first
+        self.files.asked[:] = asked
+        return made
+
+
+def test_an_epoch_asks_few_times(tmp_path: Path) -> None:
+    job = Job(tmp_path, num_sorted_run__compaction_trigger=3)
+    job.epochs(8)
+    made = job.epochs(6)
+    assert made > 6, "some epochs publish compactions"
+    asked = [one for one in job.files.asked if "/bucket-" not in one[1]]
+    assert len(asked) <= REQUESTS_MAX * made
+    for folder in ("tag", "snapshot", "changelog"):
+        assert job.files.count("list", f"/{folder}") <= 6, "once for each epoch"
+    assert job.files.count("read", "snapshot/LATEST") == 0, "the job knows which one was newest"
+    assert job.files.count("read", "manifest-list-") == 0, "the job has written them itself"
+    assert_table_is(job.writer)
+
+
+def test_a_snapshot_asks_for_the_one_before_it_three_times(tmp_path: Path) -> None:
+    """Is it the newest; is it there before the next one is created; is it there afterwards."""
+    job = Job(tmp_path, num_sorted_run__compaction_trigger=100)
+    job.epochs(3)
+    assert job.epochs(1) == 1
+    before = (job.table.snapshots.latest_id() or 0) - 1
+    # The epoch's begin looks for the newest one as well.
+    assert job.files.count("read", f"/snapshot-{before}") == 4
+    assert job.files.count("read", f"/snapshot-{before + 1}") == 1, "it is still there, and ours"
+
+
+def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
+    """When it plans, when it has announced what goes, and when that has gone."""
+    job = Job(
+        tmp_path,
+        num_sorted_run__compaction_trigger=100,
+        snapshot__num_retained__min=3,
+        snapshot__num_retained__max=3,
+    )
+    job.epochs(5)
+    assert job.epochs(1) == 1
+    assert job.files.count("create", "/tag/expiring-") == 1
+    # The deletion of tags whose time is over lists them before.
+    assert job.files.count("list", "/tag") == 4
+    assert job.files.count("read", "/tag/") == 0
+    assert by_content(read_rows(job.table)) == by_content(job.writer.model.rows())
