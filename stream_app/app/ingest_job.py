@@ -37,6 +37,8 @@ from stream_app.errors import (
     UsageError,
     WrongSourceError,
 )
+from stream_app.fileio.file_io_registry import scheme_of
+from stream_app.fileio.local_file_io import local_path
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
@@ -140,7 +142,8 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
     table = job_table(config, clock)
-    clear_stale_checksums(config.stream.checkpoint)
+    if scheme_of(config.stream.checkpoint) in ("", "file"):
+        clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     checkpoint = _folder(config, config.stream.checkpoint)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):

@@ -13,20 +13,15 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
-
-from stream_app.fileio.local_file_io import local_path
 
 _LOG = logging.getLogger(__name__)
 _FINAL_NAME = re.compile(r"\.(\d+(?:\.\w+)?|metadata)\.crc")
 """Not those of files that are being written, which come before their file."""
 
 
-def clear_stale_checksums(checkpoint: str) -> None:
-    """Delete checksums without a file; nothing happens where the checkpoint is not on a disk."""
-    if urlsplit(checkpoint).scheme not in ("", "file"):
-        return
-    for found in sorted(Path(local_path(checkpoint)).rglob(".*.crc")):
+def clear_stale_checksums(checkpoint: Path) -> None:
+    """Delete checksums without a file."""
+    for found in sorted(checkpoint.rglob(".*.crc")):
         name = _FINAL_NAME.fullmatch(found.name)
         if name is not None and not (found.parent / name[1]).exists():
             found.unlink(missing_ok=True)
