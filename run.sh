@@ -44,7 +44,7 @@ prepare() {
   local locks=("$here/conf/requirements.lock")
   [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")
   [ -n "${JAVA_HOME:-}" ] && java=$JAVA_HOME/bin/java
-  stamp="$here $(command -v "$java" || true) $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
+  stamp="$here $(command -v "$java" || true) ${STREAM_APP_PYSPARK:-} $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
   if [ "$(cat "$venv/stamp-$1" 2>/dev/null)" != "$stamp" ]; then
     find_java "$java"
     if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -55,6 +55,8 @@ prepare() {
     echo 'run.sh: installing the pinned packages (about a minute when nothing is cached)' >&2
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "${locks[@]/#/-r}" >&2
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e "$here" >&2
+    [ -z "${STREAM_APP_PYSPARK:-}" ] || # another Spark than the pinned one, for trials
+      "$venv/bin/python" -m pip install -q --disable-pip-version-check "pyspark==$STREAM_APP_PYSPARK" >&2
     echo "$stamp" > "$venv/stamp-$1"
   fi
   # Spark starts its workers, and spark-submit its helpers, with the python3 of the path otherwise.
@@ -94,11 +96,18 @@ case $verb in
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev; cd "$here"; check ;;
-  test) # check, then all tests; or the tests of one folder: test [unit|datadriven|interop|integration|…]
+  test) # check, then all tests; the fast ones, or those of one folder: test [quick|unit|datadriven|interop|…]
     shift; prepare dev; cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
+    if [ "$1" = quick ]; then
+      exec python -m pytest tests/datadriven tests/tidy tests/unit -n auto --maxprocesses=4 -q \
+        -m 'not java and not spark and not kafka and not slow' "${@:2}"
+    fi
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
+  docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
+    if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
+    exec mkdocs build --quiet "$@" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30

@@ -1,13 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|ingest|memory|simulation|commits|requests|compaction|checksums|
-                    latency|reading] [--messages N] [--quick]
+    ./run.sh bench [steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+                    checksums|latency|reading] [--messages N] [--quick]
 
-Steps on one core beside their limits, then the whole of ingest on two cores beside Spark alone,
-then memory beside its budget, commits one after the other, what a commit asks of a store, and
-compaction: simulated, beside decode and encode, and beside the epochs; what checksums cost; at last
-reading, beside other readers. About forty-five minutes; `--quick` takes five. With a name only that
-part.
+Steps on one core beside their limits, and hostile messages at two sizes; then the whole of ingest
+on two cores beside Spark alone, then memory beside its budget, commits one after the other, what a
+commit asks of a store, and compaction: simulated, beside decode and encode, and beside the epochs;
+what checksums cost; at last reading, beside other readers. About forty-five minutes; `--quick`
+takes five. With a name only that part.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bench import (
     compaction,
     compaction_memory,
     compaction_simulation,
+    hostile,
     ingest,
     latency,
     memory,
@@ -52,6 +53,10 @@ def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | --- | --- |"
     for step in steps.measure(messages // 3, 2 if quick else 5, folder):
         yield step.markdown()
+
+
+def _hostile(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    yield from hostile.lines(1 if quick else 3)
 
 
 def _ingest(folder: Path, messages: int, quick: bool) -> Iterator[str]:
@@ -97,6 +102,7 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
     "steps": _steps,
+    "hostile": _hostile,
     "ingest": _ingest,
     "memory": _memory,
     "simulation": _simulation,

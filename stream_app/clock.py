@@ -29,11 +29,14 @@ class Clock(Protocol):
 
 def local_wall_clock_ms(clock: Clock) -> int:
     """The local time of day as if it were UTC, in milliseconds: how Paimon stamps files."""
-    now_ms = clock.now_ms()
-    local = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
-    offset = local.utcoffset()
+    return wall_clock_ms(clock.now_ms())
+
+
+def wall_clock_ms(millis: int) -> int:
+    """What a clock on the wall shows at a time (since 1970 in UTC), as if it were UTC."""
+    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset()
     assert offset is not None
-    return now_ms + int(offset.total_seconds() * 1000)
+    return millis + int(offset.total_seconds() * 1000)
 
 
 @dataclass(frozen=True, slots=True)

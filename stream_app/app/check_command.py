@@ -22,6 +22,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.maintainable import check_versions_known
 from stream_app.table.table_check import CheckReport, TableCheck
 
 _EPILOG = """\
@@ -80,6 +81,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Print what is wrong as it is found, then what was looked at."""
     table = named_table(args.table)
+    check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
     source = source_of(args, table.location)
     check = TableCheck(table, args.quick, progress)

@@ -12,7 +12,7 @@ from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.maintainable import check_files_known
+from stream_app.table.maintainable import check_versions_known
 from stream_app.table.tag_changes import TagDeletion, delete_tags, plan_tag_deletion
 
 _EPILOG = """\
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         CorruptFileError: another version cannot be read.
     """
     table = named_table(args.table)
-    check_files_known(table)
+    check_versions_known(table)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)

@@ -91,6 +91,7 @@ class EventLog:
                 "messages": counts.messages,
                 "changes": counts.changes,
                 "bad": counts.bad,
+                "decoder_errors": counts.decoder_errors,
                 "skipped_messages": counts.skipped,
                 "buckets": report.buckets,
                 "files": report.files,

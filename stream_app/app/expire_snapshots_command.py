@@ -18,7 +18,7 @@ from stream_app.table.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 from stream_app.table.file_deletion import FilesToDelete
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.maintainable import check_files_known
+from stream_app.table.maintainable import check_versions_known
 from stream_app.table.time_travel import millis_of
 
 _NO_LIMIT = 2_147_483_647
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         CommitConflictError: what goes has just got a tag or a consumer; nothing was deleted.
     """
     table = named_table(args.table)
-    check_files_known(table)
+    check_versions_known(table)
     config = expire_config(
         table.options,
         num_max=_at_least_one("--retain-max", args.retain_max),

@@ -38,6 +38,7 @@ from stream_app.spark.checkpoint_state import (
     remember_topics,
     source_end,
 )
+from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
 from stream_app.spark.files_source import FilesSource
@@ -250,6 +251,7 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
         options=config.source.format_options,
         keep_update_before=table.options.writes_changelog,
     )
+    decode = with_defaults(decode, schema.fields)
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
     if (strict := strict_partitions(schema)) is not None:

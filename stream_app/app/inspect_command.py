@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +33,7 @@ from stream_app.app.inspect_partitions import (
 )
 from stream_app.app.inspect_schemas import SchemaRow, schema_rows
 from stream_app.app.inspect_snapshots import SnapshotRow, snapshot_rows
+from stream_app.app.inspect_system import LISTED, system_listing
 from stream_app.app.inspect_tags import TagRow, tag_rows
 from stream_app.app.table_argument import add_table_parser, named_table
 from stream_app.app.version_arguments import add_version, version_of
@@ -40,6 +42,13 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compaction_choice import parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.time_travel import snapshot_of
+
+
+def _system(
+    name: str, table: FileStoreTable, snapshot: Snapshot | None, _: BucketChoice
+) -> Listing:
+    return system_listing(name, table, snapshot)
+
 
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
     "snapshots": lambda table, *_: Listing(SnapshotRow, snapshot_rows(table)),
@@ -55,6 +64,7 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
     "consumers": lambda table, *_: Listing(ConsumerRow, consumer_rows(table)),
     "manifests": lambda table, snapshot, _: Listing(ManifestRow, manifest_rows(table, snapshot)),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
+    **{name: partial(_system, name) for name in LISTED},
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
@@ -73,6 +83,8 @@ what there is to see:
   consumers    who follows the table, how far he has come, and what he keeps from expiry
   manifests    the files that list the files
   options      every option, set or by default, and what it means
+  branches, table_indexes, file_key_ranges, aggregation_fields, statistics
+               Paimon's system tables of these names, with its columns
 
 examples:
   stream-app inspect warehouse/shop.db/orders

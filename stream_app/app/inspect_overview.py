@@ -47,7 +47,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         runs.setdefault((file.partition, file.bucket), set()).add(run)
     earliest = table.snapshots.earliest_id()
     return Overview(
-        table=table.location,
+        table=table.version_root,
         schema=schema.schema_id,
         columns=columns_text(schema),
         primary_keys=", ".join(schema.primary_keys),

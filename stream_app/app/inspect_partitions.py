@@ -44,7 +44,7 @@ def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Par
     """Partitions by name."""
     return [
         PartitionRow(
-            partition=partition,
+            partition=table.paths.partition(partition),
             buckets=buckets,
             files=summary.files,
             rows=summary.rows,
@@ -59,7 +59,7 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Bucket
     """Buckets by partition and number."""
     return [
         BucketRow(
-            partition=partition,
+            partition=table.paths.partition(partition),
             bucket=bucket,
             files=summary.files,
             rows=summary.rows,

@@ -17,7 +17,7 @@ from stream_app.app.upkeep_command import (
 )
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.maintainable import check_orphans_known
+from stream_app.table.maintainable import check_versions_known
 from stream_app.table.orphan_files import OrphanPlan, delete_orphans, plan_orphans, time_of_age
 
 _EPILOG = """\
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
     table = named_table(args.table)
-    check_orphans_known(table)
+    check_versions_known(table)
     try:
         before_ms = time_of_age(table, age_ms)
     except OSError:

@@ -46,6 +46,7 @@ class JobMetrics:
     _changes: Counter = field(init=False)
     _skipped: Counter = field(init=False)
     _bad: Counter = field(init=False)
+    _decoder_errors: Counter = field(init=False)
     _snapshots: Counter = field(init=False)
     _seconds: Histogram = field(init=False)
     _lag: Gauge = field(init=False)
@@ -56,6 +57,9 @@ class JobMetrics:
         self._changes = self._counter("changes", "Changes that were written.")
         self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
         self._bad = self._counter("bad_records", "Records that could not be decoded.")
+        self._decoder_errors = self._counter(
+            "decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."
+        )
         self._snapshots = Counter(
             PREFIX + "snapshots",
             "Snapshots that were committed.",
@@ -86,6 +90,7 @@ class JobMetrics:
         self._changes.labels(self.table).inc(counts.changes)
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
+        self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
         for part, seconds in parts.items():
             self._seconds.labels(self.table, part).observe(seconds)

@@ -11,7 +11,7 @@ from stream_app.app.inspect_listing import size_text, time_text
 from stream_app.app.table_argument import named_table
 from stream_app.app.upkeep_command import add_upkeep_parser, counted, run_upkeep
 from stream_app.app.version_arguments import timestamp_argument
-from stream_app.table.maintainable import check_files_known, check_publishes_safely
+from stream_app.table.maintainable import check_publishes_safely, check_versions_known
 from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.time_travel import Version
 
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         StorageError: its file system cannot publish versions safely.
     """
     table = named_table(args.table)
-    check_files_known(table)
+    check_versions_known(table)
     check_publishes_safely(table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
     plan = _Plan(plan_rollback(table, rollback_target(table, version)), args.force)

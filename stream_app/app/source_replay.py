@@ -23,6 +23,7 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.partition_names import NameablePartitions
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
@@ -76,6 +77,7 @@ def source_findings(
         options=source.format_options,
         keep_update_before=False,
     )
+    decode = with_defaults(decode, table.schema.fields)
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:

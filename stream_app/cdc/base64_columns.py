@@ -126,6 +126,15 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     return _binary(texts, lengths, data), failed
 
 
+def reversed_bytes(values: pa.Array) -> pa.Array:
+    """Each value of a binary column with its bytes in reverse order."""
+    offsets, lengths = offsets_of(values), lengths_of(values)
+    data = bytes_of(values)[int(offsets[0]) : int(offsets[-1])]
+    # The first and last byte of a value change places, so their places' sum is the same for each.
+    sums = np.repeat(offsets[:-1] + offsets[1:] - 2 * offsets[0] - 1, lengths)
+    return _binary(values, lengths, data[sums - np.arange(len(data))])
+
+
 def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
     """Null out what is no whole number of groups."""
     lengths, valid = lengths_of(texts), valid_of(texts)

@@ -7,7 +7,7 @@ message is read stands in the formats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,11 +68,13 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
+        decoder_errors: how many of the bad ones the decoder did not judge but fail at.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
+    decoder_errors: int = 0
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -83,13 +85,13 @@ class DecodedBatch:
         """
         changes = self.changes
         kept = ~np.isin(changes.message_index, list(reasons))
-        return DecodedBatch(
+        return replace(
+            self,
             changes=ChangeBatch(
                 rows=changes.rows.filter(pa.array(kept)),
                 message_index=changes.message_index[kept],
             ),
             bad=_in_order(self.bad, bad_records(messages, reasons)),
-            skipped=self.skipped,
         )
 
 

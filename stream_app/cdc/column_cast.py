@@ -9,14 +9,15 @@ and CHAR(n)/VARCHAR(n)/BINARY(n) lengths are not enforced.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import Bools, bools_of, null_where, valid_of
-from stream_app.cdc.base64_columns import decode_base64, decode_hex
+from stream_app.cdc.base64_columns import decode_base64, decode_hex, reversed_bytes
 from stream_app.cdc.column_reading import (
     EPOCH_DIGITS,
     ColumnReading,
@@ -25,9 +26,12 @@ from stream_app.cdc.column_reading import (
     JsonKind,
 )
 from stream_app.cdc.decimal_columns import (
-    beyond_precision,
+    by_scale,
     decimals_from_bytes,
     exact_decimal,
+    narrowed,
+    plain_text,
+    plain_texts,
 )
 from stream_app.cdc.time_columns import (
     Casted,
@@ -37,6 +41,7 @@ from stream_app.cdc.time_columns import (
     dates_from_iso,
     times_from_epoch,
     times_from_iso,
+    timestamps_from_days,
     timestamps_from_epoch,
     timestamps_from_iso,
 )
@@ -59,10 +64,23 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
     """
     if wire.null_count == len(wire):
         return pa.nulls(len(wire), reading.arrow_type), None
+    if reading.refusal:
+        return _none_fits(reading, wire)
     values, failed = _CASTS[reading.family, kind](reading, wire)
     if values.type != reading.arrow_type:
         values = values.cast(reading.arrow_type)
     return values, failed
+
+
+def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
+    """`cast_column` of what `wire_value` has made of single values; None where there is none."""
+    if reading.family in (Family.STRING, Family.FLOAT):
+        reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
+    return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
+
+
+def _none_fits(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return pa.nulls(len(wire), reading.arrow_type), valid_of(wire)
 
 
 def _as_it_is(_: ColumnReading, wire: pa.Array) -> Casted:
@@ -97,10 +115,15 @@ def _integer(reading: ColumnReading, wire: pa.Array) -> Casted:
 def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     if reading.encoding is Encoding.BASE64:
         values, failed = decode_base64(wire)
-        numbers, unfit = decimals_from_bytes(values, reading.scale, _WHOLE_DECIMAL)
-        whole = cast_isolating(numbers, reading.arrow_type)
-        return whole, _union(failed, unfit, valid_of(numbers) & ~valid_of(whole))
+        whole, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
+        return whole, _union(failed, unfit)
     return _text_cast(wire, _INTEGER, reading.arrow_type)
+
+
+def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> Casted:
+    numbers, unfit = decimals_from_bytes(values, scale, _WHOLE_DECIMAL)
+    whole = cast_isolating(numbers, target)
+    return whole, _union(unfit, valid_of(numbers) & ~valid_of(whole))
 
 
 def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -110,17 +133,25 @@ def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    values, failed = _text_cast(wire, _REAL, reading.arrow_type)
+    if reading.encoding is Encoding.BASE64:
+        decoded, broken = decode_base64(wire)
+        texts, unfit = plain_texts(decoded, reading.scale)
+        values, beyond = _floats_from_texts(texts, reading.arrow_type)
+        return values, _union(broken, unfit, beyond)
+    return _floats_from_texts(wire, reading.arrow_type)
+
+
+def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
+    values, failed = _text_cast(texts, _REAL, target)
     endless = bools_of(pc.is_inf(values))
     if endless.any():
-        endless &= ~bools_of(pc.match_substring(wire, "Infinity"))
+        endless &= ~bools_of(pc.match_substring(texts, "Infinity"))
         return null_where(values, endless), _union(failed, endless)
     return values, failed
 
 
-def _decimal(_: ColumnReading, wire: pa.Array) -> Casted:
-    failed = beyond_precision(wire)
-    return (wire, None) if failed is None else (null_where(wire, failed), failed)
+def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return narrowed(wire, reading.arrow_type)
 
 
 def _decimal_string(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -131,16 +162,33 @@ def _decimal_string(reading: ColumnReading, wire: pa.Array) -> Casted:
     return decimals, _union(failed, unfit)
 
 
-def _decimal_struct(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """{"scale": 9, "value": base64}: each row has its own scale, so rows are grouped by it."""
-    values, failed = decode_base64(pc.struct_field(wire, "value"))
-    scales = pc.struct_field(wire, "scale")
-    result = pa.nulls(len(wire), reading.arrow_type)
-    for scale in pc.unique(scales.drop_null()).to_pylist():
-        ours = bools_of(pc.equal(scales, scale))
-        part, _ = decimals_from_bytes(null_where(values, ~ours), scale, reading.arrow_type)
-        result = pc.coalesce(result, part)
-    return result, _union(failed, valid_of(wire) & ~valid_of(result))
+def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is not Encoding.BASE64:
+        return wire, None
+    values, failed = decode_base64(wire)
+    texts, unfit = plain_texts(values, reading.scale)
+    return texts, _union(failed, unfit)
+
+
+def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
+    """{"scale": 9, "value": base64}: each row has its own scale."""
+    values, _ = decode_base64(pc.struct_field(wire, "value"))
+    target = reading.arrow_type
+
+    def convert(numbers: pa.Array, scale: int) -> Casted:
+        match reading.family:
+            case Family.DECIMAL:
+                return decimals_from_bytes(numbers, scale, target)
+            case Family.INTEGER:
+                return _integers_from_bytes(numbers, scale, target)
+            case Family.FLOAT:
+                return _floats_from_texts(plain_texts(numbers, scale)[0], target)
+            case _:
+                return plain_texts(numbers, scale)
+
+    result = by_scale(values, pc.struct_field(wire, "scale"), convert, target)
+    failed = valid_of(wire) & ~valid_of(result)
+    return result, failed if failed.any() else None
 
 
 def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -149,13 +197,18 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
             return decode_hex(wire)
         case Encoding.TEXT:
             return wire.cast(pa.binary()), None
+        case Encoding.BASE64_LITTLE_ENDIAN:
+            values, failed = decode_base64(wire)
+            return reversed_bytes(values), failed
         case _:
             return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
 
 
 def _date_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is Encoding.EPOCH_DAYS:
+        return dates_from_days(wire)
     digits = EPOCH_DIGITS.get(reading.encoding)
-    return dates_from_days(wire) if digits is None else dates_from_epoch(wire, digits)
+    return _none_fits(reading, wire) if digits is None else dates_from_epoch(wire, digits)
 
 
 def _date_text(_: ColumnReading, wire: pa.Array) -> Casted:
@@ -163,7 +216,9 @@ def _date_text(_: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _time_number(reading: ColumnReading, wire: pa.Array) -> Casted:
-    digits = EPOCH_DIGITS.get(reading.encoding, 6)
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return _none_fits(reading, wire)
     return times_from_epoch(wire, digits, reading.arrow_type, reading.data_type.precision)
 
 
@@ -172,8 +227,13 @@ def _time_text(reading: ColumnReading, wire: pa.Array) -> Casted:
 
 
 def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> Casted:
-    digits = EPOCH_DIGITS.get(reading.encoding, 6)
-    return timestamps_from_epoch(wire, digits, reading.arrow_type, reading.data_type.precision)
+    target, precision = reading.arrow_type, reading.data_type.precision
+    if reading.encoding is Encoding.EPOCH_DAYS:
+        return timestamps_from_days(wire, target, precision)
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return _none_fits(reading, wire)
+    return timestamps_from_epoch(wire, digits, target, precision)
 
 
 def _timestamp_text(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -187,14 +247,17 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.INTEGER, JsonKind.BOOLEAN): _plain_cast,
     (Family.INTEGER, JsonKind.NUMBER): _integer,
     (Family.INTEGER, JsonKind.STRING): _integer_text,
+    (Family.INTEGER, JsonKind.OBJECT): _struct,
     (Family.FLOAT, JsonKind.NUMBER): _float_number,
     (Family.FLOAT, JsonKind.STRING): _float_text,
+    (Family.FLOAT, JsonKind.OBJECT): _struct,
     (Family.DECIMAL, JsonKind.NUMBER): _decimal,
     (Family.DECIMAL, JsonKind.STRING): _decimal_string,
-    (Family.DECIMAL, JsonKind.OBJECT): _decimal_struct,
+    (Family.DECIMAL, JsonKind.OBJECT): _struct,
     (Family.STRING, JsonKind.BOOLEAN): _plain_cast,
     (Family.STRING, JsonKind.NUMBER): _plain_cast,
-    (Family.STRING, JsonKind.STRING): _as_it_is,
+    (Family.STRING, JsonKind.STRING): _string,
+    (Family.STRING, JsonKind.OBJECT): _struct,
     (Family.BINARY, JsonKind.STRING): _bytes,
     (Family.DATE, JsonKind.NUMBER): _date_number,
     (Family.DATE, JsonKind.STRING): _date_text,
@@ -239,8 +302,14 @@ def wire_value(reading: ColumnReading, kind: JsonKind, text: str) -> tuple[JsonK
     Raises:
         ValueError: says in a few words why the value cannot stand in the column.
     """
+    if reading.refusal:
+        raise ValueError(reading.refusal)
     family = reading.family
-    if family is Family.STRING:
+    if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
+        return _struct_wire_value(reading, text)
+    if family is Family.STRING or (family, kind) == (Family.FLOAT, JsonKind.STRING):
+        if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
+            return kind, _plain_number(text, reading.scale)
         return JsonKind.STRING, "0" if kind is JsonKind.NUMBER and text == "-0" else text
     if family is Family.DECIMAL:
         return _decimal_wire_value(reading, kind, text)
@@ -259,19 +328,33 @@ def _decimal_wire_value(
 ) -> tuple[JsonKind, object]:
     if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
         return kind, text
-    if kind is JsonKind.OBJECT:
-        return kind, _decimal_parts(text)
     if kind not in (JsonKind.NUMBER, JsonKind.STRING):
         raise ValueError(f"is a JSON {kind.name.lower()}")
     return JsonKind.NUMBER, exact_decimal(text, reading.arrow_type)
 
 
-def _decimal_parts(text: str) -> dict[str, object]:
-    parts = json.loads(text)
+def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, object]:
+    parts = json.loads(text, object_pairs_hook=_once)
     scale, value = parts.get("scale"), parts.get("value")
     if type(scale) is not int or abs(scale) > 1000 or not isinstance(value, str):
         raise ValueError("is not a decimal of the form {scale, value}")
-    return {"scale": scale, "value": value}
+    if reading.family in (Family.STRING, Family.FLOAT):
+        return JsonKind.STRING, _plain_number(value, scale)
+    return JsonKind.OBJECT, {"scale": scale, "value": value}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for name in ("scale", "value"):
+        if [found for found, _ in pairs].count(name) > 1:
+            raise ValueError(f"has the field {name!r} twice")
+    return dict(pairs)
+
+
+def _plain_number(text: str, scale: int) -> str:
+    values, _ = decode_base64(pa.array([text], pa.string()))
+    if not values[0].is_valid:
+        raise ValueError("is not the base64 of a number (decimal.handling.mode = precise)")
+    return plain_text(values[0].as_py(), scale)
 
 
 def _int64(text: str) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.cdc.decimal_columns import parsed_as
 from stream_app.model.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -52,6 +53,7 @@ class Encoding(enum.Enum):
     ISO = "iso"
     BASE64 = "base64"
     BASE64_URL_SAFE = "base64-url-safe"
+    BASE64_LITTLE_ENDIAN = "base64-little-endian"
     HEX = "hex"
     TEXT = "text"
     NUMBER = "number"
@@ -66,7 +68,15 @@ EPOCH_DIGITS = {
 """Fractional digits of a second that one unit of the encoding stands for."""
 
 _EPOCHS = frozenset(EPOCH_DIGITS)
-_BYTES = frozenset({Encoding.BASE64, Encoding.BASE64_URL_SAFE, Encoding.HEX, Encoding.TEXT})
+_BYTES = frozenset(
+    {
+        Encoding.BASE64,
+        Encoding.BASE64_URL_SAFE,
+        Encoding.BASE64_LITTLE_ENDIAN,
+        Encoding.HEX,
+        Encoding.TEXT,
+    }
+)
 _NUMBERS = frozenset({Encoding.NUMBER, Encoding.TEXT})
 
 
@@ -101,11 +111,11 @@ ENCODINGS: dict[Family, frozenset[Encoding]] = {
     Family.INTEGER: _NUMBERS | {Encoding.BASE64},
     Family.FLOAT: _NUMBERS,
     Family.DECIMAL: _NUMBERS | {Encoding.BASE64},
-    Family.STRING: frozenset({Encoding.TEXT}),
+    Family.STRING: _NUMBERS,
     Family.BINARY: _BYTES,
     Family.DATE: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
     Family.TIME: _EPOCHS | {Encoding.ISO},
-    Family.TIMESTAMP: _EPOCHS | {Encoding.ISO},
+    Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
 }
 """The encodings that a column of each family can have."""
 
@@ -125,6 +135,7 @@ class ColumnReading:
         scale: fractional digits of a BASE64 number.
         required: NOT NULL, the key included.
         is_key: part of the primary key.
+        refusal: why no value of the source can stand in the column; empty: it can.
     """
 
     name: str
@@ -134,6 +145,7 @@ class ColumnReading:
     scale: int
     required: bool
     is_key: bool
+    refusal: str = ""
 
     @property
     def family(self) -> Family:
@@ -143,6 +155,10 @@ class ColumnReading:
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
         """The same column in another encoding."""
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
+
+    def refusing(self, reason: str) -> ColumnReading:
+        """The same column, where every value is bad for this reason."""
+        return replace(self, refusal=reason)
 
     def usual_kind(self) -> JsonKind:
         """The kind to expect of a column whose values have all been null so far."""
@@ -158,12 +174,21 @@ class ColumnReading:
 
     def wire_type(self, kind: JsonKind) -> pa.DataType | None:
         """The Arrow type as which values of this kind are parsed; None: not by columns."""
+        if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
+            return _STRUCT_DECIMAL
         wire = _WIRE_TYPES.get((self.family, kind))
         if wire is not _COLUMN_TYPE:
             return wire
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
-        is_bytes = kind is JsonKind.STRING and self.encoding is Encoding.BASE64
-        return pa.string() if is_bytes else self.arrow_type
+        if kind is JsonKind.STRING and self.encoding is Encoding.BASE64:
+            return pa.string()
+        is_decimal = self.family is Family.DECIMAL
+        return parsed_as(self.arrow_type) if is_decimal else self.arrow_type
+
+    @property
+    def holds_number(self) -> bool:
+        """Whether its text, or object of scale and value, is to be read as a number."""
+        return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
 
 
 _COLUMN_TYPE = "the column's own type"
@@ -177,8 +202,10 @@ _WIRE_TYPES: dict[tuple[Family, JsonKind], Any] = {
     (Family.INTEGER, JsonKind.BOOLEAN): pa.bool_(),
     (Family.INTEGER, JsonKind.NUMBER): pa.int64(),
     (Family.INTEGER, JsonKind.STRING): pa.string(),
+    (Family.INTEGER, JsonKind.OBJECT): _STRUCT_DECIMAL,
     (Family.FLOAT, JsonKind.NUMBER): _COLUMN_TYPE,
     (Family.FLOAT, JsonKind.STRING): pa.string(),
+    (Family.FLOAT, JsonKind.OBJECT): _STRUCT_DECIMAL,
     (Family.DECIMAL, JsonKind.NUMBER): _COLUMN_TYPE,
     (Family.DECIMAL, JsonKind.STRING): _COLUMN_TYPE,
     (Family.DECIMAL, JsonKind.OBJECT): _STRUCT_DECIMAL,

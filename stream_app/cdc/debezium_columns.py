@@ -29,7 +29,7 @@ from stream_app.cdc.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.column_cast import cast_column
-from stream_app.cdc.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.json_lines import parse_objects
 from stream_app.cdc.placeholders import placeholders_in
 from stream_app.cdc.record_reader import DELETED_FIELD, HEARTBEAT_FIELDS, OP_FIELD
@@ -98,7 +98,7 @@ def decode_columns(
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
     images = (_parse_flat if shape.is_flat else _parse_envelopes)(values, readings, shape)
-    if images is None:
+    if images is None or _holds_base64_beside_numbers(values, readings, shape):
         return None
     _restore_unchanged(images, readings, shape, settings)  # step 2
     wanted: Bools | bool = settings.keep_update_before
@@ -173,6 +173,28 @@ def _without_row(
     return suspects | ~present
 
 
+def _holds_base64_beside_numbers(
+    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+) -> bool:
+    """Whether text that has to be decoded would pass for digits.
+
+    The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
+    ``decimal.format = NUMERIC`` sends numbers all the same), a second parse refuses all text.
+    """
+    bare = [
+        pa.field(reading.name, pa.float64())
+        for reading, kind in zip(readings, shape.kinds, strict=True)
+        if kind is JsonKind.NUMBER
+        and reading.family is Family.DECIMAL
+        and reading.encoding is Encoding.BASE64
+    ]
+    if not bare:
+        return False
+    row = pa.struct(bare)
+    images = [pa.field("before", row), pa.field("after", row)]
+    return parse_objects(values, pa.schema(bare if shape.is_flat else images)) is None
+
+
 def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
     return [
         pa.field(reading.name, reading.wire_type(kind))
@@ -207,10 +229,10 @@ def _restore_unchanged(
         if not pa.types.is_string(reading.wire_type(shape.kinds[index])):
             continue
         before = images.before[index]
-        unknown = placeholders_in(reading.family, before)
+        unknown = placeholders_in(reading, before)
         if unknown is not None:
             before = images.before[index] = null_where(before, unknown)
-        unchanged = placeholders_in(reading.family, images.after[index])
+        unchanged = placeholders_in(reading, images.after[index])
         if unchanged is None:
             continue
         if settings.before_has_key_only or shape.is_flat:

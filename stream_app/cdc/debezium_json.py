@@ -35,16 +35,13 @@ from stream_app.cdc.change_batch import (
     concat_changes,
 )
 from stream_app.cdc.column_reading import ColumnReading, Family
+from stream_app.cdc.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium_options import column_readings, parse_options
 from stream_app.cdc.debezium_records import RecordsResult, decode_records
-from stream_app.cdc.debezium_schema import (
-    ConnectField,
-    apply_schema,
-    connect_fields,
-    split_envelopes,
-)
-from stream_app.cdc.json_lines import looks_like_object, may_hold_fine_decimal
+from stream_app.cdc.debezium_schema import SCHEMAS_MAX, connect_fields, split_envelopes
+from stream_app.cdc.json_lines import looks_like_object, may_be_misread
+from stream_app.cdc.nesting import deep_ones
 from stream_app.cdc.record_shapes import RecordShape, shape_of
 from stream_app.errors import SourceError
 from stream_app.model.data_type import RowType
@@ -107,6 +104,9 @@ class DebeziumJson:
         values = messages.column("value")
         if values.type != pa.binary():
             values = values.cast(pa.binary())
+        if len(self._groups) > SCHEMAS_MAX:
+            self._groups.clear()
+            self._schemas.clear()
         outcome = _Outcome(messages, skipped=values.null_count)
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
@@ -133,9 +133,9 @@ class DebeziumJson:
     def _decode_slice(
         self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
     ) -> None:
-        alike = looks_like_object(values)
-        if any(reading.family is Family.DECIMAL for reading in group.readings):
-            alike &= ~may_hold_fine_decimal(values)
+        alike = looks_like_object(values) & ~deep_ones(values)
+        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        alike &= ~may_be_misread(values, has_decimals=has_decimals)
         strict = self._settings.is_strict
         if group.shape is None or strict:
             sample = np.flatnonzero(alike)[: None if strict else _SAMPLE_ROWS]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import no_changes
-from stream_app.cdc.column_cast import cast_column, wire_value
+from stream_app.cdc.column_cast import cast_alone, wire_value
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
 from stream_app.cdc.placeholders import is_placeholder
@@ -127,9 +127,9 @@ def _restore_unchanged(
 def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:
     kind, text = cell
     if kind is JsonKind.STRING:
-        return is_placeholder(reading.family, text, nested=False)
+        return is_placeholder(reading, text, nested=False)
     nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
-    return nested and is_placeholder(reading.family, text, nested=True)
+    return nested and is_placeholder(reading, text, nested=True)
 
 
 def _add_rows(
@@ -182,7 +182,7 @@ def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:
         by_kind.setdefault(kind, [None] * len(cells))[row] = value
     values = pa.nulls(len(cells), reading.arrow_type)
     for kind, wires in by_kind.items():
-        part, failed = cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
+        part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(reading, cells[row], _why(reading, kind))
@@ -234,6 +234,10 @@ def _why(reading: ColumnReading, kind: JsonKind) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
+        case Family.DATE | Family.TIME | Family.TIMESTAMP if (
+            kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO
+        ):
+            return f"is a number ({read_as}; {hint})"
         case Family.TIME if kind is JsonKind.NUMBER:
             return f"is no time of day ({read_as}; {hint})"
         case Family.DATE | Family.TIMESTAMP if kind is JsonKind.NUMBER:

@@ -1,11 +1,10 @@
-"""The schema envelope: ``{"schema":…,"payload":…}`` → the payload, and its columns' encodings.
+"""The schema envelope: ``{"schema":…,"payload":…}`` → the payload, and its columns' fields.
 
 Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
 schema, and all messages of one version of a table begin with the very same bytes: the schema is
 parsed once for each distinct prefix, and cut off the rest by comparing bytes.
 
-Source: Kafka Connect `json/JsonConverter.java` (the envelope), Debezium `time/*.java` and
-`data/VariableScaleDecimal.java` (semantic type names).
+Source: Kafka Connect `json/JsonConverter.java`.
 """
 
 from __future__ import annotations
@@ -21,39 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import bools_of
-from stream_app.cdc.column_reading import ColumnReading, Encoding, Family
+from stream_app.cdc.connect_types import ConnectField
+from stream_app.cdc.nesting import nests_too_deeply
+from stream_app.cdc.record_reader import no_constant
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
-_TIME = "io.debezium.time."
-_CONNECT = "org.apache.kafka.connect.data."
-_ENCODINGS: dict[str, Encoding] = {
-    _TIME + "Date": Encoding.EPOCH_DAYS,
-    _TIME + "Time": Encoding.EPOCH_MILLIS,
-    _TIME + "MicroTime": Encoding.EPOCH_MICROS,
-    _TIME + "NanoTime": Encoding.EPOCH_NANOS,
-    _TIME + "Timestamp": Encoding.EPOCH_MILLIS,
-    _TIME + "MicroTimestamp": Encoding.EPOCH_MICROS,
-    _TIME + "NanoTimestamp": Encoding.EPOCH_NANOS,
-    _CONNECT + "Date": Encoding.EPOCH_DAYS,
-    _CONNECT + "Time": Encoding.EPOCH_MILLIS,
-    _CONNECT + "Timestamp": Encoding.EPOCH_MILLIS,
-    _CONNECT + "Decimal": Encoding.BASE64,
-    **{
-        _TIME + name: Encoding.ISO
-        for name in ("ZonedTimestamp", "ZonedTime", "IsoDate", "IsoTime", "IsoTimestamp")
-    },
-}
-_TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectField:
-    """What the schema says of one column: literal type, semantic name, parameters."""
-
-    literal: str
-    semantic: str
-    parameters: Mapping[str, str]
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=no_constant)
+SCHEMAS_MAX = 64
+"""Schemas of which messages are decoded together, in a batch and from batch to batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +51,9 @@ def split_envelopes(
 ) -> Iterator[PayloadGroup]:
     """Group messages by the bytes of their schema; those without one are the last group.
 
+    Each schema costs a look at the messages that are left, so after `SCHEMAS_MAX` these are left
+    as they are, and each is read with its schema as a message of its own.
+
     Args:
         values: binary, without nulls.
         schemas: parsed schemas by prefix, kept by the caller from batch to batch.
@@ -87,7 +65,11 @@ def split_envelopes(
         return
     plain = ~enveloped
     rest, rest_index = _pick(values, everything, enveloped)
+    schemas_left = SCHEMAS_MAX
     while len(rest):
+        if not schemas_left:
+            plain[rest_index] = True
+            break
         prefix = _prefix_of(rest[0].as_py(), schemas)
         if prefix is None:
             # Not the envelope it looks like: to be judged as a message of its own.
@@ -99,6 +81,7 @@ def split_envelopes(
         payloads, index = _pick(rest, rest_index, ours)
         yield PayloadGroup(index, pc.binary_slice(payloads, len(prefix), -1), prefix)
         rest, rest_index = _pick(rest, rest_index, ~ours)
+        schemas_left -= 1
     if plain.any():
         others, index = _pick(values, everything, plain)
         yield PayloadGroup(index, others, b"")
@@ -119,11 +102,11 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
             return prefix
     try:
         text = value.decode()
-        schema, end = json.JSONDecoder().raw_decode(text, len(_START))
+        schema, end = _DECODER.raw_decode(text, len(_START))
     except (ValueError, RecursionError):
         return None
     prefix = text[:end].encode() + _PAYLOAD
-    if not (value.startswith(prefix) and value.endswith(b"}")):
+    if not (value.startswith(prefix) and value.endswith(b"}")) or nests_too_deeply(prefix):
         return None
     schemas[prefix] = connect_fields(schema)
     return prefix
@@ -153,38 +136,3 @@ def _fields(schema: Any) -> list[dict[str, Any]]:
 def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
     parameters = field.get("parameters")
     return parameters if isinstance(parameters, dict) else {}
-
-
-def apply_schema(
-    readings: tuple[ColumnReading, ...],
-    fields: Mapping[str, ConnectField],
-    chosen: Mapping[str, Encoding],
-) -> tuple[ColumnReading, ...]:
-    """The readings with the encodings that the schema tells.
-
-    Args:
-        chosen: encodings that the user has set by column; they win.
-    """
-    return tuple(
-        reading
-        if reading.name in chosen or reading.name not in fields
-        else _told(reading, fields[reading.name])
-        for reading in readings
-    )
-
-
-def _told(reading: ColumnReading, field: ConnectField) -> ColumnReading:
-    encoding = _ENCODINGS.get(field.semantic)
-    family = reading.family
-    if field.semantic == _CONNECT + "Decimal" and family in (Family.DECIMAL, Family.INTEGER):
-        scale = str(field.parameters.get("scale", "0"))
-        digits = scale.removeprefix("-")
-        known = digits.isascii() and digits.isdigit() and len(digits) < 5
-        return reading.with_encoding(Encoding.BASE64, int(scale) if known else 0)
-    if family in _TIME_FAMILIES and encoding is not None and encoding is not Encoding.BASE64:
-        return reading.with_encoding(encoding)
-    if family is Family.DECIMAL:
-        return reading.with_encoding(Encoding.TEXT)
-    if family is Family.BINARY and field.literal == "bytes":
-        return reading.with_encoding(Encoding.BASE64)
-    return reading

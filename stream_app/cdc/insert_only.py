@@ -8,7 +8,7 @@ Source: Paimon `append/AppendOnlyWriter.java`, which refuses every row but +I an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -69,12 +69,12 @@ class InsertOnly:
         reasons = {
             int(index): _reason(RowKind(int(kind))) for index, kind in zip(at, found, strict=True)
         }
-        left = DecodedBatch(
+        left = replace(
+            decoded,
             changes=ChangeBatch(
                 rows=changes.rows.filter(pa.array(~dropped)),
                 message_index=changes.message_index[~dropped],
             ),
-            bad=decoded.bad,
             skipped=decoded.skipped + skipped,
         )
         return left.setting_aside(messages, reasons)

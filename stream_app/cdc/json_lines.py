@@ -5,8 +5,9 @@ text, so integers and decimals lose nothing; it is all or nothing, so what it re
 `record_reader`.
 
 Guards against what the parser accepts (each tested): a top-level ``null`` crashes it, several
-objects in one value would shift all rows after them, bytes that are no UTF-8 become strings, and
-decimals with very many fractional digits become others, or crash it.
+objects in one value would shift all rows after them, bytes that are no UTF-8 become strings,
+decimals with very many fractional digits become others, or crash it, and a bare ``NaN`` or
+``Infinity``, which is no JSON, passes for a number.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from stream_app.cdc.arrow_buffers import (
 )
 
 _BLOCK_BYTES_MAX = 2**31 - 64
+_SEARCH_BYTES = 1 << 17
 _FINE_DIGITS = 30
 _FINE_DECIMAL = (
     r'[eE]-[0-9]{2,}["\s,}\]]'
@@ -34,6 +36,7 @@ _FINE_DECIMAL = (
     r"|\\u00(2[bdeBDE]|3[0-9]|[46]5)"
 )
 """An exponent of -10 or below, 30 fractional digits, or one of a number's characters escaped."""
+_CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
@@ -55,39 +58,59 @@ def looks_like_object(values: pa.Array) -> Bools:
     return first
 
 
-def may_hold_fine_decimal(values: pa.Array) -> Bools:
-    """Where a value may hold a number with more than 38 fractional digits.
+def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
+    """Where a value may hold what `parse_objects` must not be given, because it takes it.
 
-    `parse_objects` must not be given these with a decimal in its schema: Arrow scales such a
-    number by what lies behind the end of its table of powers, so that 5e-41 becomes 0.00 in a
-    decimal128(10, 2), and 1e-1000000000 ends the process.
+    These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
+    digits: Arrow scales such a number by what lies behind the end of its table of powers, so that
+    5e-41 becomes 0.00 in a decimal128(10, 2), and 1e-1000000000 ends the process.
 
     Args:
         values: binary without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
     offsets = offsets_of(values)
-    # Regular expressions are slow on every byte, and marks of such a number are rare.
-    places = _marks(bytes_of(values)[offsets[0] : offsets[-1]]) + offsets[0]
+    # Regular expressions are slow on every byte, and marks of such a value are rare.
+    places = _marks(bytes_of(values)[offsets[0] : offsets[-1]], has_decimals) + offsets[0]
     rows = np.unique(np.searchsorted(offsets, places, side="right") - 1)
     if len(rows):
-        found[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), _FINE_DECIMAL))
+        pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
+        found[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
     return found
 
 
-def _marks(data: Bytes) -> Int64s:
-    """Where `_FINE_DECIMAL` might match: at the minus of ``e-10``, a point, or ``\\u``."""
-    # '-' and '.' are neighbours; bytes below them wrap around to large ones.
-    at = np.flatnonzero(((data - ord("-")) < 2) | (data == ord("\\")))
-    mark = data[at]
-    # A place beyond the end repeats the last byte, a bracket: nothing matches there.
-    before, behind, later = (data.take(at + shift, mode="clip") for shift in (-1, 1, 2))
-    last = data.take(at + _FINE_DIGITS, mode="clip")
-    exponent = (mark == ord("-")) & (before | 32 == ord("e")) & _is_digit(behind) & _is_digit(later)
-    fraction = (mark == ord(".")) & _is_digit(behind) & _is_digit(last)
-    escaped = (mark == ord("\\")) & (behind == ord("u"))
-    found: Int64s = at[exponent | fraction | escaped]
-    return found
+def _marks(data: Bytes, has_decimals: bool) -> Int64s:
+    """Where one of the expressions might match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
+    found = [np.empty(0, np.int64)]
+    # In blocks that stay in the processor's cache: what counts is how often memory is read.
+    for start in range(0, len(data), _SEARCH_BYTES):
+        window = data[start : start + _SEARCH_BYTES + 1]
+        mark, behind = window[:-1], window[1:]
+        hit = (mark == ord("N")) & (behind == ord("a"))
+        hit |= (mark == ord("I")) & (behind == ord("n"))
+        if has_decimals:
+            hit |= (behind == ord("-")) & (mark | 32 == ord("e"))
+            hit |= (mark == ord("\\")) & (behind == ord("u"))
+            ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
+            hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
+        found.append(np.flatnonzero(hit) + start)
+    return _rarer(data, np.concatenate(found))
+
+
+def _rarer(data: Bytes, at: Int64s) -> Int64s:
+    """Without the places where a few bytes tell that neither expression matches."""
+
+    def byte(shift: int) -> Bytes:
+        # A place beyond the end repeats the last byte, a bracket: nothing matches there.
+        return data.take(at + shift, mode="clip")
+
+    mark = byte(0)
+    exponent = _is_digit(byte(2)) & _is_digit(byte(3))
+    fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
+    is_point = mark == ord(".")
+    is_exponent = mark | 32 == ord("e")
+    rare: Int64s = at[np.where(is_point, fraction, np.where(is_exponent, exponent, True))]
+    return rare
 
 
 def _is_digit(data: Bytes) -> Bools:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.debezium_json import DebeziumJson
+from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.errors import UsageError
 from stream_app.model.data_type import RowType
 
@@ -21,7 +22,11 @@ KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 
 
 class MessageFormat(Protocol):
-    """Turns a batch of messages into row changes. Can be pickled."""
+    """Turns a batch of messages into row changes. Can be pickled.
+
+    A format names the records that it cannot read. What it raises besides, `IsolatedDecode` turns
+    into bad records, so no message can stop the job by mistake.
+    """
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message, each for itself: what becomes of one never depends on another.
@@ -66,10 +71,12 @@ def message_format(
             where="source.format",
             fix=f"{meant}known: {', '.join(KNOWN_FORMATS)}",
         )
-    return DebeziumJson(
-        columns=columns,
-        arrow_schema=arrow_schema,
-        primary_keys=primary_keys,
-        options=options,
-        keep_update_before=keep_update_before,
+    return IsolatedDecode(
+        DebeziumJson(
+            columns=columns,
+            arrow_schema=arrow_schema,
+            primary_keys=primary_keys,
+            options=options,
+            keep_update_before=keep_update_before,
+        )
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import Bools, bools_of, lengths_of
-from stream_app.cdc.column_reading import Family
+from stream_app.cdc.column_reading import ColumnReading, Encoding, Family
 
 PLACEHOLDER = "__debezium_unavailable_value"
 
@@ -46,7 +46,7 @@ _NESTED = frozenset(
 )
 
 
-def is_placeholder(family: Family, text: str, *, nested: bool) -> bool:
+def is_placeholder(reading: ColumnReading, text: str, *, nested: bool) -> bool:
     """Whether one value is the placeholder.
 
     Args:
@@ -55,12 +55,12 @@ def is_placeholder(family: Family, text: str, *, nested: bool) -> bool:
     """
     if nested:
         return text in _NESTED
-    return text in (_TEXTS if family is Family.STRING else _BINARIES)
+    return text in _forms(reading)
 
 
-def placeholders_in(family: Family, texts: pa.Array) -> Bools | None:
+def placeholders_in(reading: ColumnReading, texts: pa.Array) -> Bools | None:
     """Where a string column is the placeholder; None: nowhere. Costs a look at the lengths."""
-    forms = _TEXTS if family is Family.STRING else _BINARIES
+    forms = _forms(reading)
     lengths = lengths_of(texts)
     suspect = np.isin(lengths, sorted({len(form) for form in forms}))
     if not suspect.any():
@@ -72,3 +72,8 @@ def placeholders_in(family: Family, texts: pa.Array) -> Bools | None:
     result: Bools = np.zeros(len(texts), np.bool_)
     result[rows[found]] = True
     return result
+
+
+def _forms(reading: ColumnReading) -> tuple[str, ...]:
+    is_text = reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
+    return _TEXTS if is_text else _BINARIES

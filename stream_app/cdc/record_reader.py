@@ -10,11 +10,13 @@ Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_reading import JsonKind
+from stream_app.cdc.nesting import NESTING_MAX, nests_too_deeply
 
 Cell = tuple[JsonKind, str]
 Image = Mapping[str, Cell]
@@ -46,7 +48,7 @@ class NoRow:
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A schema envelope in an unusual spelling: the schema, and the payload's exact text."""
+    """A schema envelope: the schema, its numbers as their text, and the payload's exact text."""
 
     schema: Any
     payload: bytes
@@ -63,8 +65,9 @@ class _Number(str):
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that names some key twice."""
+    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
 
+    pairs: Sequence[tuple[str, Any]] = ()
     twice: frozenset[str] = frozenset()
 
 
@@ -86,7 +89,8 @@ def read_record(
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
     if document.keys() >= {"schema", "payload"} and "op" not in document:
-        return Wrapped(_plain(document["schema"]), json_text(document["payload"]).encode())
+        _check_once(document, frozenset({"schema", "payload"}))
+        return Wrapped(document["schema"], json_text(document["payload"]).encode())
     op = document.get("op")
     if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
         _check_once(document, frozenset({"op", "before", "after"}))
@@ -108,6 +112,8 @@ def _load(value: bytes) -> Any:
         ) from None
     if not text.strip():
         raise UnreadableRecordError("is empty")
+    if nests_too_deeply(value):
+        raise UnreadableRecordError(f"is nested too deeply: more than {NESTING_MAX} levels")
     try:
         document = _DECODER.decode(text)
         if "\\u" in text:
@@ -118,22 +124,31 @@ def _load(value: bytes) -> Any:
         ) from None
     except UnicodeEncodeError:
         raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
-    except RecursionError:
-        raise UnreadableRecordError("is nested too deeply") from None
     return document
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain := dict(pairs)) == len(pairs):
         return plain
-    names = [name for name, _ in pairs]
     result = _Object(plain)
-    result.twice = frozenset(name for name in names if names.count(name) > 1)
+    result.pairs = pairs
+    result.twice = frozenset(
+        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+    )
     return result
 
 
+def no_constant(name: str) -> Any:
+    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
+
+    Raises:
+        UnreadableRecordError: always.
+    """
+    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
+
+
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=str
+    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=no_constant
 )
 
 
@@ -225,16 +240,30 @@ def _cell(value: Any) -> Cell:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON with every number as it was written."""
+    """Compact JSON with every number, and every field of an object, as it was written."""
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts)
+
+
+def _write(value: Any, put: Callable[[str], None]) -> None:
+    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
     if isinstance(value, _Number):
-        return str(value)
-    if isinstance(value, dict):
-        inner = (f"{json_text(str(name))}:{json_text(item)}" for name, item in value.items())
-        return "{" + ",".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(json_text(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json_text(value))
+        put(value)
+    elif isinstance(value, dict):
+        pairs = value.pairs if isinstance(value, _Object) else value.items()
+        before = "{"
+        for name, item in pairs:
+            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+            _write(item, put)
+            before = ","
+        put("}" if pairs else "{}")
+    elif isinstance(value, list):
+        before = "["
+        for item in value:
+            put(before)
+            _write(item, put)
+            before = ","
+        put("]" if value else "[]")
+    else:
+        put(json.dumps(value, ensure_ascii=False))

@@ -33,10 +33,18 @@ _INT64_MAX = 2**63 - 1
 UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
-_CLOCK = r"\d{2}:\d{2}(:\d{2}([.]\d{1,9})?)?"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
-_TIMESTAMP_NO_ZONE = rf"^{_DATE}([T ]{_CLOCK})?$"
-_TIMESTAMP_ZONE = rf"^{_DATE}[T ]{_CLOCK}{_ZONE}$"
+
+
+def _forms(digits: int) -> tuple[tuple[str, str | None], ...]:
+    """Texts with a zone and without one, with so many digits of a second; and Arrow's zone."""
+    clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
+    return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
+
+
+_FORMS = {digits: _forms(digits) for digits in (6, 9)}
+_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
+_ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def dates_from_days(days: pa.Array) -> Casted:
@@ -57,6 +65,17 @@ def dates_from_iso(texts: pa.Array) -> Casted:
     matching = bools_of(pc.match_substring_regex(texts, rf"^{_DATE}Z?$"))
     plain = pc.replace_substring(texts, "Z", "")
     return _cast_matching(plain, matching, pa.date32())
+
+
+def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> Casted:
+    """int64 days since 1970-01-01 → timestamp of the day's midnight."""
+    numbers = int64s_of(days)
+    failed = _outside(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    if failed is not None:
+        days = null_where(days, failed)
+    seconds = pc.multiply(days, _DAY_SECONDS)
+    stamps, outside = timestamps_from_epoch(seconds, 0, target, precision)
+    return stamps, _either(failed, outside)
 
 
 def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precision: int) -> Casted:
@@ -106,27 +125,32 @@ def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) ->
 
 
 def _instants(texts: pa.Array, digits: int) -> Casted:
-    """ISO 8601 text → int64 units of 10^-digits seconds since the epoch."""
-    unit = "ns" if digits == 9 else "us"
-    try:  # the usual case: every text alike, with a zone
-        return texts.cast(pa.timestamp(unit, "UTC")).view(pa.int64()), None
-    except pa.ArrowInvalid:
-        pass
-    result = pa.nulls(len(texts), pa.int64())
-    missing = valid_of(texts)
-    for pattern, zone in ((_TIMESTAMP_ZONE, "UTC"), (_TIMESTAMP_NO_ZONE, None)):
-        matching = bools_of(pc.match_substring_regex(texts, pattern))
-        parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
-        result = pc.coalesce(result, parsed.view(pa.int64()))
-    if digits < 9:
-        # Seven to nine fractional digits: parse them all, then cut off.
-        fine = bools_of(pc.match_substring_regex(texts, r"[.]\d{7,9}"))
-        if fine.any():
-            nanos, _ = _instants(null_where(texts, ~fine), 9)
-            cut = np.floor_divide(pc.fill_null(nanos, 0).to_numpy(), 1000)
-            result = pc.coalesce(result, pa.array(cut, mask=~valid_of(nanos)))
-    failed = missing & ~valid_of(result)
+    """ISO 8601 text → int64 units of 10^-digits seconds since the epoch; digits: 6 or 9."""
+    result, formless = _parsed(texts, digits)
+    if formless.any():
+        # What Arrow does not read: a date with a Z, and digits finer than its unit.
+        rest = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
+        if digits < 9:
+            rest = pc.replace_substring_regex(rest, _FINE_FRACTION, r"\1")
+        result = pc.coalesce(result, _parsed(rest, digits)[0])
+    failed = valid_of(texts) & ~valid_of(result)
     return result, failed if failed.any() else None
+
+
+def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
+    """What has the form of a timestamp, null for the rest; and where a text has not that form.
+
+    Every text must match before Arrow sees it: alone it would take ``2024-02-29T07Z`` too.
+    """
+    unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
+    formless = valid_of(texts)
+    for pattern, zone in _FORMS[digits]:
+        if formless.any():
+            matching = bools_of(pc.match_substring_regex(texts, pattern))
+            parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
+            result = pc.coalesce(result, parsed.view(pa.int64()))
+            formless &= ~matching
+    return result, formless
 
 
 def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:

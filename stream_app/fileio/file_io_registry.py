@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stream_app.errors import UsageError
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
@@ -62,6 +62,30 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     if scheme in _STORES:
         raise _elsewhere(location)
     return local_path(location), LocalFileIO()
+
+
+def path_beside(root: str, location: str) -> str:
+    """The path by which the file system of `root` finds another location.
+
+    Paimon's texts are not percent-encoded: a ``%2F`` in one is a part of a folder's name.
+
+    Raises:
+        UnsupportedTableError: the location is on another file system.
+    """
+    here, there = scheme_of(root), re.match(r"(\w*):", location)
+    scheme = there[1] if there else ""
+    local = re.fullmatch(r"(?:file:(?://)?)?(/[^/].*)", location, re.DOTALL)
+    if here == "" and local:
+        return local[1]
+    same_host = location.split("/")[:3] == root.split("/")[:3]
+    if (here in _S3 and scheme in _S3) or (here in _HADOOP and same_host):
+        return location
+    raise UnsupportedTableError(
+        f"a file of the table lies on another file system: {location}",
+        where=root,
+        fix="use the engine that made the table; or take 'data-file.external-paths' away and let "
+        "that engine rewrite the files",
+    )
 
 
 def is_same_location(one: str, other: str) -> bool:

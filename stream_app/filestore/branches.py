@@ -8,6 +8,8 @@ Source: Paimon `utils/BranchManager.java`.
 
 from __future__ import annotations
 
+import re
+
 from stream_app.fileio.file_io import FileIO
 
 _PREFIX = "branch-"
@@ -25,6 +27,12 @@ def branch_names(file_io: FileIO, root: str) -> list[str]:
 def branch_root(root: str, name: str) -> str:
     """The folder in which a branch's schemas, snapshots and tags lie."""
     return f"{root}/branch/{_PREFIX}{name}"
+
+
+def table_and_branch(path: str) -> tuple[str, str]:
+    """A table's folder and a branch's name, of the branch's folder; else the path and nothing."""
+    found = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
+    return (found[1], found[2]) if found else (path, "")
 
 
 def branch_roots(file_io: FileIO, root: str) -> list[str]:

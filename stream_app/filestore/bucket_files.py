@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import path_beside
 from stream_app.filestore.data_file_reader import DataFileReader
 from stream_app.filestore.key_value_file_writer import KeyValueFile
 from stream_app.filestore.rolling_file_writer import NewFiles, RollingFileWriter
@@ -66,7 +67,9 @@ class BucketFiles:
         self.file_io.delete(self._path(file))
 
     def _path(self, file: DataFileMeta) -> str:
-        return file.external_path or f"{self.folder}/{file.file_name}"
+        if file.external_path is not None:
+            return path_beside(self.folder, file.external_path)
+        return f"{self.folder}/{file.file_name}"
 
     def _new_files(self, prefix_option: str, level: int, source: FileSource) -> NewFiles:
         prefix = self.schema.core_options.text(prefix_option)

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.row_group_filter import RowGroupFilter
-from stream_app.filestore.schema_evolution import keeps_values
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.arrays import CastError
+from stream_app.format.casting.rules import can_be_read_as, read_as
 from stream_app.format.key_value_parquet import check_footer, conform, read_batches
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_type import DataField, RowType
@@ -31,6 +32,7 @@ _READ_AGAIN = (
     "read again: a snapshot may expire while it is read, and a longer 'snapshot.time-retained' or "
     "a tag keeps it; else restore the file from a backup, or roll the table back to a tag"
 )
+_CHANGE_BACK = "give the column a type back that its values fit (ALTER TABLE), then read again"
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
@@ -58,7 +60,8 @@ class DataFileReader:
 
         Raises:
             CorruptFileError: missing, of another size than its metadata says, or unreadable.
-            UnsupportedTableError: no Parquet file, or a column has changed its type too much.
+            UnsupportedTableError: no Parquet file, or a column's type was changed to one that its
+                values do not fit.
         """
         if not file.file_name.endswith(".parquet"):
             raise UnsupportedTableError(
@@ -122,12 +125,11 @@ class DataFileReader:
         by_id = {column.field_id: column for column in written_with}
         stored = [by_id.get(column.field_id) for column in self.columns]
         for then, now in zip(stored, self.columns, strict=True):
-            if then is not None and not keeps_values(then.data_type, now.data_type):
+            if then is not None and not can_be_read_as(then.data_type, now.data_type):
                 raise UnsupportedTableError(
                     f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-                    f"stream_app does not turn into {now.data_type.as_nullable()}",
-                    fix="let Paimon rewrite the files: a full compaction with "
-                    "'compaction.force-rewrite-all-files' = 'true'",
+                    f"Paimon does not turn into {now.data_type.as_nullable()}",
+                    fix=_CHANGE_BACK,
                 )
         return stored
 
@@ -137,12 +139,22 @@ class DataFileReader:
         """First with the types that the file's schema says, for its bytes may not tell them."""
         system = self._system_fields
         batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
-        if None in stored:
-            given, wanted = batch.columns[: len(system)], list(self.layout_schema)[len(system) :]
-            present = iter(batch.columns[len(system) :])
-            columns = [
-                pa.nulls(batch.num_rows, field.type) if column is None else next(present)
-                for column, field in zip(stored, wanted, strict=True)
-            ]
-            batch = pa.RecordBatch.from_arrays([*given, *columns], names=self.layout_schema.names)
-        return conform(batch, self.layout_schema)
+        given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
+        wanted = list(self.layout_schema)[len(system) :]
+        columns = [
+            pa.nulls(batch.num_rows, field.type)
+            if then is None
+            else _cast(next(present), then, now)
+            for then, now, field in zip(stored, self.columns, wanted, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays([*given, *columns], schema=self.layout_schema)
+
+
+def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
+    try:
+        return read_as(values, then.data_type, now.data_type)
+    except CastError as error:
+        raise UnsupportedTableError(
+            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
+            fix=_CHANGE_BACK,
+        ) from error

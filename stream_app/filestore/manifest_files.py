@@ -27,6 +27,7 @@ from stream_app.format.manifest_avro import (
     encode_manifest,
     encode_manifest_list,
 )
+from stream_app.model.core_options import CoreOptions
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 
@@ -42,14 +43,22 @@ class ManifestFiles:
     """Reads and writes manifests.
 
     Attributes:
-        codec: ``manifest.compression``.
-        target_size: bytes at which a manifest is split (``manifest.target-file-size``).
+        options: ``manifest.compression`` and ``manifest.target-file-size`` of what is written.
     """
 
     file_io: FileIO
     paths: FileStorePathFactory
-    codec: str
-    target_size: int
+    options: CoreOptions
+
+    @property
+    def codec(self) -> str:
+        """Of what is written; what is read tells its own."""
+        return self.options.text("manifest.compression")
+
+    @property
+    def target_size(self) -> int:
+        """Bytes at which a manifest is split."""
+        return self.options.integer("manifest.target-file-size")
 
     def read_list(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
         """The manifests that a manifest list names.

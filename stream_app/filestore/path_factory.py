@@ -10,6 +10,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from stream_app.errors import UnsupportedTableError
+from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_path
 from stream_app.model.data_file_meta import DataFileMeta
@@ -29,6 +31,7 @@ class FileStorePathFactory:
         root: the table's folder.
         default_name, legacy_name: the options ``partition.default-name``, ``.legacy-name``.
         index_in_bucket: ``index-file-in-data-file-dir``; we read such tables, but write none.
+        data_folder: folder of the partitions below the root (``data-file.path-directory``).
     """
 
     root: str
@@ -36,18 +39,36 @@ class FileStorePathFactory:
     default_name: str
     legacy_name: bool
     index_in_bucket: bool = False
+    data_folder: str = ""
 
     @classmethod
     def of(cls, root: str, schema: TableSchema) -> FileStorePathFactory:
-        """The paths that a schema's options ask for."""
+        """The paths that a schema's options ask for.
+
+        Raises:
+            UnsupportedTableError: ``data-file.path-directory`` begins with a slash.
+        """
         options = schema.core_options
+        data_folder = options.text("data-file.path-directory").rstrip("/")
+        if data_folder.startswith("/"):  # Paimon takes it for a path of the whole file system
+            raise UnsupportedTableError(
+                f"data-file.path-directory = {data_folder} is outside of the table's folder",
+                where=root,
+                fix="use the engine that made the table",
+            )
         return cls(
             root,
             schema.partition_type,
             options.text("partition.default-name"),
             options.boolean("partition.legacy-name"),
             schema.options.get("index-file-in-data-file-dir", "").lower() == "true",
+            data_folder,
         )
+
+    @property
+    def data_root(self) -> str:
+        """The folder of the partitions, or of the buckets of an unpartitioned table."""
+        return f"{self.root}/{self.data_folder}".rstrip("/")
 
     def manifest(self, name: str) -> str:
         """A manifest, a manifest list or an index manifest."""
@@ -67,20 +88,35 @@ class FileStorePathFactory:
             legacy_name=self.legacy_name,
         )
 
+    def partition_folder(self, partition: bytes) -> str:
+        """A partition's folder; `data_root` when unpartitioned."""
+        return f"{self.data_root}/{self.partition(partition)}".rstrip("/")
+
     def bucket(self, partition: bytes, bucket: int) -> str:
         """A bucket's folder."""
-        middle = self.partition(partition)
         name = "postpone" if bucket == _POSTPONED else str(bucket)
-        return f"{self.root}/{middle}{'/' if middle else ''}bucket-{name}"
+        return f"{self.partition_folder(partition)}/bucket-{name}"
 
     def data_file(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """A data or changelog file."""
-        return file.external_path or f"{self.bucket(partition, bucket)}/{file.file_name}"
+        """A data or changelog file.
+
+        Raises:
+            UnsupportedTableError: it lies on another file system than the table.
+        """
+        if file.external_path is not None:
+            return path_beside(self.root, file.external_path)
+        return f"{self.bucket(partition, bucket)}/{file.file_name}"
 
     def index_file(self, partition: bytes, bucket: int, file: IndexFileMeta) -> str:
-        """A file of deletion vectors or another index."""
+        """A file of deletion vectors or another index.
+
+        Raises:
+            UnsupportedTableError: it lies on another file system than the table.
+        """
+        if file.external_path is not None:
+            return path_beside(self.root, file.external_path)
         folder = self.bucket(partition, bucket) if self.index_in_bucket else f"{self.root}/index"
-        return file.external_path or f"{folder}/{file.file_name}"
+        return f"{folder}/{file.file_name}"
 
 
 def new_manifest_name() -> str:

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
 
-from stream_app.filestore.schema_evolution import keeps_values
 from stream_app.format.arrow_schema import arrow_scalar, arrow_schema
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.model.data_type import FLOAT_ROOTS, DataField, DataType, RowType, TypeRoot
+from stream_app.model.type_widening import keeps_values
 
 _FORMAT = ds.ParquetFileFormat()
 _NO_FILES = pyarrow.fs.LocalFileSystem()

@@ -12,6 +12,7 @@ Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/A
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import zlib
@@ -28,6 +29,7 @@ _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _BLOCK_BYTES = 256 * 1024
 _RAW_DEFLATE = -15
+_CRC_BYTES = 4
 _DIGEST = "stream_app.digest"
 _DIGEST_BYTES = 16
 
@@ -80,17 +82,47 @@ def _unzstd(data: bytes) -> bytes:
     return content
 
 
-_CODEC_NAMES = {"zstd": "zstandard", "deflate": "deflate", "null": "null", "none": "null"}
+def _snappy(data: bytes) -> bytes:
+    compressed: bytes = pa.compress(data, codec="snappy", asbytes=True)
+    return compressed + zlib.crc32(data).to_bytes(_CRC_BYTES, "big")
+
+
+def _unsnappy(data: bytes) -> bytes:
+    compressed, crc = data[:-_CRC_BYTES], int.from_bytes(data[-_CRC_BYTES:], "big")
+    # A block of snappy begins with its length before compression, seven bits a byte.
+    length = 0
+    for place, byte in enumerate(compressed):
+        length |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            break
+    content: bytes = pa.decompress(compressed, length, codec="snappy", asbytes=True)
+    if zlib.crc32(content) != crc:
+        raise ValueError("a block is not what was written: its CRC is another")
+    return content
+
+
+_CODEC_NAMES = {
+    "zstd": "zstandard",
+    "deflate": "deflate",
+    "null": "null",
+    "none": "null",
+    "snappy": "snappy",
+    "bzip2": "bzip2",
+}
 """Values of ``manifest.compression`` and what Avro calls them."""
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _zstd,
     "null": _same,
     "deflate": _deflate,
+    "snappy": _snappy,
+    "bzip2": bz2.compress,
 }
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _unzstd,
     "null": _same,
     "deflate": _inflate,
+    "snappy": _unsnappy,
+    "bzip2": bz2.decompress,
 }
 
 
@@ -99,7 +131,7 @@ def write_records(schema: Any, records: Sequence[dict[str, Any]], codec: str) ->
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
-        codec: ``zstd``, ``deflate``, or ``null``, which is also called ``none``.
+        codec: as in ``manifest.compression``; ``null`` is also called ``none``.
 
     Raises:
         ValueError, TypeError: a record does not fit the schema.

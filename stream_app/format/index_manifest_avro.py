@@ -14,8 +14,9 @@ from typing import Any
 import fastavro
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.avro_container import read_records, write_records
+from stream_app.format.avro_container import write_records
 from stream_app.format.avro_schema import AvroField, manifest_schema, optional, required
+from stream_app.format.metadata_records import read_metadata
 from stream_app.model.index_file_meta import (
     DeletionVectorMeta,
     GlobalIndexMeta,
@@ -130,9 +131,9 @@ def decode_index_manifest(data: bytes) -> list[IndexManifestEntry]:
     """The index files of a snapshot.
 
     Raises:
-        CorruptFileError: no Avro file, or records of another kind or version.
+        CorruptFileError: no such file, or records of another kind or version.
     """
-    return [_entry(record) for record in read_records(data)]
+    return [_entry(record) for record in read_metadata(data)]
 
 
 def _entry(record: dict[str, Any]) -> IndexManifestEntry:

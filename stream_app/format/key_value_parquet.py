@@ -9,6 +9,7 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `ParquetFileFormat.
 from __future__ import annotations
 
 import errno
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError
+from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
 from stream_app.model.core_options import CoreOptions
 
 BATCH_BYTES = 4 << 20
@@ -110,16 +112,17 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """Stores the coarse timestamps of a table that has fine ones as plain INT64.
+    """Stores each timestamp as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
 
-    pyarrow makes INT96 of all timestamps of a file or of none. Java reads INT96 for a coarse
-    timestamp, but fails on every filter over it; and Arrow wraps around silently beyond the years
-    1677 to 2262. Plain numbers have neither fault: Java takes the unit from the table's schema.
+    pyarrow makes INT96 of all timestamps of a file or of none. So the coarse ones are written as
+    plain INT64, and the footer gets the descriptions that they have in a file without INT96.
     """
 
     def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, **settings: Any) -> None:
         self._stored_schema = pa.schema([_stored_field(field) for field in schema])
-        super().__init__(sink, self._stored_schema, **settings)
+        self._sink = HeldBackFooter(sink)
+        self._columns = described_columns(schema)
+        super().__init__(self._sink, self._stored_schema, **settings)
 
     def write_table(self, table: pa.Table, *args: Any, **kwargs: Any) -> None:
         super().write_table(table.cast(self._stored_schema), *args, **kwargs)
@@ -127,11 +130,32 @@ class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
     def write_batch(self, batch: pa.RecordBatch, *args: Any, **kwargs: Any) -> None:
         self.write_table(pa.Table.from_batches([batch]), *args, **kwargs)
 
+    def close(self) -> None:
+        if not self.is_open:
+            return
+        self._sink.hold_back()
+        super().close()
+        self._sink.release(self._columns)
+
 
 def _stored_field(field: pa.Field) -> pa.Field:
     if pa.types.is_timestamp(field.type) and field.type.unit != "ns":
         return field.with_type(pa.int64())
     return field
+
+
+def described_columns(schema: pa.Schema) -> dict[int, bytes]:
+    """By place how Parquet describes the coarse timestamps of a file that has no fine ones."""
+    places = [
+        place
+        for place, field in enumerate(schema)
+        if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
+    ]
+    sink = io.BytesIO()
+    coarse = pa.schema([schema.field(place) for place in places])
+    pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
+    elements = schema_elements(footer_of(sink.getvalue()))
+    return dict(zip(places, (elements.parts[1:]), strict=True))
 
 
 def read_batches(
@@ -250,8 +274,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema`, column by column in order.
 
     Columns that fit are not copied. What differs in files: INT96 timestamps come in nanoseconds
-    and without zone, the others beside them as numbers (see `_Int96Writer`), and other writers may
-    have used other string types.
+    and without zone, beside them older versions of ours stored the others as plain numbers, and
+    other writers may have used other string types.
 
     Raises:
         CorruptFileError: another number of columns, or a value that the wanted type cannot hold.

@@ -16,9 +16,10 @@ from typing import Any
 import fastavro
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.avro_container import read_records, write_records
+from stream_app.format.avro_container import write_records
 from stream_app.format.avro_schema import AvroField, manifest_schema, optional, required
 from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
+from stream_app.format.metadata_records import read_metadata
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.data_type import BINARY_ROOTS, DataType
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
@@ -156,13 +157,13 @@ def decode_manifest(data: bytes) -> list[ManifestEntry]:
     """The entries of a manifest; fields that we do not know are ignored.
 
     Raises:
-        CorruptFileError: no Avro file, or records of another kind or version.
+        CorruptFileError: no such file, or records of another kind or version.
     """
     return [_entry(record) for record in _records(data)]
 
 
 def _records(data: bytes) -> list[dict[str, Any]]:
-    records = read_records(data)
+    records = read_metadata(data)
     for record in records:
         if record.get("_VERSION") != _VERSION:
             raise _unexpected(f"_VERSION is {record.get('_VERSION')!r} instead of {_VERSION}")
@@ -260,7 +261,7 @@ def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
     """The manifests that a list names; fields that we do not know are ignored.
 
     Raises:
-        CorruptFileError: no Avro file, or records of another kind or version.
+        CorruptFileError: no such file, or records of another kind or version.
     """
     return [_manifest_file_meta(record) for record in _records(data)]
 

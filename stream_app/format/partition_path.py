@@ -53,7 +53,7 @@ def partition_path(
     """
     parts = []
     for value, field in zip(values, partition_type, strict=True):
-        text = "" if value is None else _value_text(value, field, legacy_name=legacy_name)
+        text = "" if value is None else _named_text(value, field, legacy_name=legacy_name)
         shown = default_name if _JAVA_BLANK.fullmatch(text) else text
         parts.append(partition_component(field.name, shown))
     return "/".join(parts)
@@ -66,7 +66,7 @@ def value_texts(values: Sequence[object], partition_type: RowType) -> list[str |
         UnsupportedTableError: as `partition_path`.
     """
     return [
-        None if value is None else _value_text(value, field, legacy_name=False)
+        None if value is None else _named_text(value, field, legacy_name=False)
         for value, field in zip(values, partition_type, strict=True)
     ]
 
@@ -80,15 +80,29 @@ def _escape(text: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
-def _value_text(value: object, field: DataField, *, legacy_name: bool) -> str:
-    data_type = field.data_type
-    root = data_type.root
+def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:
+    root = field.data_type.root
     if root in BINARY_ROOTS or (root is TypeRoot.TIMESTAMP_LTZ and not legacy_name):
         raise UnsupportedTableError(
-            f"the partition column {field.name!r} is {data_type}, whose directory name depends "
-            "on the machine that writes it",
+            f"the partition column {field.name!r} is {field.data_type}, whose directory name "
+            "depends on the machine that writes it",
             fix="partition by a STRING or INT column",
         )
+    return value_text(value, field.data_type, legacy_name=legacy_name)
+
+
+def value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
+    """The text to which Paimon casts a value; a TIMESTAMP_LTZ is told in UTC.
+
+    Args:
+        value: in the convention of `binary_row`; not None.
+        legacy_name: as Java prints the object: DATE and TIME as numbers. Of bytes it prints an
+            address; here they are hexadecimal digits.
+    """
+    root = data_type.root
+    if root in BINARY_ROOTS:
+        assert isinstance(value, bytes), value
+        return value.hex() if legacy_name else value.decode(errors="replace")
     if root is TypeRoot.BOOLEAN:
         return "true" if value else "false"
     if root in FLOAT_ROOTS:

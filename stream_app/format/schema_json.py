@@ -22,7 +22,7 @@ def encode_schema(schema: TableSchema) -> bytes:
         {
             "version": _VERSION,
             "id": schema.schema_id,
-            "fields": [_field_object(field) for field in schema.fields],
+            "fields": field_objects(schema),
             "highestFieldId": schema.highest_field_id,
             "partitionKeys": list(schema.partition_keys),
             "primaryKeys": list(schema.primary_keys),
@@ -31,6 +31,11 @@ def encode_schema(schema: TableSchema) -> bytes:
             "timeMillis": schema.time_millis,
         }
     )
+
+
+def field_objects(schema: TableSchema) -> list[dict[str, object]]:
+    """The columns as JSON has them."""
+    return [_field_object(field) for field in schema.fields]
 
 
 def _field_object(field: DataField) -> dict[str, object]:

@@ -24,6 +24,8 @@ COMMIT_OPTIONS: tuple[Option, ...] = (
         "zstd",
         "null",
         "deflate",
+        "snappy",
+        "bzip2",
         parse=parse_text,
     ),
     size_option("manifest.target-file-size", "8 mb", "Size at which manifests are merged."),

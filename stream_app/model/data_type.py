@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import UnsupportedTableError, UsageError
 
-_VAR_MAX = 2_147_483_647
+STRING_MAX = 2_147_483_647
+"""The length of STRING and BYTES."""
 DECIMAL_PRECISION_MAX = 38
 TIMESTAMP_PRECISION_MAX = 9
 
@@ -63,8 +64,8 @@ _LENGTH = {
     "VARCHAR": (TypeRoot.VARCHAR, 1),
     "BINARY": (TypeRoot.BINARY, 1),
     "VARBINARY": (TypeRoot.VARBINARY, 1),
-    "STRING": (TypeRoot.VARCHAR, _VAR_MAX),
-    "BYTES": (TypeRoot.VARBINARY, _VAR_MAX),
+    "STRING": (TypeRoot.VARCHAR, STRING_MAX),
+    "BYTES": (TypeRoot.VARBINARY, STRING_MAX),
 }
 _PATTERN = re.compile(
     r"(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?"
@@ -94,9 +95,9 @@ class DataType:
 
     def _text(self) -> str:
         match self.root:
-            case TypeRoot.VARCHAR if self.length == _VAR_MAX:
+            case TypeRoot.VARCHAR if self.length == STRING_MAX:
                 return "STRING"
-            case TypeRoot.VARBINARY if self.length == _VAR_MAX:
+            case TypeRoot.VARBINARY if self.length == STRING_MAX:
                 return "BYTES"
             case TypeRoot.CHAR | TypeRoot.VARCHAR | TypeRoot.BINARY | TypeRoot.VARBINARY:
                 return f"{self.root.value}({self.length})"
@@ -144,7 +145,7 @@ def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -
         if name in ("STRING", "BYTES") and first is not None:
             return None
         length = default if first is None else first
-        return DataType(root=root, length=length) if 1 <= length <= _VAR_MAX else None
+        return DataType(root=root, length=length) if 1 <= length <= STRING_MAX else None
     if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
         precision, scale = 10 if first is None else first, second or 0
         fits = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision

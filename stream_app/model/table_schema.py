@@ -11,7 +11,14 @@ from functools import cached_property
 
 from stream_app.errors import UsageError
 from stream_app.model.core_options import CoreOptions, has_buckets
-from stream_app.model.data_type import FLOAT_ROOTS, TIMESTAMP_ROOTS, DataField, RowType, TypeRoot
+from stream_app.model.data_type import (
+    FLOAT_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
@@ -89,6 +96,12 @@ class TableSchema:
     def bucket_keys(self) -> tuple[str, ...]:
         """Columns that choose the bucket, in hash order."""
         return self.core_options.columns("bucket-key") or self.trimmed_primary_keys
+
+    @cached_property
+    def bucket_key_types(self) -> tuple[DataType, ...]:
+        """What is hashed; a key of another type lies in another bucket."""
+        types = self.fields.project(self.bucket_keys).types
+        return tuple(data_type.as_nullable() for data_type in types)
 
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:

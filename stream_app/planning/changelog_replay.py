@@ -20,12 +20,12 @@ class VersionChanges:
     """A snapshot or long-lived changelog, whose changes can be read.
 
     Attributes:
-        is_overwrite: no changes tell what an OVERWRITE did.
+        untold: why no changes tell what it did; empty: they do.
         producer: the ``changelog-producer`` of its schema.
     """
 
     snapshot_id: int
-    is_overwrite: bool
+    untold: str
     producer: str
 
 
@@ -53,12 +53,12 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
     if not changes:
         return "there are no snapshots"
     last = changes[-1]
-    if last.is_overwrite:
-        return f"snapshot {last.snapshot_id} is an OVERWRITE, which no changes tell"
+    if last.untold:
+        return f"snapshot {last.snapshot_id} {last.untold}"
     first = last
     for before in reversed(changes[:-1]):
         is_next = before.snapshot_id + 1 == first.snapshot_id
-        if not is_next or before.is_overwrite or before.producer != last.producer:
+        if not is_next or before.untold or before.producer != last.producer:
             break
         first = before
     floor = first.snapshot_id - 1

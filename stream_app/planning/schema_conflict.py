@@ -1,7 +1,8 @@
 """Decides whether a job may go on when the table's schema is changed beneath it, and who did that.
 
-Columns may come and go: files say by which schema they were written, and readers adapt. What must
-stay is what the files of all writers have in common.
+Columns may come and go, and get types that hold more: files say by which schema they were written,
+and readers adapt. What must stay is what the files of all writers have in common. A column whose
+new type does not hold every value of the old one ends the job: what it writes on may be unreadable.
 
 Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `CoreOptions.java` (immutable
 options).
@@ -16,6 +17,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, check_writable
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.table_schema import TableSchema
+from stream_app.model.type_widening import keeps_values
 
 _MAY_CHANGE = frozenset({"bucket"})
 """Each partition says how many buckets it has, and a commit holds itself to that."""
@@ -33,6 +35,12 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
         values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
+    of_today = {column.field_id: column for column in newest.fields}
+    for column in ours.fields:
+        now = of_today.get(column.field_id, column)
+        if not keeps_values(column.data_type, now.data_type):
+            was, is_now = (each.data_type.as_nullable() for each in (column, now))
+            return f"column {now.name!r} was {was} and is {is_now}"
     try:
         check_writable(newest.options, has_primary_key=newest.has_primary_key)
     except UnsupportedTableError as error:

@@ -26,7 +26,7 @@ from stream_app.spark.spark_arrow import spark_schema
 from stream_app.spark.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.table_scan import AUDIT_LOG, table_scan
 from stream_app.table.file_store_table import open_table
-from stream_app.table.system_tables import SYSTEM_TABLES
+from stream_app.table.system_tables import check_system_table
 
 NAME = "stream_app"
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -122,11 +122,8 @@ def _parted(options: Mapping[str, str]) -> tuple[str, str]:
         )
     folder, slash, name = path.rstrip("/").rpartition("/")
     table, mark, system = name.partition(_SYSTEM_MARK)
-    known = (*SYSTEM_TABLES, AUDIT_LOG)
-    if mark and system not in known:
-        raise UsageError(
-            unknown_key("system table", system, known), fix=f"there are {', '.join(known)}"
-        )
+    if mark:
+        check_system_table(system)
     return folder + slash + table, system
 
 

@@ -24,12 +24,16 @@ class PartitionEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded."""
+    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
+
+    `decoder_errors` are those of the bad ones at which the decoder failed.
+    """
 
     messages: int = 0
     changes: int = 0
     skipped: int = 0
     bad: int = 0
+    decoder_errors: int = 0
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
@@ -43,6 +47,7 @@ class DecodeCounts:
             changes=self.changes + other.changes,
             skipped=self.skipped + other.skipped,
             bad=self.bad + other.bad,
+            decoder_errors=self.decoder_errors + other.decoder_errors,
             ends=ends,
         )
 

@@ -189,6 +189,7 @@ class _Router:
                 changes=rows.num_rows,
                 skipped=decoded.skipped,
                 bad=decoded.bad.num_rows,
+                decoder_errors=decoded.decoder_errors,
                 ends={where: PartitionEnd(last, _newest_ms(messages.column("timestamp")))},
             )
         )

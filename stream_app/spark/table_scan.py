@@ -30,6 +30,7 @@ from stream_app.table.interleaved import Stream
 from stream_app.table.read_protection import protected
 from stream_app.table.row_filter import RowFilter
 from stream_app.table.row_kind_column import ROW_KIND
+from stream_app.table.row_tables import ROW_TABLES, ROWS, RowTable
 from stream_app.table.split_read import SplitRead
 from stream_app.table.split_scan import SplitScan
 from stream_app.table.system_tables import SYSTEM_TABLES
@@ -81,24 +82,24 @@ class VersionScan:
     Attributes:
         table: with the columns of the version.
         snapshot: None: the latest when it is planned.
-        row_kind: a column ``rowkind``, and deletes that no compaction has taken away.
+        shown: how: as they are, or as a system table shows them.
         retained_ms: how long the version is kept after it was planned; None: it may expire.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
-    row_kind: bool
+    shown: RowTable
     row_filter: RowFilter | None = None
     retained_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return SplitRead(self.table, row_kind=self.row_kind).schema
+        return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
 
-    def filtered(self, row_filter: RowFilter) -> TableScan:
+    def filtered(self, row_filter: RowFilter) -> TableScan | None:
         """Manifests, files and row groups are left out, too."""
-        return replace(self, row_filter=row_filter)
+        return None if self.shown.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Splits."""
@@ -109,17 +110,19 @@ class VersionScan:
             # Nobody tells when the last task has ended: the tag is left to its time to live.
             again = self.snapshot is None
             _, snapshot, _ = protected(self._version, self.retained_ms, again=again)
-        return SplitScan(self.table, self.row_filter).splits(snapshot)
+        least_level = self.shown.least_level(self.table)
+        return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
-        return self._read(columns).read(part)
+        return map(self.shown.batch, self._read(columns).read(part))
 
     def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
         return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
-        return SplitRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        row_kind = self.shown.row_kind
+        return SplitRead(self.table, _of_table(columns), self.row_filter, row_kind)
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     choice = batch_choice(options)
     retained_ms = options.integer("read.protect")
     if retained_ms is not None and (
-        isinstance(choice, Between | BetweenTimes) or system not in ("", AUDIT_LOG)
+        isinstance(choice, Between | BetweenTimes) or system not in ("", *ROW_TABLES)
     ):
         raise UsageError(
             "read.protect keeps the files of one version, and this read has none such",
@@ -213,10 +216,12 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         mode = options.text("incremental-between-scan-mode") or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
     found, snapshot = _at(table, choice)
-    if system and system != AUDIT_LOG:
+    if system in SYSTEM_TABLES:
         return SystemScan(found, system, snapshot)
     store = found.with_options(options.of_table())
-    return VersionScan(store, snapshot, row_kind, retained_ms=retained_ms)
+    shown = ROW_TABLES.get(system, ROWS)
+    shown = replace(shown, row_kind=shown.row_kind or row_kind)
+    return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
 
 
 def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:

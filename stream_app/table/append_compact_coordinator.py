@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-from stream_app.errors import UsageError
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
@@ -258,11 +258,17 @@ class AppendCompactCoordinator:
         Thread(target=plan, name="compaction-planner", daemon=True).start()
 
     def _take_plan(self) -> int:
-        """Hand the planned tasks to the executor, if the plan is ready."""
+        """Hand the planned tasks to the executor, if the plan is ready.
+
+        Raises:
+            UnsupportedTableError: the table holds a file that cannot be compacted.
+        """
         if self._planning is None or not self._planning.done():
             return 0
         planning, self._planning = self._planning, None
         error = planning.exception()
+        if isinstance(error, UnsupportedTableError):
+            raise error
         if error is not None:
             # Most likely its snapshot expired while it was read; the next commit finds a newer one.
             _LOG.error("compactions of %s could not be planned: %s", self.table.location, error)

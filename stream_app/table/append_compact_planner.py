@@ -23,6 +23,7 @@ from stream_app.planning.bucketed_append_compaction import (
     pick_full,
 )
 from stream_app.table.append_compact_task import append_request
+from stream_app.table.compactable import CompactableFiles
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -91,6 +92,10 @@ class AppendCompactPlanner:
     _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
     _deletions: Deletions = field(default_factory=dict)
     _index_manifest: str | None = None
+    _compactable: CompactableFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compactable = CompactableFiles(self.table)
 
     def plan(
         self,
@@ -109,6 +114,7 @@ class AppendCompactPlanner:
         Raises:
             FileNotFoundError: a snapshot has expired that was to be looked at.
             CorruptFileError: a manifest cannot be read, maybe because it has expired.
+            UnsupportedTableError: a file cannot be compacted.
         """
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
@@ -153,11 +159,14 @@ class AppendCompactPlanner:
             if self._entries is None:
                 return False
             for entry in self._entries:
-                if looked_at.take(entry, self._is_small(entry.file, taken)) == limit:
+                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, taken)
+                if looked_at.take(entry, is_small) == limit:
                     return True
             self._entries = None
 
     def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
+        if file.schema_id <= self.table.schema.schema_id:
+            self._compactable.check(file)
         return file.file_name not in taken and is_candidate(self.table, file, self._deletions)
 
     def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
@@ -241,10 +250,13 @@ def append_compact_requests(
     if snapshot is None:
         return []
     deletions = deletions_of(table, snapshot)
+    compactable = CompactableFiles(table)
     live: dict[tuple[bytes, int], list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).iterate_live(snapshot):
         wanted = partitions is None or entry.partition in partitions
         unaware = table.schema.is_bucket_unaware
+        if wanted and entry.file.schema_id <= table.schema.schema_id:
+            compactable.check(entry.file)
         if wanted and (not unaware or is_candidate(table, entry.file, deletions)):
             live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     if table.schema.is_bucket_unaware:

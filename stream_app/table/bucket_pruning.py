@@ -6,14 +6,17 @@ of all others need not be opened.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from stream_app.errors import StreamAppError
 from stream_app.format.binary_row import encode_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.table_schema import TableSchema
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.predicate import Predicate, possible_values
 
 _KEYS_MAX = 1000
@@ -31,6 +34,22 @@ class BucketPruning:
         total = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its size is the bucket.
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
+
+
+def hashes_as_today(table: FileStoreTable) -> Callable[[int], bool]:
+    """Whether files of a schema lie in the buckets in which their keys would be looked for today.
+
+    Not so after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
+    """
+    schema_of, todays = table.known_schemas(), table.schema.bucket_key_types
+
+    def hashes(schema_id: int) -> bool:
+        try:
+            return schema_of(schema_id).bucket_key_types == todays
+        except (FileNotFoundError, StreamAppError):
+            return False  # whoever reads the file tells of it
+
+    return hashes
 
 
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:

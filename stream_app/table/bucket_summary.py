@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -31,20 +31,20 @@ class FilesSummary:
 
 def bucket_summaries(
     table: FileStoreTable, snapshot: Snapshot | None
-) -> dict[tuple[str, int], FilesSummary]:
-    """By partition (its folder's name) and bucket, in order."""
-    found: dict[tuple[str, int], list[ManifestEntry]] = {}
+) -> dict[BucketId, FilesSummary]:
+    """By partition and bucket; partitions in the order of their folders' names."""
+    found: dict[BucketId, list[ManifestEntry]] = {}
     for entry in FileStoreScan(table).live(snapshot):
-        place = table.paths.partition(entry.partition), entry.bucket
-        found.setdefault(place, []).append(entry)
-    return {place: _summary(entries) for place, entries in sorted(found.items())}
+        found.setdefault((entry.partition, entry.bucket), []).append(entry)
+    order = sorted(found, key=lambda place: (table.paths.partition(place[0]), place[1]))
+    return {place: _summary(found[place]) for place in order}
 
 
 def partition_summaries(
     table: FileStoreTable, snapshot: Snapshot | None
-) -> dict[str, tuple[int, FilesSummary]]:
+) -> dict[bytes, tuple[int, FilesSummary]]:
     """By partition, in order: the number of buckets that have files, and all their files."""
-    found: dict[str, list[FilesSummary]] = {}
+    found: dict[bytes, list[FilesSummary]] = {}
     for (partition, _), summary in bucket_summaries(table, snapshot).items():
         found.setdefault(partition, []).append(summary)
     return {partition: (len(parts), _sum(parts)) for partition, parts in found.items()}

@@ -172,13 +172,15 @@ class CompactCoordinator:
         """See that each bucket may take more files.
 
         Raises:
-            CompactionError: one has too many sorted runs, and compacting it fails.
+            CompactionError: compacting one fails, and it has too many sorted runs, or no attempt
+                can ever succeed.
         """
         for bucket in buckets:
             manager = self._managers.get(bucket)
             if manager is None or not self._failures.is_stuck(bucket):
                 continue
-            if manager.should_wait_for_latest_compaction():
+            is_full = manager.should_wait_for_latest_compaction()
+            if is_full or self._failures.is_final(bucket):
                 raise CompactionError(
                     f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
                     f"runs and its compaction failed {self._failures.count(bucket)} times in a "

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from stream_app.clock import Clock
-from stream_app.errors import StreamAppError
+from stream_app.errors import StreamAppError, UnsupportedTableError
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
@@ -29,6 +29,7 @@ class _Failures:
 
     count: int = 0
     retry_at: float = 0.0
+    is_final: bool = False
     last: BaseException | None = None
 
 
@@ -48,6 +49,7 @@ class CompactionFailures(Generic[Key]):
         failures.count += 1
         failures.retry_at = self.clock.steady_seconds() + wait
         failures.last = error
+        failures.is_final = isinstance(error, UnsupportedTableError)
         _LOG.error(
             "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
             where,
@@ -67,7 +69,11 @@ class CompactionFailures(Generic[Key]):
 
     def is_stuck(self, key: Key) -> bool:
         """Whether it has failed so often that nobody waits for it."""
-        return key in self._failures and self._failures[key].count >= FAILURES_MAX
+        return self.count(key) >= FAILURES_MAX or self.is_final(key)
+
+    def is_final(self, key: Key) -> bool:
+        """Whether trying again cannot help: a table's own values stand against it."""
+        return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:
         """Failures in a row."""
@@ -94,5 +100,7 @@ class CompactionFailures(Generic[Key]):
         What has failed too often is tried again too, but nobody waits for it.
         """
         now = self.clock.steady_seconds()
-        waits = [one.retry_at - now for one in self._failures.values() if one.count < FAILURES_MAX]
+        waits = [
+            one.retry_at - now for key, one in self._failures.items() if not self.is_stuck(key)
+        ]
         return max(0.0, min(waits)) if waits else None

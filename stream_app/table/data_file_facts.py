@@ -25,6 +25,7 @@ from stream_app.model.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.table_schema import SEQUENCE_NUMBER
 from stream_app.planning.check_file_facts import ColumnFacts, FileFacts
+from stream_app.table.bucket_pruning import hashes_as_today
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -102,10 +103,12 @@ class _Measured:
     sequence: tuple[int, int] | None = None
     last_row: pa.RecordBatch | None = None
     columns: list[_Column] = field(default_factory=list)
+    hashes_alike: bool = True
 
     def __post_init__(self) -> None:
         schema = self.table.schema
         known = FileStats(schema.fields, self.table.known_schemas()).all(self.entry.file)
+        self.hashes_alike = hashes_as_today(self.table)(self.entry.file.schema_id)
         self.columns = [
             _Column.of(column, known.get(column.name, UNKNOWN_STATS)) for column in schema.fields
         ]
@@ -142,7 +145,7 @@ class _Measured:
     def _stray_buckets(self, batch: pa.RecordBatch) -> int:
         schema, total = self.table.schema, self.entry.total_buckets
         function = schema.options.get("bucket-function.type", "default").lower()
-        if total < 1 or not schema.bucket_keys or function != "default":
+        if total < 1 or not schema.bucket_keys or not self.hashes_alike or function != "default":
             return 0
         keys = [batch.column(name) for name in schema.bucket_keys]
         types = schema.fields.project(schema.bucket_keys).types

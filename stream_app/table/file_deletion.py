@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from stream_app.errors import UnsupportedTableError
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_operations import each, thread_count
@@ -86,7 +85,11 @@ class FileCollector:
             self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
-        """Data files, with the files beside them."""
+        """Data files, with the files beside them.
+
+        Raises:
+            UnsupportedTableError: one lies on another file system than the table.
+        """
         self._add_files(self.files.data, entries)
 
     def add_changelog_files(self, entries: Iterable[ManifestEntry]) -> None:
@@ -112,7 +115,6 @@ class FileCollector:
             for entry in self.reads.index_entries(name) or ():
                 file = entry.index_file
                 if self._is_new(file.file_name):
-                    self._check_inside(file.external_path)
                     path = paths.index_file(entry.partition, entry.bucket, file)
                     self.files.indexes[path] = file.file_size
             if self._is_new(name):
@@ -123,7 +125,6 @@ class FileCollector:
     def _add_files(self, found: dict[str, int], entries: Iterable[ManifestEntry]) -> None:
         paths = self._table.paths
         for entry in entries:
-            self._check_inside(entry.file.external_path)
             path = paths.data_file(entry.partition, entry.bucket, entry.file)
             found[path] = entry.file.file_size
             folder = path.rpartition("/")[0]
@@ -131,15 +132,6 @@ class FileCollector:
                 found[f"{folder}/{name}"] = 0
             if folder not in self.files.folders:
                 self.files.folders[folder] = None
-
-    def _check_inside(self, external_path: str | None) -> None:
-        """Paths elsewhere are of any file system, and with another one's words for it."""
-        if external_path is not None:
-            raise UnsupportedTableError(
-                f"a file lies outside of the table's folder, where we delete none: {external_path}",
-                where=self._table.location,
-                fix="do it with the engine that made the table; nothing was changed",
-            )
 
     def _is_new(self, name: str) -> bool:
         if name in self.files.seen:
@@ -174,8 +166,9 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
 
 def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None:
     """Buckets first, then the folders of their partitions, the innermost first."""
-    below = {folder for folder in folders if folder.startswith(f"{table.location}/")}
+    top = table.paths.data_root
+    below = {folder for folder in folders if folder.startswith(f"{top}/")}
     depth = len(table.schema.partition_keys)
     for _ in range(depth + 1):
         each(thread_count(table), table.file_io.delete_empty_folder, sorted(below))
-        below = {folder.rpartition("/")[0] for folder in below} - {table.location}
+        below = {folder.rpartition("/")[0] for folder in below} - {top}

@@ -1,7 +1,6 @@
 """One Paimon table: where its parts are, and how it is opened and made.
 
-Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled, so that
-tasks get it as it is.
+Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled.
 
 Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 """
@@ -26,7 +25,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.announcements import EXPIRIES, ROLLBACKS, Announcements
-from stream_app.filestore.branches import branch_root
+from stream_app.filestore.branches import branch_root, table_and_branch
 from stream_app.filestore.bucket_files import BucketFiles
 from stream_app.filestore.changelog_manager import ChangelogManager
 from stream_app.filestore.consumer_manager import ConsumerManager
@@ -134,8 +133,7 @@ class FileStoreTable:
         return ManifestFiles(
             self.file_io,
             self.paths,
-            codec=self.options.text("manifest.compression"),
-            target_size=self.options.integer("manifest.target-file-size"),
+            self.options,
         )
 
     @property
@@ -276,7 +274,7 @@ def open_table(
     *,
     file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
-    """Open the Paimon table at a path or URI.
+    """Open the Paimon table, or the branch of one, whose folder is at a path or URI.
 
     Args:
         file_io_options: of the file system, such as ``s3.endpoint``.
@@ -287,15 +285,16 @@ def open_table(
         StorageError: the file system cannot be reached, or refuses.
     """
     path, file_io = file_io_of(location, file_io_options)
+    path, branch = table_and_branch(path)
     with storage_errors(path):
         try:
-            schema = SchemaManager(file_io, path).latest()
+            schema = SchemaManager(file_io, branch_root(path, branch) if branch else path).latest()
         except NotADirectoryError:
             raise _no_table("a part of the path is a file, not a folder", path) from None
     if schema is None:
         is_there = file_io.exists(path)
         raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
-    return FileStoreTable(path, schema, file_io, clock or SystemClock())
+    return FileStoreTable(path, schema, file_io, clock or SystemClock(), branch)
 
 
 def _no_table(why: str, path: str) -> TableNotFoundError:
@@ -316,7 +315,8 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     with storage_errors(table.location):
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
-    check_writable(schema.options, has_primary_key=schema.has_primary_key)
+    options = {"branch": table.branch or "main", **schema.options}
+    check_writable(options, has_primary_key=schema.has_primary_key)
     if problems := expiry_problems(schema.fields, schema.options):
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"

@@ -117,7 +117,7 @@ class IncrementalRead:
         return self._passing(FileStoreScan(self.table).changelog(snapshot, self._pruning()))
 
     def _pruning(self) -> ScanPruning | None:
-        return scan_pruning(self.row_filter, self.table.schema)
+        return scan_pruning(self.row_filter, self.table)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
         """Nothing is merged, so a file is judged by all of its statistics."""

@@ -10,57 +10,40 @@ Source: Paimon `CoreOptions.java`, `utils/FileStorePathFactory.java`, `TableType
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
 
-_Asks = Mapping[str, Callable[[str], bool]]
-
-_VERSIONS: _Asks = {
+_ELSEWHERE: dict[str, Callable[[str], bool]] = {
     "branch": lambda value: value != "main",
+    "data-file.path-directory": lambda value: value.startswith("/"),
     "type": lambda value: value.lower() not in ("table", "materialized-table"),
 }
-"""Options by which versions lie elsewhere, and the values that say so."""
-
-_FOLDERS: _Asks = {
-    "data-file.path-directory": bool,
-    "manifest.format": lambda value: value.lower() != "avro",
-}
-"""Options by which we would not find what lies in the table's folder, or who names it."""
-
-_EXTERNAL: _Asks = {"data-file.external-paths": bool, "global-index.external-path": bool}
-"""Options by which files lie outside of the table's folder."""
+"""Options by which versions or files lie elsewhere, and the values that say so."""
 
 
 def check_versions_known(table: FileStoreTable) -> None:
     """Refuse a table whose versions are others than those in its folder.
 
-    Raises:
-        UnsupportedTableError: names everything that stands in the way.
-    """
-    _refuse(table, _VERSIONS)
-
-
-def check_orphans_known(table: FileStoreTable) -> None:
-    """Refuse a table in whose folder we would not find the files that nothing names.
-
-    What lies outside of the folder is left alone.
+    Files that lie elsewhere are found by the path in their manifest entry
+    (`FileStorePathFactory.data_file`), which refuses another file system.
 
     Raises:
         UnsupportedTableError: names everything that stands in the way.
     """
-    _refuse(table, {**_VERSIONS, **_FOLDERS})
-
-
-def check_files_known(table: FileStoreTable) -> None:
-    """Refuse a table of whose versions we would not find all files.
-
-    Raises:
-        UnsupportedTableError: names everything that stands in the way.
-    """
-    _refuse(table, {**_VERSIONS, **_FOLDERS, **_EXTERNAL})
+    options = table.schema.options
+    present = [key for key in _ELSEWHERE if key in options]
+    reasons = [f"{key} = {options[key]}" for key in present if _ELSEWHERE[key](options[key])]
+    if table.branch:
+        reasons.append(f"it is branch {table.branch!r}")
+    if reasons:
+        raise UnsupportedTableError(
+            "stream_app cannot find all versions and files of this table: " + ", ".join(reasons),
+            where=table.version_root,
+            fix="do it with the engine that made the table; nothing was changed",
+        )
 
 
 def check_publishes_safely(table: FileStoreTable) -> None:
@@ -71,16 +54,3 @@ def check_publishes_safely(table: FileStoreTable) -> None:
     """
     with storage_errors(table.location):
         table.file_io.check_atomic_create(table.location)
-
-
-def _refuse(table: FileStoreTable, asks: _Asks) -> None:
-    options = table.schema.options
-    reasons = [
-        f"{key} = {options[key]}" for key in asks if key in options and asks[key](options[key])
-    ]
-    if reasons:
-        raise UnsupportedTableError(
-            "stream_app cannot find all versions and files of this table: " + ", ".join(reasons),
-            where=table.location,
-            fix="do it with the engine that made the table; nothing was changed",
-        )

@@ -28,7 +28,7 @@ from stream_app.table.chain_check import chain_check
 from stream_app.table.file_presence import FilePresence
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.manifest_check import ManifestCheck
-from stream_app.table.named_versions import NamedVersion, named_versions
+from stream_app.table.named_versions import NamedVersion, brought_back_from_tag, named_versions
 
 _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
 Progress = Callable[[str, int, int], None]
@@ -65,6 +65,7 @@ class MetadataCheck:
     _live: LiveFiles | None = None
     _metas: list[ManifestFileMeta] = field(default_factory=list)
     _known_id: int = 0
+    _brought_back: Snapshot | None = None
 
     def __post_init__(self) -> None:
         self._manifests = ManifestCheck(self.table)
@@ -73,6 +74,7 @@ class MetadataCheck:
     def run(self) -> list[Finding]:
         """All findings: first of the chain of snapshots, then version by version."""
         versions = named_versions(self.table)
+        self._brought_back = brought_back_from_tag(versions)
         findings = chain_check(self.table, versions)
         known = {
             version.snapshot.snapshot_id: version.snapshot
@@ -180,16 +182,23 @@ class MetadataCheck:
         places = {(entry.partition, entry.bucket): None for entry in touched}
         findings = []
         for partition in dict.fromkeys(partition for partition, _ in places):
-            where = f"{self.table.location}/{self.table.paths.partition(partition)}"
-            findings += total_findings(self._live.total_buckets(partition), where.rstrip("/"))
+            where = self.table.paths.partition_folder(partition)
+            findings += total_findings(self._live.total_buckets(partition), where)
         for partition, bucket in places:
             entries = list(self._live.bucket((partition, bucket)))
             where = self.table.paths.bucket(partition, bucket)
             findings += placement_findings(entries, where)
-            if self.table.schema.has_primary_key:
+            if self._has_sorted_runs:
                 files = [entry.file for entry in entries]
                 findings += level_findings(files, self.table.key_of, where)
         return findings
+
+    @property
+    def _has_sorted_runs(self) -> bool:
+        """Not where files are sorted by ``clustering.columns``, whose key ranges may overlap."""
+        schema = self.table.schema
+        is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
+        return schema.has_primary_key and not is_clustered
 
     def _counts(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
@@ -204,10 +213,12 @@ class MetadataCheck:
 
     def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         name = snapshot.changelog_manifest_list
-        if name is not None and self.table.branch:
+        # Paimon's expiry of the main table takes it, and minds no branches.
+        may_be_gone = bool(self.table.branch) or snapshot == self._brought_back
+        if name is not None and may_be_gone:
             path = self.table.paths.manifest(name)
             if not self.table.file_io.exists(path):
-                return []  # Paimon's expiry of the main table took it, and minds no branches
+                return []
         metas = self._manifests.manifests(
             snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
         )

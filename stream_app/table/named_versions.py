@@ -8,7 +8,7 @@ Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
@@ -42,6 +42,21 @@ def named_versions(table: FileStoreTable) -> list[NamedVersion]:
     order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
     found = versions_below(table.file_io, table.version_root)
     return sorted(found, key=lambda version: order.index(version.kind))
+
+
+def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
+    """The oldest snapshot of a table, if Paimon's rollback may have made it again from a tag.
+
+    The snapshot had expired, and its changelog with it, but Paimon leaves the changelog's name
+    (`utils/RollbackHelper.java`).
+    """
+    found: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
+    for version in versions:
+        if version.snapshot is not None:
+            found[version.kind].append(version.snapshot)
+    snapshots = found[VersionKind.SNAPSHOT]
+    oldest = min(snapshots, key=lambda one: one.snapshot_id, default=None)
+    return oldest if oldest in found[VersionKind.TAG] else None
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:

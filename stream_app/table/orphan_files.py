@@ -33,7 +33,12 @@ from stream_app.planning.orphans import (
 )
 from stream_app.table.file_operations import each, thread_count
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.named_versions import NamedVersion, versions_below
+from stream_app.table.named_versions import (
+    NamedVersion,
+    brought_back_from_tag,
+    named_versions,
+    versions_below,
+)
 
 _METADATA = ("manifest", "index", "statistics")
 """Folders whose files are named by versions."""
@@ -134,6 +139,7 @@ class _UsedNames:
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()
         self._table = table
+        self._brought_back = brought_back_from_tag(named_versions(table))
 
     def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
         """Take in all that a version names, unless it has expired meanwhile."""
@@ -158,7 +164,9 @@ class _UsedNames:
         # Expiry leaves to a changelog, and of a tag's changelog, only what each still needs.
         # Paimon's expiry of the main table takes the changelogs that a branch began with, too.
         in_part = version.kind is VersionKind.CHANGELOG
-        may_lack_changelog = version.kind is VersionKind.TAG or is_branchs
+        may_lack_changelog = (
+            version.kind is VersionKind.TAG or is_branchs or snapshot == self._brought_back
+        )
         self._list(snapshot.base_manifest_list, may_be_gone=in_part)
         self._list(snapshot.delta_manifest_list, may_be_gone=in_part)
         self._list(snapshot.changelog_manifest_list, may_be_gone=may_lack_changelog)
@@ -219,7 +227,7 @@ def _files(table: FileStoreTable, folder: str) -> list[Candidate]:
 
 def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[str]:
     """The folders of buckets; `folders` gets when these and those of partitions were changed."""
-    above = [table.location]
+    above = [table.paths.data_root]
     for _ in table.schema.partition_keys:
         below = {
             f"{folder}/{status.name}": status.modified_millis

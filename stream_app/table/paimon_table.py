@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.core_options import unknown_key
 from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.stream_start import stream_start
@@ -38,16 +37,16 @@ from stream_app.table.incremental_read import IncrementalRead
 from stream_app.table.interleaved import interleaved
 from stream_app.table.read_protection import Rows, protected_rows, retention_ms
 from stream_app.table.row_filter import RowFilter, row_filter
+from stream_app.table.row_tables import ROW_TABLES
 from stream_app.table.split_read import SplitRead
 from stream_app.table.split_scan import SplitScan
 from stream_app.table.stream_read import StreamRead
 from stream_app.table.stream_scan import start_of_table
-from stream_app.table.system_tables import SYSTEM_TABLES
+from stream_app.table.system_tables import SYSTEM_TABLES, check_system_table
 from stream_app.table.time_travel import Timestamp, Version, at_version, millis_of, with_schema
 
 THREADS_MAX = 8
 """Threads that read when nobody says how many; fewer on a machine with fewer cores."""
-AUDIT_LOG = "audit_log"
 Where: TypeAlias = str | pc.Expression
 """``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
 
@@ -63,8 +62,8 @@ class PaimonTable:
 
     @property
     def location(self) -> str:
-        """Path of the table's folder."""
-        return self.store.location
+        """Path of the folder of the table, or of its branch."""
+        return self.store.version_root
 
     @property
     def schema(self) -> pa.Schema:
@@ -92,8 +91,11 @@ class PaimonTable:
         Args:
             columns: names, in the order wanted; None: all.
             where: rows for which this is true.
-            snapshot, tag, timestamp, watermark: the version, see `Version`; with the columns that
-                the table had then. Without any, the latest.
+            snapshot: number of the version, which is read with the columns of its time. Without
+                any of these four, the latest version is read.
+            tag: name of the version.
+            timestamp: the last version of this time, see `Version`.
+            watermark: the first version that has reached it.
             limit: at most so many rows.
             threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
                 order, bucket by bucket, with 1.
@@ -140,7 +142,9 @@ class PaimonTable:
             scan_mode: delta, changelog, diff or auto: see `ScanMode`.
             row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
                 without it only those that were added.
-            columns, where, threads: as `read`; a condition sees every row, also old ones.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
+            threads: as `read`.
 
         Raises:
             UsageError: no such version, or not any more; or as `read`.
@@ -186,7 +190,8 @@ class PaimonTable:
             follow: wait for what is still to come.
             consumer_id: keeps how far rows have been taken, at least once; None: ``consumer-id``.
             ignore_progress: begin at the start, although the consumer has been here before.
-            columns, where: as `read`; a condition sees every row, also old ones.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
 
         Raises:
             UsageError: no such start; or while it is read: the next snapshot has expired.
@@ -219,31 +224,33 @@ class PaimonTable:
         timestamp: Timestamp | None = None,
         watermark: int | None = None,
     ) -> pa.Table:
-        """What the table is made of: one of `SYSTEM_TABLES`, or ``audit_log``.
+        """What the table is made of: one of Paimon's system tables, such as ``files``.
 
-        The audit log is the table with a column ``rowkind`` in front, and with the deletes that no
-        compaction has taken away yet; changes between versions: `read_incremental`.
+        ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
+        compaction has taken away yet; changes between versions: `read_incremental`. ``ro`` is what
+        a full compaction has merged.
 
         Args:
-            snapshot, tag, timestamp, watermark: the version of which files, manifests, partitions,
-                buckets and the audit log tell; as `read`.
+            snapshot: number of the version whose files, statistics or rows are shown; as `read`.
+            tag: as `read`.
+            timestamp: as `read`.
+            watermark: as `read`.
 
         Raises:
             UsageError: no such system table or version.
             CorruptFileError: a file of metadata is missing or damaged.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        if name != AUDIT_LOG and name not in SYSTEM_TABLES:
-            known = [*SYSTEM_TABLES, AUDIT_LOG]
-            raise UsageError(
-                unknown_key("system table", name, known), fix=f"there are {', '.join(known)}"
-            )
+        check_system_table(name)
         store, found = at_version(self.store, version)
-        if name != AUDIT_LOG:
+        if name in SYSTEM_TABLES:
             return SYSTEM_TABLES[name](store, found)
-        read = SplitRead(store, row_kind=True)
-        streams = [partial(read.read, split) for split in SplitScan(store).splits(found)]
-        return pa.Table.from_batches(interleaved(streams, _threads(None, None)), read.schema)
+        shown = ROW_TABLES[name]
+        read = SplitRead(store, row_kind=shown.row_kind)
+        scan = SplitScan(store, least_level=shown.least_level(store))
+        streams = [partial(read.read, split) for split in scan.splits(found)]
+        batches = map(shown.batch, interleaved(streams, _threads(None, None)))
+        return pa.Table.from_batches(batches, shown.schema(read.schema))
 
     def splits(
         self,

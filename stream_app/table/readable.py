@@ -13,7 +13,6 @@ _UNREADABLE = (
     "branch",
     "chain-table.enabled",
     "data-evolution.enabled",
-    "data-file.path-directory",
     "pk-clustering-override",
     "type",
 )

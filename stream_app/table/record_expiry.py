@@ -51,8 +51,8 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     stored = [schema.fields.field(name) for name in names]
     place = next((i for i, one in enumerate(stored) if one.field_id == column.field_id), None)
-    if place is None:
-        return None
+    if place is None or stored[place].data_type.root is not column.data_type.root:
+        return None  # of another type a number may be of another unit
     values = deserialize_row(
         file.value_stats.min_values, [one.data_type.as_nullable() for one in stored]
     )

@@ -11,7 +11,7 @@ from stream_app.model.row_kind import RowKind
 
 ROW_KIND = "rowkind"
 """Name of the column, as in Paimon's audit log."""
-ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string(), nullable=False)
+ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
 _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 

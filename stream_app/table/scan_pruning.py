@@ -9,7 +9,7 @@ Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreSca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.filestore.file_stats import simple_stats
@@ -18,8 +18,8 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.data_type import RowType
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
-from stream_app.model.table_schema import TableSchema
-from stream_app.table.bucket_pruning import BucketPruning
+from stream_app.table.bucket_pruning import BucketPruning, hashes_as_today
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.row_filter import RowFilter
 
 
@@ -29,11 +29,14 @@ class ScanPruning:
 
     Attributes:
         condition: None when it looks at no partition column.
+        hashes_as_today: whether the bucket keys had their types of today in a schema; else
+            its files lie in buckets that tell nothing.
     """
 
     condition: StatsFilter | None
     partition_type: RowType
     buckets: BucketPruning | None
+    hashes_as_today: Callable[[int], bool]
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
@@ -47,7 +50,9 @@ class ScanPruning:
         """The entries of partitions and buckets in which a row may pass."""
         for entry in entries:
             if self._may_hold(entry.partition) and (
-                self.buckets is None or self.buckets.may_hold(entry)
+                self.buckets is None
+                or self.buckets.may_hold(entry)
+                or not self.hashes_as_today(entry.file.schema_id)
             ):
                 yield entry
 
@@ -69,13 +74,14 @@ class ScanPruning:
         return self._known[partition]
 
 
-def scan_pruning(row_filter: RowFilter | None, schema: TableSchema) -> ScanPruning | None:
+def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:
     """What a condition leaves out before a manifest is opened; None: nothing."""
     if row_filter is None:
         return None
+    schema = table.schema
     condition = None
     if set(row_filter.columns) & set(schema.partition_keys):
         condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
     if condition is None and row_filter.buckets is None:
         return None
-    return ScanPruning(condition, schema.partition_type, row_filter.buckets)
+    return ScanPruning(condition, schema.partition_type, row_filter.buckets, hashes_as_today(table))

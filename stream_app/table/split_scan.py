@@ -59,7 +59,7 @@ class SplitScan:
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        pruning = scan_pruning(self.row_filter, self.table.schema)
+        pruning = scan_pruning(self.row_filter, self.table)
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
         least_level = self.least_level
         if least_level is None:

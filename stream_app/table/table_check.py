@@ -128,6 +128,8 @@ class TableCheck:
         table = self.table
         looked_into: set[str] = set()
         yield from self._one(table, looked_into, "")
+        if table.branch:
+            return
         for name in branch_names(table.file_io, table.location):
             self.report.branches += 1
             try:

@@ -6,7 +6,7 @@ replays tables with a primary key, `append_check` those without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.data_file_meta import DataFileMeta
@@ -113,6 +113,33 @@ class TableReplay:
                 return ()
 
 
+def _untold(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    versions: Mapping[VersionKind, Mapping[int, Snapshot]],
+    producer: str,
+) -> str:
+    """Why no changes tell what a snapshot did; empty: they do.
+
+    A rollback to a tag brings back an expired snapshot, but not its changelog. It becomes the
+    oldest snapshot, so the others need not be asked. Our rollback takes the changelog's name away;
+    Paimon's leaves it.
+    """
+    if snapshot.commit_kind is CommitKind.OVERWRITE:
+        return "is an OVERWRITE, which no changes tell"
+    number, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
+    if producer == "none" or number != min(versions[VersionKind.SNAPSHOT], default=0):
+        return ""
+    tag = versions[VersionKind.TAG].get(number)
+    if name is not None:
+        is_lost = not table.file_io.exists(table.paths.manifest(name))
+    elif producer == "input" and snapshot.commit_kind is CommitKind.APPEND:
+        is_lost = bool(snapshot.delta_record_count)
+    else:
+        is_lost = tag is not None and tag.changelog_manifest_list is not None
+    return "came back from a tag, without its changelog" if is_lost else ""
+
+
 def plan_replay(table: FileStoreTable) -> TableReplay | str:
     """As much as can be replayed; or why nothing can, in words.
 
@@ -142,7 +169,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         [
             VersionChanges(
                 snapshot_id=number,
-                is_overwrite=one.commit_kind is CommitKind.OVERWRITE,
+                untold=_untold(table, one, found, producers[number]),
                 producer=producers[number],
             )
             for number, one in changes.items()

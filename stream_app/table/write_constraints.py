@@ -12,6 +12,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.compactable import CompactableFiles
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -27,10 +28,16 @@ class WriteConstraints:
     table: FileStoreTable
     max_sequence_number: int = -1
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
-    _same_columns: set[int] = field(default_factory=set)
+    _compactable: CompactableFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compactable = CompactableFiles(self.table)
 
     def look_at_all(self, snapshot: Snapshot | None) -> None:
-        """Take in all live files, unless new rows need not know of them: there may be many."""
+        """Take in all live files, unless new rows need not know of them: there may be many.
+
+        Then whoever plans compactions finds those that cannot be compacted.
+        """
         if not self.table.schema.is_bucket_unaware:
             self.look_at(FileStoreScan(self.table).live(snapshot))
 
@@ -38,14 +45,15 @@ class WriteConstraints:
         """Take in files that others have added.
 
         Raises:
-            UnsupportedTableError: a file has other columns than the table had when we opened it.
+            UnsupportedTableError: a file could not be compacted, or has other columns than the
+                table had when we opened it.
         """
         ours = self.table.options.bucket
         for entry in entries:
             self.add(entry.file)
             if entry.kind is not FileKind.ADD:
                 continue
-            self._check_schema(entry.file.schema_id)
+            self._compactable.check(entry.file)
             if entry.total_buckets not in (0, -1, ours):
                 self._bucket_counts[entry.partition] = entry.total_buckets
             else:
@@ -65,21 +73,6 @@ class WriteConstraints:
             raise UnsupportedTableError(
                 f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
                 f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
-                where=f"{self.table.location}/{self.table.paths.partition(partition)}",
+                where=self.table.paths.partition_folder(partition),
                 fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
             )
-
-    def _check_schema(self, schema_id: int) -> None:
-        """Compacting files of a newer schema by ours would drop what only theirs knows."""
-        ours = self.table.schema
-        if schema_id <= ours.schema_id or schema_id in self._same_columns:
-            return
-        if self.table.schemas.schema(schema_id).fields != ours.fields:
-            raise UnsupportedTableError(
-                f"another writer has changed the columns: its files have schema {schema_id}, this "
-                f"job began with schema {ours.schema_id}",
-                where=self.table.location,
-                fix="start the job again; one that ingests names the new columns in its "
-                "configuration",
-            )
-        self._same_columns.add(schema_id)

@@ -295,26 +295,3 @@ def _normal(row: Mapping[str, Any]) -> Row:
     value = normal_value(dict(row))
     assert isinstance(value, dict)
     return value
-
-
-def test_system_tables_are_javas(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
-    """The columns that both have, but for partitions and keys, which Java gives as texts."""
-    location = written(tmp_path, "partitions", seed).location
-    paimon_java.tag(location, "middle", 3)
-    table = stream_app.open_table(location)
-    for name in ("snapshots", "files", "manifests", "partitions", "buckets", "options", "tags"):
-        ours = table.system(name)
-        theirs = paimon_java.read(f"{location}${name}")
-        other = {"partition", "min_key", "max_key", "time_retained", "file_path"}
-        names = [column for column in ours.schema.names if theirs and column in theirs[0]]
-        names = [column for column in names if column not in other]
-        assert len(names) >= 2, name
-        local = pa.schema([_without_zone(field) for field in ours.select(names).schema])
-        found = normal_rows(ours.select(names).cast(local))
-        wanted = [{column: row[column] for column in names} for row in theirs]
-        assert by_content(found) == by_content(wanted), name
-
-
-def _without_zone(field: pa.Field) -> pa.Field:
-    # Java gives local times; its zone in these tests is UTC.
-    return field.with_type(pa.timestamp("ms")) if pa.types.is_timestamp(field.type) else field

@@ -11,7 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+import stream_app
 from stream_app.spark.data_source import NAME
+from stream_app.table.row_tables import ROW_TABLES
+from stream_app.table.system_tables import SYSTEM_TABLES
 from tests.interop import test_append_tables as append
 from tests.interop.test_reading import written
 from tests.support.normal_rows import without_nanoseconds
@@ -63,6 +66,25 @@ def test_rows_of_a_table_whose_columns_have_changed(
     first = frame(source, location, scan__snapshot_id="1")
     assert first.schema.simpleString() == "struct<k:int,a:int,b:string>"
     assert [tuple(row) for row in first.collect()] == [(1, 2, "x")]
+
+
+def test_system_tables_are_those_that_python_reads(
+    source: SparkSession, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    location = str(tmp_path / "db.db" / "t")
+    options = {"bucket": 1, "deletion-vectors.enabled": "true"}
+    paimon_java.create(location, [("k", "INT NOT NULL")], primary_keys=("k",), options=options)
+    for epoch in range(3):
+        paimon_java.write(location, [("+I", {"k": k}) for k in range(epoch + 2)], identifier=epoch)
+    paimon_java.tag(location, "one", 1)
+    paimon_java.branch(location, "side", "one")
+    paimon_java.collect_statistics(location)
+    table = stream_app.open_table(location)
+    for name in (*SYSTEM_TABLES, *ROW_TABLES):
+        shown, found = frame(source, f"{location}${name}"), table.system(name)
+        assert shown.columns == found.schema.names
+        rows = shown.collect()
+        assert [row[0] for row in rows] == found.column(0).to_pylist(), name
 
 
 def test_filters_are_handed_down_where_spark_is_told_to(

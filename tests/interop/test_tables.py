@@ -58,9 +58,9 @@ INPUT = {"changelog-producer": "input"}
 LOW = {"num-sorted-run.compaction-trigger": "2"}
 TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
     "every type": (f"k INT, {EVERY_TYPE}", ("k",), (), {**INPUT, **LOW}),
-    # PyPaimon takes a TIMESTAMP(0) beside a TIMESTAMP(9) for seconds; Java reads it rightly.
     "nanoseconds": (
-        f"k INT, v18 TIMESTAMP(3), v19 TIMESTAMP(6), {NANOSECONDS}", ("k",), (), {**INPUT, **LOW},
+        "k INT, v17 TIMESTAMP(0), v18 TIMESTAMP(3), v19 TIMESTAMP(6), v20 TIMESTAMP_LTZ(0), "
+        f"v21 TIMESTAMP_LTZ(3), v22 TIMESTAMP_LTZ(6), {NANOSECONDS}", ("k",), (), {**INPUT, **LOW},
     ),
     "every key type": (f"{KEYS}, a INT", KEY_NAMES, (), {**INPUT, **LOW}),
     "partitions": (

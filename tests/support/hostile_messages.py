@@ -141,7 +141,7 @@ def values_in_columns(count: int, rng: random.Random) -> list[bytes]:
     for number in range(count):
         good = f'{{"id":{number}}}'
         name, value = rng.choice(names), rng.choice([*VALUES, *FORMED_VALUES])
-        odd = _object({"id": str(number), name: value})
+        odd = object_of({"id": str(number), name: value})
         found.append(rng.choice([
             f'{{"before":null,"after":{odd},"op":"c"}}',
             f'{{"before":{odd},"after":null,"op":"d"}}',
@@ -156,7 +156,10 @@ def values_in_columns(count: int, rng: random.Random) -> list[bytes]:
 def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list[Hostile]:
     """So many messages, about a third of them good; a few are huge or deep."""
     found = [_good(wrapping, number, rng) for number in range(count)]
-    makers = [_good, _good, _value, _value, _no_value, _operation, _bytes, _text, _whole, _fields]
+    makers = [
+        *(_good, _good, _value, _value, _no_value, _operation, _bytes, _text, _whole, _fields),
+        *(_nested, _digits, _repeated),
+    ]
     for number in range(count):
         found[number] = rng.choice(makers)(wrapping, number, rng)
     for number, maker in enumerate((_huge, _deep, _huge, _deep)):
@@ -164,7 +167,8 @@ def hostile_messages(wrapping: Wrapping, count: int, rng: random.Random) -> list
     return found
 
 
-def _row(number: int) -> dict[str, Any]:
+def good_row(number: int) -> dict[str, Any]:
+    """The values of a good message, of which each tells its column."""
     return {
         "id": number,
         "a": 1_000_000 + number,
@@ -183,20 +187,26 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _object(texts: dict[str, str]) -> str:
+def good_texts(number: int) -> dict[str, str]:
+    """The JSON texts of a good row, by column."""
+    return _texts(good_row(number))
+
+
+def object_of(texts: dict[str, str]) -> str:
+    """An object of JSON texts by name."""
     return "{" + ",".join(f'"{name}":{text}' for name, text in texts.items()) + "}"
 
 
 def _good(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    row = _row(number)
-    return Hostile("good", wrapping.wrap(_object(_texts(row)), '"c"').encode(), Fate.ROW, row)
+    row = good_row(number)
+    return Hostile("good", wrapping.wrap(object_of(_texts(row)), '"c"').encode(), Fate.ROW, row)
 
 
 def _replaced(
     wrapping: Wrapping, number: int, rng: random.Random, text: str, fate: Fate
 ) -> Hostile:
-    row, name = _row(number), rng.choice(["id", "a", "s", "d", "f", "y", "w"])
-    value = wrapping.wrap(_object({**_texts(row), name: text}), '"c"').encode()
+    row, name = good_row(number), rng.choice(["id", "a", "s", "d", "f", "y", "w"])
+    value = wrapping.wrap(object_of({**_texts(row), name: text}), '"c"').encode()
     return Hostile(f"{name} is {text[:60]}", value, fate, row, frozenset([name]))
 
 
@@ -209,8 +219,8 @@ def _no_value(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _operation(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    row, op = _row(number), rng.choice(OPS)
-    value = wrapping.wrap(_object(_texts(row)), op).encode()
+    row, op = good_row(number), rng.choice(OPS)
+    value = wrapping.wrap(object_of(_texts(row)), op).encode()
     # A flattened message need not say what it is.
     fate = Fate.ROW_OR_BAD if op == "null" else Fate.NO_ROW
     return Hostile(f"op {op}", value, fate, row)
@@ -257,40 +267,68 @@ def _flipped(value: bytes, rng: random.Random) -> bytes:
 
 def _whole(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     value = rng.choice(WHOLE_VALUES)
-    return Hostile(f"nothing but {value!r}", value, Fate.ANY, _row(number))
+    return Hostile(f"nothing but {value!r}", value, Fate.ANY, good_row(number))
 
 
 def _fields(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     """Fields are missing, doubled, unknown, in another order or in another case."""
-    row = _row(number)
+    row = good_row(number)
     texts = _texts(row)
     name = rng.choice(list(row))
     shuffled = dict(rng.sample(list(texts.items()), len(texts)))
-    doubled = _object(texts)[:-1] + f',"{name}":"s{number + 1}"}}'
+    doubled = object_of(texts)[:-1] + f',"{name}":"s{number + 1}"}}'
     renamed = {(key.upper() if key == name else key): text for key, text in texts.items()}
     missing = {key: text for key, text in texts.items() if key != name}
     touched = frozenset([name])
     what, text, fate, touched = rng.choice([
         (f"{name} twice", doubled, Fate.ROW_OR_BAD, touched),
-        (f"{name} missing", _object(missing), Fate.ROW_OR_BAD, touched),
-        (f"{name} in capitals", _object(renamed), Fate.ROW_OR_BAD, touched),
-        ("another order", _object(shuffled), Fate.ROW, frozenset()),
-        ("an unknown column", _object({"zz": '{"id":1}', **texts}), Fate.ROW, frozenset()),
-        ("an escaped name", _object(texts).replace('"s":', '"\\u0073":'), Fate.ROW_OR_BAD,
+        (f"{name} missing", object_of(missing), Fate.ROW_OR_BAD, touched),
+        (f"{name} in capitals", object_of(renamed), Fate.ROW_OR_BAD, touched),
+        ("another order", object_of(shuffled), Fate.ROW, frozenset()),
+        ("an unknown column", object_of({"zz": '{"id":1}', **texts}), Fate.ROW, frozenset()),
+        ("an escaped name", object_of(texts).replace('"s":', '"\\u0073":'), Fate.ROW_OR_BAD,
          frozenset("s")),
-        ("an empty name", _object({"": "1", **texts}), Fate.ROW_OR_BAD, frozenset()),
+        ("an empty name", object_of({"": "1", **texts}), Fate.ROW_OR_BAD, frozenset()),
     ])  # fmt: skip
     return Hostile(what, wrapping.wrap(text, '"c"').encode(), fate, row, touched)
 
 
+def _nested(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    depth = _size(rng, 2_000)
+    deep = rng.choice(["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth])
+    name = rng.choice(["w", "s", "a", "zz"])
+    value = wrapping.wrap(object_of({**good_texts(number), name: deep}), '"c"').encode()
+    what, fate = f"{name} nests {depth} deep", Fate.ROW_OR_BAD
+    return Hostile(what, value, fate, good_row(number), frozenset([name]))
+
+
+def _digits(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    digits = str(rng.randrange(1, 10)) * _size(rng, 10_000)
+    text = rng.choice([digits, f"-{digits}", f"0.{digits}", f'"{digits}"', f"1e{digits}"])
+    return _replaced(wrapping, number, rng, text, Fate.ROW_OR_BAD)
+
+
+def _repeated(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
+    name = rng.choice(["w", "s", "a", "zz"])
+    again = f',"{name}":"w{number}"' * _size(rng, 1_000)
+    value = wrapping.wrap(object_of(good_texts(number))[:-1] + again + "}", '"c"').encode()
+    fate = Fate.BAD if name != "zz" else Fate.ROW
+    return Hostile(f"{name} again and again", value, fate, good_row(number))
+
+
+def _size(rng: random.Random, most: int) -> int:
+    """Small and large ones alike, and all that lies between."""
+    return int(most ** rng.random())
+
+
 def _huge(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
-    row = {**_row(number), "w": "h" * HUGE_BYTES}
-    value = wrapping.wrap(_object(_texts(row)), '"c"').encode()
+    row = {**good_row(number), "w": "h" * HUGE_BYTES}
+    value = wrapping.wrap(object_of(_texts(row)), '"c"').encode()
     return Hostile("a huge text", value, Fate.ROW, row)
 
 
 def _deep(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
     deep = rng.choice(["[" * DEPTH + "]" * DEPTH, '{"a":' * DEPTH + "1" + "}" * DEPTH])
-    text = _object({**_texts(_row(number)), "w": deep})
+    text = object_of({**_texts(good_row(number)), "w": deep})
     value = wrapping.wrap(text, '"c"').encode()
-    return Hostile("a deep value", value, Fate.ROW_OR_BAD, _row(number), frozenset("w"))
+    return Hostile("a deep value", value, Fate.ROW_OR_BAD, good_row(number), frozenset("w"))

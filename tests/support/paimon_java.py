@@ -43,7 +43,9 @@ REPO = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).with_name("paimon_java")
 CLASSES = REPO / ".jars" / "paimon-java"
 # What paimon-bundle leaves out, from PySpark's own jars.
-SPARK_JARS = ("hadoop-client-api-*", "hadoop-client-runtime-*", "slf4j-api-*", "snappy-java-*")
+SPARK_JARS = (
+    "hadoop-client-api-*", "hadoop-client-runtime-*", "lz4-java-*", "slf4j-api-*", "snappy-java-*",
+)  # fmt: skip
 JVM_OPTIONS = (
     "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
     "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8",
@@ -237,12 +239,24 @@ class PaimonJava:
 
     def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),
-        ("drop", name)."""
+        ("drop", name), ("default", name, text), or ("option", key, value)."""
         self._call("alter", path, changes=[list(change) for change in changes])
 
     def tag(self, path: Path | str, name: str, snapshot: int) -> None:
         """Paimon gives a snapshot a name."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
+
+    def types(self, path: Path | str) -> list[tuple[str, str]]:
+        """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
+        return [(name, text) for name, text in self._call("types", path, options={})["types"]]
+
+    def collect_statistics(self, path: Path | str) -> None:
+        """One commit of statistics: 6 rows of 100 bytes, and of the first column."""
+        self._call("statistics", path, options={})
+
+    def branch(self, path: Path | str, name: str, tag: str) -> None:
+        """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""
+        self._call("branch", path, name=name, tag=tag, options={})
 
     def roll_back(
         self, path: Path | str, *, snapshot: int | None = None, tag: str | None = None

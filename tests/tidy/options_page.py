@@ -148,7 +148,7 @@ _REFUSED = """\
 
 A table that asks for one of these needs a writer that does more than stream_app, so it is not
 written: a switch (`….enabled`) that is true, a `branch` other than `main`, a `type` other than
-`table`, any value of the others.
+`table`, a `data-file.external-paths.strategy` other than `none`, any value of the others.
 """
 _CARRIED = """\
 ### Known and kept

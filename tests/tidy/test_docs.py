@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,6 +32,8 @@ OPTIONS_PAGE = ROOT / "docs" / "OPTIONS.md"
 PAGES = [name for name in project_files() if name.endswith(".md")]
 _CONFIGURATION_WORDS = {key.replace(".…", "") for key in configuration_keys()} | {"table.options"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+_LOADED = re.compile(r'<(?:script|link(?! rel="canonical"))[^>]+(?:src|href)="(https?:[^"]+)"')
 
 
 def fenced(name: str, language: str) -> list[str]:
@@ -176,3 +181,29 @@ def test_commands_in_the_text_are_verbs_of_run_sh(name: str) -> None:
         assert len(words) == 1 or words[1] in {*verbs, "VERB", "CMD", "--help"}, line
         if len(words) > 2 and words[1] == "test" and not words[2].startswith(("-", "[")):
             assert (ROOT / "tests" / words[2]).is_dir(), line
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    """Every page is in the navigation, every link and every name of the API resolves."""
+    site = tmp_path / "site"
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert built.returncode == 0, built.stderr
+    assert "not included in the" not in built.stderr
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 25
+    assert [
+        f"{page.name}: {url}"
+        for page in pages
+        for url in re.findall(
+            r'<(?:script|link)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text()
+        )
+    ] == []
+    assert "open_table" in (site / "api.html").read_text()

@@ -57,16 +57,19 @@ def _consumer(case: Case) -> str:
     return _show(consumer_findings(consumer, *bounds, "t"))
 
 
+_UNTOLD = {"o": "is an OVERWRITE, which no changes tell", "r": "came back without changes"}
+
+
 def _replay(case: Case) -> str:
-    """Versions ``number:producer``, without one ``none``; those that end with o are OVERWRITEs."""
+    """Versions ``number:producer``, without one ``none``; those with o and r have none."""
     changes = []
     for word in case.args.get("changes", "").split(","):
         number, _, producer = word.partition(":")
         if number:
             changes.append(
                 VersionChanges(
-                    snapshot_id=int(number.rstrip("o")),
-                    is_overwrite=number.endswith("o"),
+                    snapshot_id=int(number.rstrip("or")),
+                    untold=_UNTOLD.get(number.strip("0123456789"), ""),
                     producer=producer or "none",
                 )
             )

@@ -43,6 +43,8 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.paimon.stats.ColStats;
+import org.apache.paimon.stats.Statistics;
 import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
@@ -61,6 +63,7 @@ import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
 import org.apache.paimon.table.source.TableScan;
+import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
@@ -123,6 +126,20 @@ public final class PaimonServer {
                 FileStoreTable tagged = storeTable(request);
                 tagged.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 return latest(tagged);
+            case "types":
+                ObjectNode described = JSON.createObjectNode();
+                for (DataField column : table(request).rowType().getFields()) {
+                    String type = column.type().asSQLString();
+                    described.withArray("types").addArray().add(column.name()).add(type);
+                }
+                return described;
+            case "statistics":
+                return statistics(request);
+            case "branch":
+                FileStoreTable branched = storeTable(request);
+                branched.createBranch(
+                        request.get("name").asText(), request.get("tag").asText());
+                return latest(branched);
             case "rollback":
                 return rollback(request);
             case "snapshots":
@@ -207,6 +224,14 @@ public final class PaimonServer {
                     changes.add(
                             SchemaChange.updateColumnType(
                                     name, DataTypeJsonParser.parseDataType(change.get(2))));
+                    break;
+                case "default":
+                    changes.add(
+                            SchemaChange.updateColumnDefaultValue(
+                                    new String[] {name}, change.get(2).asText()));
+                    break;
+                case "option":
+                    changes.add(SchemaChange.setOption(name, change.get(2).asText()));
                     break;
                 case "rename":
                     changes.add(SchemaChange.renameColumn(name, change.get(2).asText()));
@@ -453,6 +478,19 @@ public final class PaimonServer {
             table.newExpireChangelog().config(config).expire();
         }
         return latest(table).put("expired", expired);
+    }
+
+    private static ObjectNode statistics(JsonNode request) throws Exception {
+        FileStoreTable table = storeTable(request);
+        DataField first = table.rowType().getFields().get(0);
+        Map<String, ColStats<?>> ofColumns =
+                Map.of(first.name(), ColStats.newColStats(first.id(), 3L, null, null, 1L, 4L, 8L));
+        long snapshot = table.snapshotManager().latestSnapshotId();
+        try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+            commit.updateStatistics(
+                    new Statistics(snapshot, table.schema().id(), 6L, 100L, ofColumns));
+        }
+        return latest(table);
     }
 
     private static ObjectNode rollback(JsonNode request) throws Exception {

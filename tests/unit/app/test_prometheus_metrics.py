@@ -44,7 +44,7 @@ def test_epochs_and_lag() -> None:
     metrics = JobMetrics("db.t")
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
-    counts = DecodeCounts(messages=10, changes=12, skipped=1, bad=2)
+    counts = DecodeCounts(messages=10, changes=12, skipped=1, bad=2, decoder_errors=1)
     metrics.epoch(EpochReport(epoch=0, counts=counts, wait_s=0.5, write_s=2.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, counts=counts, wait_s=0.0, write_s=4.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
@@ -57,6 +57,7 @@ def test_epochs_and_lag() -> None:
         "changes_total": 24,
         "skipped_messages_total": 2,
         "bad_records_total": 4,
+        "decoder_errors_total": 2,
         "lag_messages": 77,
         "epoch_seconds_sum write": 6,
         "epoch_seconds_count write": 2,

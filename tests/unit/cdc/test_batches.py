@@ -75,11 +75,14 @@ def test_huge_value_and_many_slices() -> None:
 
 
 def test_deep_nesting_in_an_ignored_field() -> None:
+    """The same levels are too many as in a column of the table, and beside any neighbour."""
     deep = "[" * 100_000 + "]" * 100_000
-    decoded = a_format(COLUMNS).decode(
-        messages(insert(1), f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}')
-    )
-    assert [row[2] for row in rows_of(decoded)] == [1, 2]
+    odd = f'{{"op":"c","after":{{"id":2,"w":{deep}}}}}'
+    for given in ([insert(1), odd], [odd, insert(1), "{}}"], [odd]):
+        decoded = a_format(COLUMNS).decode(messages(*given))
+        assert [row[2] for row in rows_of(decoded)] == [1] * (len(given) > 1)
+        reason = reasons_of(decoded)[given.index(odd)]
+        assert reason == "is nested too deeply: more than 128 levels"
 
 
 def test_values_that_no_longer_look_like_the_first_ones() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.model.data_type import parse_columns
+from tests.support.graded_messages import graded_messages
 from tests.support.hostile_messages import (
     ALL_COLUMNS,
     COLUMNS,
@@ -82,7 +83,20 @@ def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> N
 @WRAPPING
 def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed + 1)
-    given = hostile_messages(wrapping, ALONE, rng)
+    check_alone(hostile_messages(wrapping, ALONE, rng))
+
+
+@WRAPPING
+def test_every_size_between_the_harmless_and_the_absurd(wrapping: Wrapping) -> None:
+    given = graded_messages(wrapping)
+    decoded = decode(given)
+    check(given, decoded)
+    assert decoded.decoder_errors == 0
+    check_alone(given)
+
+
+def check_alone(given: list[Hostile]) -> None:
+    """What becomes of each beside the others becomes of it alone."""
     decoder = a_format(COLUMNS, ("id",), options=OPTIONS)
     together = decode(given)
     rows: list[tuple[Any, ...]] = []

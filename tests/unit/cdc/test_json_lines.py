@@ -6,7 +6,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.json_lines import may_hold_fine_decimal
+from stream_app.cdc.json_lines import may_be_misread
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ from stream_app.cdc.json_lines import may_hold_fine_decimal
         (b'{"a":"1\\u002e5"}', True),
         (b'{"a":"\\u00e9"}', False),
         (b'{"a":"2026-01-01"}', False),
+        (b'{"a":NaN}', True),
+        (b'{"a":[1, -Infinity]}', True),
+        (b'{"a":Inf}', True),
+        (b'{"a":"NaN","b":"-Infinity","c":"Nan, Info"}', False),
         (b"", False),
         (b"e-10", False),
         (b"-", False),
@@ -30,12 +34,15 @@ from stream_app.cdc.json_lines import may_hold_fine_decimal
 )
 def test_numbers_that_arrow_would_misread(text: bytes, is_fine: bool) -> None:
     beside = b'{"b":1}'
-    found = may_hold_fine_decimal(pa.array([beside, text, beside], pa.binary()))
+    found = may_be_misread(pa.array([beside, text, beside], pa.binary()), has_decimals=True)
     assert found.tolist() == [False, is_fine, False]
 
 
 def test_a_slice_of_many_texts_is_searched_as_by_a_regular_expression() -> None:
-    expression = re.compile(rb'[eE]-[0-9]{2,}["\s,}\]]|[.][0-9]{30}|\\u00(2[bdeBDE]|3[0-9]|[46]5)')
+    expression = re.compile(
+        rb'[eE]-[0-9]{2,}["\s,}\]]|[.][0-9]{30}|\\u00(2[bdeBDE]|3[0-9]|[46]5)'
+        rb"|[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
+    )
     rng = random.Random(7)
     pieces = [
         b"e-",
@@ -49,10 +56,14 @@ def test_a_slice_of_many_texts_is_searched_as_by_a_regular_expression() -> None:
         b"E-1",
         b",",
         "ü".encode(),
+        b":",
+        b"NaN",
+        b"-Inf",
+        b"inity",
     ]
-    texts = [b"".join(rng.choices(pieces, k=rng.randrange(8))) for _ in range(2000)]
+    texts = [b"".join(rng.choices(pieces, k=rng.randrange(9))) for _ in range(2000)]
     array = pa.array(texts, pa.binary())
     for begin, count in [(0, 2000), (3, 500), (1999, 1), (5, 0)]:
         wanted = [expression.search(text) is not None for text in texts[begin : begin + count]]
-        assert may_hold_fine_decimal(array.slice(begin, count)).tolist() == wanted
+        assert may_be_misread(array.slice(begin, count), has_decimals=True).tolist() == wanted
     assert any(map(expression.search, texts))

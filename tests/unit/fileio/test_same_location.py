@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.fileio.file_io_registry import is_same_location, path_beside
 
 
 @pytest.fixture
@@ -54,3 +54,27 @@ def test_a_store(one: str, other: str, *, same: bool) -> None:
 def test_a_location_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UsageError, match="is on no file system"):
         is_same_location("ftp://host/t", "/t")
+
+
+@pytest.mark.parametrize(
+    ("root", "location", "path"),
+    [
+        ("/t", "file:/e/dt=a%2Fb/f?#.parquet", "/e/dt=a%2Fb/f?#.parquet"),
+        ("/t", "file:///e/f", "/e/f"),
+        ("/t", "/e/f", "/e/f"),
+        ("s3://b/t", "s3a://c/e:1/f", "s3a://c/e:1/f"),
+        ("hdfs://h:1/t", "hdfs://h:1/e/f", "hdfs://h:1/e/f"),
+        ("hdfs://h:1/t", "hdfs://other/e/f", None),
+        ("/t", "s3://b/f", None),
+        ("s3://b/t", "file:/e/f", None),
+        ("/t", "file://host/e", None),
+    ],
+)
+def test_a_file_elsewhere_is_found_on_the_same_file_system_alone(
+    root: str, location: str, path: str | None
+) -> None:
+    if path is None:
+        with pytest.raises(UnsupportedTableError, match=location):
+            path_beside(root, location)
+    else:
+        assert path_beside(root, location) == path

@@ -16,11 +16,11 @@ import pytest
 
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.bucket_files import BucketFiles
-from stream_app.filestore.schema_evolution import keeps_values
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.data_type import DataField, RowType, parse_columns, parse_data_type
 from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.model.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.normal_rows import normal_rows
@@ -259,13 +259,16 @@ def test_widened_types(tmp_path: Path, beside: str) -> None:
         ("VARCHAR(3)", "STRING", True),
         ("STRING", "VARCHAR(3)", False),
         ("STRING", "BYTES", False),
+        ("VARCHAR(3)", "CHAR(5)", False),
+        ("CHAR(3)", "VARCHAR(3)", True),
         ("BINARY(2)", "BYTES", True),
+        ("BINARY(2)", "BINARY(3)", False),
         ("TIMESTAMP(3)", "TIMESTAMP(9)", True),
         ("TIMESTAMP(6)", "TIMESTAMP(3)", False),
         ("TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE", False),
         ("TIMESTAMP(6)", "DATE", False),
         ("DATE", "TIMESTAMP(3)", False),
-        ("TIME(0)", "TIME(3)", True),
+        ("TIME(0)", "TIME(3)", False),
         ("BOOLEAN", "INT", False),
     ],
 )
@@ -273,10 +276,10 @@ def test_which_types_keep_their_values(stored: str, wanted: str, keeps: bool) ->
     assert keeps_values(parse_data_type(stored), parse_data_type(wanted)) is keeps
 
 
-def test_a_type_that_would_be_rounded_is_refused(tmp_path: Path) -> None:
+def test_a_type_that_paimon_does_not_give_is_refused(tmp_path: Path) -> None:
     old = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(old, rows(old, [{"k": 1, "a": 0.1}]))
-    new = evolved(old, a_field(0, "k", "INT NOT NULL"), a_field(1, "a", "STRING"))
+    new = evolved(old, a_field(0, "k", "INT NOT NULL"), a_field(1, "a", "BYTES"))
     with pytest.raises(UnsupportedTableError, match="holds column 'a' as DOUBLE") as told:
         read(new, file)
     assert told.value.where.endswith(file.file_name)

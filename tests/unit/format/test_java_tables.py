@@ -143,12 +143,7 @@ def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
     parquet_writer(sink, expected, file.schema.core_options).close()
     ours = pq.ParquetFile(io.BytesIO(sink.getvalue()))
     assert parquet.schema_arrow.names == expected.names
-    int96 = any(column.physical_type == "INT96" for column in ours.schema)
     for java, own in zip(parquet.schema, ours.schema, strict=True):
-        if int96 and str(java.logical_type).startswith("Timestamp"):
-            # Beside INT96 we store the coarser timestamps without a logical type.
-            assert own.physical_type in ("INT64", "INT96")
-            continue
         assert java.physical_type == own.physical_type, java.name
         assert java.max_definition_level == own.max_definition_level, java.name
         if not str(java.logical_type).startswith("Time("):  # Java calls them UTC, nobody reads it

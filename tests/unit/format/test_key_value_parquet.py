@@ -11,7 +11,14 @@ import pytest
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
-from stream_app.format.key_value_parquet import BATCH_BYTES, conform, parquet_writer, read_batches
+from stream_app.format.column_stats import stats_from_footer
+from stream_app.format.key_value_parquet import (
+    BATCH_BYTES,
+    check_footer,
+    conform,
+    parquet_writer,
+    read_batches,
+)
 from stream_app.model.core_options import CoreOptions
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
@@ -77,6 +84,51 @@ def test_rows_survive_beside_nanoseconds() -> None:
     physical = {c.name: c.physical_type for c in pq.ParquetFile(io.BytesIO(data)).schema}
     assert {physical[name] for name in ("ns", "ltz9")} == {"INT96"}
     assert {physical[name] for name in ("ms", "us", "ltz")} == {"INT64"}
+
+
+def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
+    """PyPaimon believes the file, Java the table."""
+    columns = f"id INT, c TIMESTAMP(0), {COARSE}, l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ(6)"
+    plain, beside = file_schema(columns), file_schema(columns + ", n TIMESTAMP(9)")
+    alone, mixed = (
+        {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(written(rows_of(each, 3)))).schema}
+        for each in (plain, beside)
+    )
+    assert mixed.pop("n")
+    assert mixed == alone
+    kept = pq.ParquetFile(io.BytesIO(written(rows_of(beside, 3)))).schema_arrow
+    assert [field.metadata for field in kept] == [field.metadata for field in beside]
+    assert [field.nullable for field in kept] == [field.nullable for field in beside]
+
+
+def test_statistics_beside_nanoseconds_are_those_without() -> None:
+    batch = rows_of(file_schema(COLUMNS + ", ns TIMESTAMP(9)"), 50)
+    names = ("ms", "us", "ltz")
+    types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
+    found = [
+        stats_from_footer(
+            pq.ParquetFile(io.BytesIO(written(each))).metadata,
+            [(name, types[name]) for name in names],
+        )
+        for each in (batch, batch.drop_columns(["ns"]))
+    ]
+    assert found[0] == found[1]
+
+
+def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
+    """Those stored the coarse timestamps as plain numbers."""
+    schema = file_schema("id INT, ms TIMESTAMP(3), us TIMESTAMP_LTZ(6), ns TIMESTAMP(9)")
+    rows = pa.Table.from_batches([rows_of(schema, 20)])
+    plain = pa.schema([
+        field.with_type(pa.int64())
+        if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
+        else field
+        for field in schema
+    ])  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(rows.cast(plain), sink, use_deprecated_int96_timestamps=True, store_schema=False)
+    check_footer(pq.ParquetFile(sink).metadata, schema, 20)
+    assert read(sink.getvalue(), schema) == rows
 
 
 def test_parquet_types_are_those_of_java() -> None:

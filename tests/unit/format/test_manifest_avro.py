@@ -222,7 +222,7 @@ def test_a_manifest_list_is_no_manifest() -> None:
 )
 def test_damaged_files_are_refused(damage: Any) -> None:
     data = damage(encode_manifest([an_entry()] * 3, codec="zstd"))
-    with pytest.raises(CorruptFileError, match=f"not a readable Avro file of {len(data)} bytes"):
+    with pytest.raises(CorruptFileError, match=f"not a readable (Avro )?file of {len(data)} bytes"):
         decode_manifest(data)
 
 

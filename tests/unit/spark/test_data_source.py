@@ -18,6 +18,8 @@ from stream_app.spark.batch_reader import BatchReader
 from stream_app.spark.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open
 from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.row_tables import ROW_TABLES
+from stream_app.table.system_tables import SYSTEM_TABLES
 from stream_app.table.time_travel import Version
 from tests.support.s3_server import S3Server
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
@@ -108,7 +110,14 @@ def test_system_tables(table: SmallTable) -> None:
     found = values(read(a_reader(f"{table.path}$snapshots")), "snapshot_id", "commit_kind")
     assert found == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
     files = read(a_reader(f"{table.path}$files", scan__snapshot_id="1"))
-    assert values(files, "partition", "record_count") == [("dt=a", 2)]
+    assert values(files, "partition", "record_count") == [("{a}", 2)]
+    for name in (*SYSTEM_TABLES, *ROW_TABLES):
+        shown = a_source(f"{table.path}${name}").schema()
+        assert read(a_reader(f"{table.path}${name}")) is not None
+        assert shown.names == a_reader(f"{table.path}${name}").columns, name
+    listed = read(a_reader(f"{table.path}$binlog"))
+    assert values(listed, "rowkind", "k") == [("+I", [3]), ("+U", [1]), ("-D", [2])]
+    assert read(a_reader(f"{table.path}$ro")) == []
 
 
 def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:

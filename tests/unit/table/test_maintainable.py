@@ -52,14 +52,11 @@ def all_files(table: FileStoreTable) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path(table.location).rglob("*") if path.is_file()}
 
 
-REFUSALS = (
-    [("data-file.path-directory", "data", verb) for verb in (*DELETING, *ORPHANS)]
-    + [("manifest.format", "orc", verb) for verb in (*DELETING, *ORPHANS)]
-    + [("data-file.external-paths", "file:/x", verb) for verb in DELETING]
-    + [("global-index.external-path", "file:/x", verb) for verb in DELETING]
-    + [("branch", "b", verb) for verb in (*DELETING, *ORPHANS, *TAGGING)]
-    + [("type", "object-table", verb) for verb in (*DELETING, *ORPHANS, *TAGGING)]
-)
+REFUSALS = [
+    (key, value, verb)
+    for key, value in (("branch", "b"), ("type", "object-table"))
+    for verb in (*DELETING, *ORPHANS, *TAGGING, "check")
+]
 
 
 @pytest.mark.parametrize(("key", "value", "verb"), REFUSALS)
@@ -68,7 +65,7 @@ def test_who_would_not_find_the_files_changes_nothing(
 ) -> None:
     table = a_table(tmp_path, {key: value})
     before = all_files(table)
-    rest = {**DELETING, **ORPHANS, **TAGGING}[verb]
+    rest = {**DELETING, **ORPHANS, **TAGGING, "check": ()}[verb]
     assert main([verb, table.location, *rest]) == 1
     assert f"cannot find all versions and files of this table: {key} = {value}" in (
         capsys.readouterr().err
@@ -94,6 +91,19 @@ def test_what_rows_mean_is_no_matter_of_upkeep(
     assert table.snapshots.ids() == [3]
     assert table.tags.names() == []
     assert main(["remove-orphan-files", table.location, *ORPHANS["remove-orphan-files"]]) == 0
+
+
+@pytest.mark.parametrize("verb", [*DELETING, *ORPHANS, "check", "read"])
+def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """As Paimon understands a data-file.path-directory that begins with a slash."""
+    table = a_table(tmp_path, {"data-file.path-directory": "/nowhere"})
+    before = all_files(table)
+    rest = {**DELETING, **ORPHANS}.get(verb, ())
+    assert main([verb, table.location, *rest]) == 1
+    assert "data-file.path-directory = /nowhere" in capsys.readouterr().err
+    assert all_files(table) == before
 
 
 @pytest.mark.parametrize("kind", ["data", "changelog"])

@@ -1,9 +1,9 @@
-"""Which changes of a column's type files of the old type can be read through.
+"""Which changes of a column's type keep every value and the order of values.
 
-Only those that keep every value: whatever Paimon rounds, cuts or turns into text at reading is
-refused, because another engine's way of doing so cannot be had exactly.
+Statistics of such files still hold, and a job may go on writing the older type. How values of other
+types are read is told by `format.casting`.
 
-Source: Paimon `schema/SchemaEvolutionUtil.java`, `casting/CastExecutors.java`.
+Source: Paimon `schema/SchemaEvolutionUtil.java#devolveFilters`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def keeps_values(stored: DataType, wanted: DataType) -> bool:
         return more_digits and wanted.scale >= stored.scale
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if stored.root in roots:
-            return wanted.root in roots and wanted.length >= stored.length
-    if stored.root in TIMESTAMP_ROOTS or stored.root is TypeRoot.TIME:
+            is_filled_up = wanted.root in (TypeRoot.CHAR, TypeRoot.BINARY)
+            return wanted.root in roots and wanted.length >= stored.length and not is_filled_up
+    if stored.root in TIMESTAMP_ROOTS:
         return wanted.root is stored.root and wanted.precision >= stored.precision
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
 

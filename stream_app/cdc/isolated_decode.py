@@ -1,0 +1,94 @@
+"""Any format, so that a record at which its decoder fails harms nothing but itself.
+
+`message_format` puts it around every format. A decoder names the records that it cannot read. What
+it raises besides is a mistake of ours, or a limit of a library that nobody knew of. Then the batch
+is halved until such records stand alone: they are bad records, and the others are decoded.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import (
+    ChangeBatch,
+    DecodedBatch,
+    bad_records,
+    concat_changes,
+    no_changes,
+)
+from stream_app.errors import StreamAppError
+
+_SHOWN_MAX = 200
+
+
+class Decoder(Protocol):
+    """The port `message_format.MessageFormat`, which cannot be imported from here."""
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `message_format.MessageFormat.decode`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatedDecode:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        decoder: reads the messages; given none, it tells the schema of its rows.
+    """
+
+    decoder: Decoder
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            StreamAppError: what the decoder raises on purpose, to stop the job.
+        """
+        try:
+            return self.decoder.decode(messages)
+        except StreamAppError:
+            raise
+        except Exception as error:
+            if not messages.num_rows:
+                raise
+            reason = _reason(error)
+        # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
+        if messages.num_rows == 1:
+            return self._set_aside(messages, reason)
+        half = messages.num_rows // 2
+        return _together(
+            self.decode(messages.slice(0, half)), self.decode(messages.slice(half)), half
+        )
+
+    def _set_aside(self, message: pa.RecordBatch, reason: str) -> DecodedBatch:
+        schema = self.decoder.decode(message.slice(0, 0)).changes.rows.schema
+        return DecodedBatch(
+            changes=no_changes(schema), bad=bad_records(message, {0: reason}), skipped=0,
+            decoder_errors=1,
+        )  # fmt: skip
+
+
+def _together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBatch:
+    """What came of two halves of a batch, of which the first has `shift` messages."""
+    behind = ChangeBatch(rows=right.changes.rows, message_index=right.changes.message_index + shift)
+    return DecodedBatch(
+        changes=concat_changes(left.changes.rows.schema, [left.changes, behind]),
+        bad=pa.concat_batches([left.bad, right.bad]),
+        skipped=left.skipped + right.skipped,
+        decoder_errors=left.decoder_errors + right.decoder_errors,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """What was raised, and where, for the quarantine."""
+    [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
+    said = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
+    return (
+        f"the decoder failed with {type(error).__name__}: {said} "
+        f"({innermost.name}, {innermost.filename.rpartition('/')[2]}:{innermost.lineno})"
+    )

@@ -1,0 +1,76 @@
+"""What all casts share: values as NumPy and back, and the refusal of a value.
+
+Every function keeps nulls where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.model.data_type import DataType
+
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+_SHOWN_CHARACTERS = 60
+
+
+class CastError(ValueError):
+    """A value has no counterpart in the wanted type; Paimon's readers fail at it as well."""
+
+
+def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
+    """See that nothing is refused.
+
+    Args:
+        values: what is cast, as it is shown.
+        refused: booleans, in Arrow or NumPy; null counts as false.
+
+    Raises:
+        CastError: tells the first value that is.
+    """
+    mask = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
+    if not pc.any(mask).as_py():
+        return
+    shown = repr(values.filter(mask)[0].as_py())
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[:_SHOWN_CHARACTERS] + "…"
+    raise CastError(f"{shown} is no {wanted.as_nullable()}")
+
+
+def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
+    """Numbers as NumPy, zero where null."""
+    return np.asarray(pc.fill_null(values, 0).to_numpy(zero_copy_only=False))
+
+
+def ticks_of(values: pa.Array) -> Int64s:
+    """The whole numbers by which Arrow stores dates, times and timestamps, zero where null."""
+    width = pa.int64() if values.type.bit_width == 64 else pa.int32()
+    return numbers_of(values.view(width)).astype(np.int64)
+
+
+def rebuilt(numbers: npt.NDArray[Any], like: pa.Array, kind: pa.DataType) -> pa.Array:
+    """NumPy's numbers as an array of `kind`, null where `like` is."""
+    mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return pa.array(numbers, mask=mask, from_pandas=False).cast(kind, safe=False)
+
+
+def null_where(values: pa.Array, mask: Bools) -> pa.Array:
+    """Null wherever the mask is true as well."""
+    return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
+
+
+def part(matched: pa.StructArray, name: str) -> pa.Array:
+    """A named group of `extract_regex`; null where the whole text does not match."""
+    return pc.struct_field(matched, name)
+
+
+def integers(texts: pa.Array) -> Int64s:
+    """Texts of at most 18 digits and a sign as numbers; zero where null or empty."""
+    filled = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
+    return numbers_of(pc.if_else(pc.equal(filled, ""), "0", filled).cast(pa.int64()))

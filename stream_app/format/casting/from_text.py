@@ -1,0 +1,146 @@
+"""Texts as numbers, booleans and bytes, as Java reads them.
+
+What Java cannot read is refused.
+
+Source: Paimon `casting/StringTo*CastRule.java`, `utils/BinaryStringUtils.java`; Java's
+`Double.parseDouble` and `BigDecimal`.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.arrays import CastError, part, refuse_where
+from stream_app.format.casting.numbers import fitted_decimal
+from stream_app.model.data_type import DataType, TypeRoot
+
+_TRUE = ("t", "true", "y", "yes", "1")
+_FALSE = ("f", "false", "n", "no", "0")
+_INTEGER = r"^(?P<sign>[+-]?)(?P<whole>[0-9]*)(?P<fraction>\.[0-9]*)?$"
+_LONG_DIGITS = 19
+_LIMITS = {
+    TypeRoot.TINYINT: 1 << 7,
+    TypeRoot.SMALLINT: 1 << 15,
+    TypeRoot.INT: 1 << 31,
+    TypeRoot.BIGINT: 1 << 63,
+}
+_USUAL_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_HEX_FLOAT = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_NAMED_FLOAT = {"NaN": "nan", "Infinity": "inf"}
+_BLANKS = "".join(map(chr, range(0x21)))
+_SCALE = 38
+_USUAL_DECIMAL = r"^[+-]?([0-9]{1,37}\.?[0-9]{0,38}|\.[0-9]{1,38})$"
+_EXPONENT_DIGITS_MAX = 10
+_EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def text_to_boolean(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """``true``, ``t``, ``yes``, ``y`` and ``1``, and their opposites, in any case."""
+    lowered = pc.utf8_lower(values)
+    true = pc.is_in(lowered, pa.array(_TRUE))
+    false = pc.is_in(lowered, pa.array(_FALSE))
+    refuse_where(values, pc.invert(pc.or_(true, false)), wanted)
+    return pc.if_else(values.is_valid(), true, pa.scalar(None, pa.bool_()))
+
+
+def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Digits after a point are left out; what does not fit is refused."""
+    matched = pc.extract_regex(values, _INTEGER)
+    sign, whole = part(matched, "sign"), part(matched, "whole")
+    only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
+    refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(only_sign, False)), wanted)
+    digits = pc.utf8_ltrim(whole, "0")
+    digits = pc.if_else(pc.equal(digits, ""), "0", digits)
+    refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), wanted)
+    minus = pc.if_else(pc.equal(sign, "-"), "-", "")
+    numbers = pc.binary_join_element_wise(minus, digits, "").cast(pa.decimal128(_LONG_DIGITS, 0))
+    limit = _LIMITS[wanted.root]
+    low, high = (pa.scalar(decimal.Decimal(each)) for each in (-limit, limit - 1))
+    refuse_where(values, pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), wanted)
+    return numbers.cast(arrow_type(wanted))
+
+
+def text_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Java's grammar: also ``NaN``, ``Infinity``, a last ``f`` or ``d``, and blanks around it."""
+    usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
+    if not pc.all(usual).as_py():
+        values = _each(values, lambda text: _plain_float(text, wanted), pa.string())
+    return values.cast(arrow_type(wanted))
+
+
+def _plain_float(text: str, wanted: DataType) -> str:
+    """A text that Arrow reads as Java reads `text`."""
+    stripped = text.strip(_BLANKS)
+    unsigned = stripped.lstrip("+-") if stripped[1:2] not in ("+", "-") else ""
+    if unsigned in _NAMED_FLOAT:
+        return ("-" if stripped[0] == "-" else "") + _NAMED_FLOAT[unsigned]
+    bare = stripped[:-1] if stripped[-1:] in tuple("fFdD") else stripped
+    if _FLOAT.fullmatch(bare):
+        return bare
+    if _HEX_FLOAT.fullmatch(bare):
+        return repr(float.fromhex(bare))
+    raise _refusal(text, wanted)
+
+
+def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Rounded half up; null where it has too many digits."""
+    usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
+    if not pc.all(usual).as_py():
+        return _each(values, lambda text: _decimal(text, wanted), arrow_type(wanted))
+    return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), wanted)
+
+
+def _decimal(text: str, wanted: DataType) -> decimal.Decimal | None:
+    """One of any length, with or without exponent."""
+    mantissa, _, exponent = text.lower().partition("e")
+    power = exponent.lstrip("+-") or "0"
+    if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:
+        raise _refusal(text, wanted)
+    number = decimal.Decimal(mantissa)
+    shift = int(exponent or "0")
+    if not number:
+        return decimal.Decimal(0)
+    if number.adjusted() + shift >= wanted.precision - wanted.scale:
+        return None
+    if number.adjusted() + shift < -wanted.scale - 1:
+        return decimal.Decimal(0)
+    exact = decimal.Context(prec=max(_EXACT.prec, len(number.as_tuple().digits)))
+    rounded = number.scaleb(shift, exact).quantize(
+        decimal.Decimal(1).scaleb(-wanted.scale), decimal.ROUND_HALF_UP, exact
+    )
+    return rounded if rounded.adjusted() < wanted.precision - wanted.scale else None
+
+
+def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Bytes, or a text's UTF-8: cut at the wanted length; a BINARY is filled up with zeros."""
+    values = values.cast(pa.binary())
+    lengths = pc.binary_length(values)
+    if (pc.max(lengths).as_py() or 0) > wanted.length:
+        values = pc.binary_slice(values, 0, wanted.length)
+    if wanted.root is TypeRoot.BINARY and (pc.min(lengths).as_py() or 0) < wanted.length:
+        zeros = pc.binary_repeat(b"\0", pc.subtract(wanted.length, pc.binary_length(values)))
+        values = pc.binary_join_element_wise(values, zeros, b"")
+    return values
+
+
+def _each(values: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+    """One by one: only a batch comes here in which a text is written in an unusual way."""
+    encoded = values.dictionary_encode()
+    found = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
+    return found.take(encoded.indices)
+
+
+def _refusal(text: str, wanted: DataType) -> CastError:
+    try:
+        refuse_where(pa.array([text]), [True], wanted)
+    except CastError as error:
+        return error
+    raise AssertionError

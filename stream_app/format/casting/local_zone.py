@@ -1,0 +1,52 @@
+"""The time zone of this machine, in which Paimon reads TIMESTAMP_LTZ as a time on the wall.
+
+Paimon asks the JVM for it, which asks `TZ` and then the system; this module asks the same.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.casting.arrays import Int64s
+
+_LOCALTIME = Path("/etc/localtime")
+
+
+def local_zone() -> str:
+    """The name of the machine's time zone; UTC where nothing tells one."""
+    if named := os.environ.get("TZ", "").lstrip(":"):
+        return named
+    _, found, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")
+    return name if found else "UTC"
+
+
+def wall_clock(instants: Int64s, unit: str) -> Int64s:
+    """Instants → times on the wall, both in ticks of `unit` since 1970."""
+    zone = local_zone()
+    if zone == "UTC":
+        return instants
+    array = pa.array(instants).cast(pa.timestamp(unit, zone))
+    return _ticks(pc.local_timestamp(array))
+
+
+def instants(wall: Int64s, unit: str) -> Int64s:
+    """Times on the wall → instants; the earlier of two, and after a gap as much as in it."""
+    zone = local_zone()
+    if zone == "UTC":
+        return wall
+    naive = pa.array(wall).cast(pa.timestamp(unit))
+    before, after = (
+        pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent=edge)
+        for edge in ("earliest", "latest")
+    )
+    offset_before = _ticks(pc.local_timestamp(before)) - _ticks(before)
+    return np.where(_ticks(before) == _ticks(after), _ticks(before), wall - offset_before)
+
+
+def _ticks(array: pa.Array) -> Int64s:
+    return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))

@@ -1,0 +1,170 @@
+"""Numbers and booleans as numbers.
+
+What does not fit is what Java makes of it: integers keep their low bits, floating point numbers
+stop at the ends of an integer's range and NaN is 0. A DECIMAL is rounded half up, and null where it
+has too many digits.
+
+Source: Paimon `casting/NumericPrimitiveCastRule.java`, `NumericPrimitiveToDecimalCastRule.java`,
+`DecimalTo*CastRule.java`, `Boolean*CastRule.java`, `utils/DecimalUtils.java`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.arrays import (
+    Bools,
+    Doubles,
+    Int64s,
+    numbers_of,
+    rebuilt,
+    refuse_where,
+)
+from stream_app.model.data_type import FLOAT_ROOTS, DataType, TypeRoot
+
+_COMPACT_DIGITS = 18
+"""Decimals of more digits are no longs in Java."""
+_WIDE_DIGITS = 76
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+_TINY = 1e-40
+"""Below, a number is 0 at every scale that a DECIMAL can have."""
+_HUGE = 1e38
+"""From here on, a number has more digits than a DECIMAL can have."""
+
+
+def integer_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """The low bits."""
+    kind = arrow_type(wanted)
+    return rebuilt(numbers_of(values).astype(kind.to_pandas_dtype()), values, kind)
+
+
+def integer_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """The nearest number."""
+    return _floats(numbers_of(values), values, wanted)
+
+
+def float_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Cut towards zero; TINYINT and SMALLINT are the low bits of the INT."""
+    kind = arrow_type(wanted)
+    longs = wanted.root is TypeRoot.BIGINT
+    whole = _saturated(numbers_of(values).astype(np.float64), longs=longs)
+    return rebuilt(whole.astype(kind.to_pandas_dtype()), values, kind)
+
+
+def float_to_float(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """The nearest number, or infinity."""
+    return _floats(numbers_of(values), values, wanted)
+
+
+def boolean_to_number(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """1 and 0."""
+    bits = values.cast(pa.int8())
+    if wanted.root is TypeRoot.DECIMAL:
+        return fitted_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
+    return bits.cast(arrow_type(wanted))
+
+
+def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
+    """Whether it is not 0."""
+    return pc.not_equal(values, pa.scalar(0, values.type))
+
+
+def integer_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Null where it has too many digits."""
+    return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), wanted)
+
+
+def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """The shortest decimal number that is this DOUBLE, rounded half up."""
+    doubles = values.cast(pa.float64())
+    numbers: Doubles = numbers_of(doubles)
+    refuse_where(values, ~np.isfinite(numbers), wanted)
+    sizes = np.abs(numbers)
+    # A DOUBLE has 17 digits, so each of the two scales holds all digits of its numbers.
+    coarse, fine = sizes >= 1, sizes < 1
+    texts = doubles.cast(pa.string())
+    large = _decimals(texts, coarse & (sizes < _HUGE), scale=36)
+    small = _decimals(texts, fine & (sizes >= _TINY), scale=75)
+    zero = pa.scalar(Decimal(0), arrow_type(wanted))
+    merged = pc.if_else(
+        pa.array(coarse), fitted_decimal(large, wanted), fitted_decimal(small, wanted)
+    )
+    merged = pc.if_else(pa.array(sizes < _TINY), zero, merged)
+    return pc.if_else(values.is_valid(), merged, pa.scalar(None, merged.type))
+
+
+def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
+    """The chosen ones; the others are null."""
+    kept = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
+    return kept.cast(pa.decimal256(_WIDE_DIGITS, scale))
+
+
+def decimal_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Rounded half up; null where it has too many digits."""
+    return fitted_decimal(_wide(values), wanted)
+
+
+def _wide(values: pa.Array) -> pa.Array:
+    """Decimals with room for what rounding and another scale add."""
+    return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
+
+
+def fitted_decimal(values: pa.Array, wanted: DataType) -> pa.Array:
+    """Decimals as the wanted DECIMAL: rounded half up, null where too long.
+
+    Args:
+        values: of `decimal256`, with at most 38 digits before the point.
+    """
+    if values.type.scale > wanted.scale:
+        values = pc.round(values, wanted.scale, round_mode="half_towards_infinity")
+    values = values.cast(pa.decimal256(_WIDE_DIGITS, wanted.scale))
+    most = pa.scalar(Decimal(10 ** (wanted.precision - wanted.scale)), values.type)
+    too_long = pc.greater_equal(pc.abs(values), most)
+    values = pc.if_else(too_long, pa.scalar(None, values.type), values)
+    return values.cast(arrow_type(wanted))
+
+
+def decimal_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Cut towards zero; the low bits."""
+    kind = arrow_type(wanted)
+    whole = pc.trunc(_wide(values)).cast(pa.decimal128(38, 0))
+    return rebuilt(low_words(whole).astype(kind.to_pandas_dtype()), values, kind)
+
+
+def decimal_to_float(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """A short DECIMAL is divided as Java divides, a long one read from its text."""
+    if stored.precision <= _COMPACT_DIGITS:
+        doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
+    else:
+        doubles = numbers_of(values.cast(pa.string()).cast(pa.float64()))
+    return _floats(doubles, values, wanted)
+
+
+def low_words(decimals: pa.Array) -> Int64s:
+    """The low 64 bits of the unscaled numbers of a `decimal128` array; zero where null."""
+    filled = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
+    if not len(filled):
+        return np.zeros(0, np.int64)
+    words = np.frombuffer(filled.buffers()[1], np.int64)
+    return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
+
+
+def _saturated(numbers: Doubles, *, longs: bool) -> Int64s:
+    low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
+    whole = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
+    above, below = whole >= float(high), whole <= float(low)
+    inside = np.where(above | below, 0.0, whole).astype(np.int64)
+    return np.where(above, high, np.where(below, low, inside))
+
+
+def _floats(numbers: Doubles, like: pa.Array, wanted: DataType) -> pa.Array:
+    assert wanted.root in FLOAT_ROOTS, wanted
+    kind = arrow_type(wanted)
+    with np.errstate(over="ignore"):  # beyond the range of FLOAT is infinity
+        return rebuilt(numbers.astype(kind.to_pandas_dtype()), like, kind)

@@ -1,0 +1,104 @@
+"""How a column's stored values become values of its type of today: one rule for a pair of types.
+
+Called for files of an older schema, after ALTER TYPE, and for a column's DEFAULT, which the schema
+keeps as text. A pair without a rule is one that Paimon refuses as well.
+
+Source: Paimon `casting/CastExecutors.java`, `schema/SchemaEvolutionUtil.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pyarrow as pa
+
+from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING_MAX,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
+"""Values of the stored type's Arrow type → values of the wanted one's; nulls stay.
+
+Args: values, the stored type, the wanted type. Raises `CastError` for a value without counterpart.
+"""
+
+_BOOLEAN = frozenset({TypeRoot.BOOLEAN})
+_DECIMAL = frozenset({TypeRoot.DECIMAL})
+_DATE = frozenset({TypeRoot.DATE})
+_TIME = frozenset({TypeRoot.TIME})
+_SECONDS = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
+_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS
+
+_RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
+    (INTEGER_ROOTS, INTEGER_ROOTS, numbers.integer_to_integer),
+    (INTEGER_ROOTS, FLOAT_ROOTS, numbers.integer_to_float),
+    (FLOAT_ROOTS, INTEGER_ROOTS, numbers.float_to_integer),
+    (FLOAT_ROOTS, FLOAT_ROOTS, numbers.float_to_float),
+    (INTEGER_ROOTS, _DECIMAL, numbers.integer_to_decimal),
+    (FLOAT_ROOTS, _DECIMAL, numbers.float_to_decimal),
+    (_DECIMAL, _DECIMAL, numbers.decimal_to_decimal),
+    (_DECIMAL, INTEGER_ROOTS, numbers.decimal_to_integer),
+    (_DECIMAL, FLOAT_ROOTS, numbers.decimal_to_float),
+    (_BOOLEAN, _NUMBERS | _DECIMAL, numbers.boolean_to_number),
+    (INTEGER_ROOTS, _BOOLEAN, numbers.integer_to_boolean),
+    (_NUMBERS | _DECIMAL | _BOOLEAN, STRING_ROOTS, to_text.number_to_text),
+    (TIMESTAMP_ROOTS, STRING_ROOTS, to_text.timestamp_to_text),
+    (_TIME, STRING_ROOTS, to_text.time_to_text),
+    (_DATE, STRING_ROOTS, to_text.date_to_text),
+    (STRING_ROOTS, STRING_ROOTS, to_text.text_to_text),
+    (BINARY_ROOTS, STRING_ROOTS, to_text.bytes_to_text),
+    (STRING_ROOTS, _BOOLEAN, from_text.text_to_boolean),
+    (STRING_ROOTS, INTEGER_ROOTS, from_text.text_to_integer),
+    (STRING_ROOTS, FLOAT_ROOTS, from_text.text_to_float),
+    (STRING_ROOTS, _DECIMAL, from_text.text_to_decimal),
+    (STRING_ROOTS, _DATE, times_from_text.text_to_date),
+    (STRING_ROOTS, _TIME, times_from_text.text_to_time),
+    (STRING_ROOTS, TIMESTAMP_ROOTS, times_from_text.text_to_timestamp),
+    (STRING_ROOTS | BINARY_ROOTS, BINARY_ROOTS, from_text.to_bytes),
+    (TIMESTAMP_ROOTS, TIMESTAMP_ROOTS, times.timestamp_to_timestamp),
+    (TIMESTAMP_ROOTS, _DATE, times.timestamp_to_date),
+    (TIMESTAMP_ROOTS, _TIME, times.timestamp_to_time),
+    (TIMESTAMP_ROOTS, _SECONDS, times.timestamp_to_integer),
+    (_SECONDS, TIMESTAMP_ROOTS, times.seconds_to_timestamp),
+    (_DATE, TIMESTAMP_ROOTS, times.date_to_timestamp),
+    (_TIME, TIMESTAMP_ROOTS, times.time_to_timestamp),
+)
+_BY_ROOTS = {
+    (stored, wanted): cast for from_, to, cast in _RULES for stored in from_ for wanted in to
+}
+_WHOLE_TEXTS_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
+"""Paimon turns these into STRING alone, and into no VARCHAR(n)."""
+
+
+def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
+    """The rule for two types that differ in more than nullability; None: there is none."""
+    if stored.root in _WHOLE_TEXTS_ONLY and wanted.root in STRING_ROOTS:
+        is_whole = wanted.root is TypeRoot.VARCHAR and wanted.length == STRING_MAX
+        return _BY_ROOTS[stored.root, wanted.root] if is_whole else None
+    return _BY_ROOTS.get((stored.root, wanted.root))
+
+
+def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
+    """Whether files that hold a column as `stored` can be read as `wanted`."""
+    return stored.as_nullable() == wanted.as_nullable() or cast_rule(stored, wanted) is not None
+
+
+def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """Values of one type as values of another; `can_be_read_as` says for which pairs.
+
+    Raises:
+        CastError: a value has no counterpart.
+    """
+    if stored.as_nullable() == wanted.as_nullable():
+        return values
+    rule = cast_rule(stored, wanted)
+    assert rule is not None, "it was asked before"
+    return rule(values, stored, wanted)

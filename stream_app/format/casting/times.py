@@ -1,0 +1,121 @@
+"""Dates, times and timestamps as one another, and timestamps as seconds.
+
+A TIMESTAMP_LTZ is an instant, seen on the wall of the machine's time zone (`local_zone`).
+
+Source: Paimon `casting/DateTo*`, `TimeTo*` and `Timestamp*CastRule.java`,
+`utils/DateTimeUtils.java`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.format.arrow_schema import arrow_type, timestamp_unit
+from stream_app.format.casting.arrays import CastError, Int64s, numbers_of, rebuilt, ticks_of
+from stream_app.format.casting.local_zone import instants, wall_clock
+from stream_app.model.data_type import DataType, TypeRoot
+
+MILLIS_OF_DAY = 86_400_000
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Ticks of a timestamp's unit."""
+_PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_LONG_MAX = (1 << 63) - 1
+
+
+def timestamp_to_timestamp(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """With or without a zone, of another precision."""
+    ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
+    if stored.root is not wanted.root:
+        move = instants if wanted.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
+        ticks = move(ticks, unit)
+    if wanted.precision < stored.precision:
+        ticks = _cut(ticks, unit, wanted.precision)
+    return timestamps(ticks, unit, values, wanted)
+
+
+def _cut(ticks: Int64s, unit: str, precision: int) -> Int64s:
+    """Fewer digits of a second, as Java leaves them out.
+
+    Java leaves a fraction alone whose nanoseconds have no more digits than `precision`, and cuts
+    milliseconds before 1970 towards zero.
+    """
+    per_second = PER_SECOND[unit]
+    nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
+    stays = nanos < (10**precision if precision else 0)
+    if precision > 3:
+        step = max(1, 10 ** (9 - precision) // (PER_SECOND["ns"] // per_second))
+        return np.where(stays, ticks, ticks - ticks % step)
+    step = 10 ** (3 - precision)
+    millis = ticks // _PER_MILLI[unit]
+    # NumPy's division goes down; towards zero is down of the size.
+    return np.where(
+        stays, ticks, np.sign(millis) * (np.abs(millis) // step) * step * _PER_MILLI[unit]
+    )
+
+
+def seconds_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Seconds since 1970; Paimon makes of a TIMESTAMP_LTZ what the wall shows then, read as UTC."""
+    millis = numbers_of(values).astype(np.int64) * 1000
+    if wanted.root is TypeRoot.TIMESTAMP_LTZ:
+        millis = wall_clock(millis, "ms")
+    return timestamps(millis, "ms", values, wanted)
+
+
+def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+    """The day on the wall; Paimon up to 1.4 takes the day after for times before 1970."""
+    days = (_wall_millis(values, stored) // MILLIS_OF_DAY).astype(np.int32)
+    return rebuilt(days, values, pa.int32()).view(pa.date32())
+
+
+def timestamp_to_time(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """Milliseconds of the day on the wall."""
+    millis = (_wall_millis(values, stored) % MILLIS_OF_DAY).astype(np.int32)
+    return rebuilt(millis, values, pa.int32()).view(arrow_type(wanted))
+
+
+def timestamp_to_integer(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """Seconds since 1970, cut towards zero; of an INT the low bits."""
+    millis = _millis(values, stored)
+    seconds = np.sign(millis) * (np.abs(millis) // 1000)
+    kind = arrow_type(wanted)
+    return rebuilt(seconds.astype(kind.to_pandas_dtype()), values, kind)
+
+
+def date_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Midnight on the wall."""
+    millis = ticks_of(values) * MILLIS_OF_DAY
+    if wanted.root is TypeRoot.TIMESTAMP_LTZ:
+        millis = instants(millis, "ms")
+    return timestamps(millis, "ms", values, wanted)
+
+
+def time_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """On 1970-01-01; of a TIMESTAMP_LTZ in UTC, whatever the machine's zone is."""
+    return timestamps(ticks_of(values), "ms", values, wanted)
+
+
+def timestamps(ticks: Int64s, unit: str, like: pa.Array, wanted: DataType) -> pa.Array:
+    """Ticks in the unit of the wanted type.
+
+    Raises:
+        CastError: nanoseconds cannot tell a time so far away.
+    """
+    target = timestamp_unit(wanted.precision)
+    if PER_SECOND[target] >= PER_SECOND[unit]:
+        factor = PER_SECOND[target] // PER_SECOND[unit]
+        if len(ticks) and np.abs(ticks).max() > _LONG_MAX // factor:
+            raise CastError(f"a time beyond the years 1677 to 2262 is no {wanted.as_nullable()}")
+        ticks = ticks * factor
+    else:
+        ticks = ticks // (PER_SECOND[unit] // PER_SECOND[target])
+    return rebuilt(ticks, like, pa.int64()).view(arrow_type(wanted))
+
+
+def _millis(values: pa.Array, stored: DataType) -> Int64s:
+    return ticks_of(values) // _PER_MILLI[timestamp_unit(stored.precision)]
+
+
+def _wall_millis(values: pa.Array, stored: DataType) -> Int64s:
+    millis = _millis(values, stored)
+    return wall_clock(millis, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else millis

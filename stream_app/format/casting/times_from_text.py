@@ -1,0 +1,200 @@
+"""Texts as dates, times and timestamps, as Paimon reads them.
+
+A text of nothing but digits, with or without a minus, is the number by which Paimon stores the
+value: days, milliseconds, or for a TIMESTAMP ticks of its precision.
+
+Source: Paimon `casting/StringToDateCastRule.java`, `StringToTimeCastRule.java`,
+`StringToTimestampCastRule.java`, `utils/BinaryStringUtils.java`, `utils/DateTimeUtils.java`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.arrays import (
+    Bools,
+    CastError,
+    Int64s,
+    integers,
+    part,
+    rebuilt,
+    refuse_where,
+)
+from stream_app.format.casting.from_text import text_to_integer
+from stream_app.format.casting.local_zone import instants
+from stream_app.format.casting.times import timestamps
+from stream_app.model.data_type import DataType, TypeRoot
+
+_NUMBER = "^-?[0-9]+$"
+_INT = DataType(root=TypeRoot.INT)
+_BIGINT = DataType(root=TypeRoot.BIGINT)
+_B = r"[\x00-\x20]*"
+_DATE = (
+    rf"^{_B}(?P<year>[0-9]{{1,9}}){_B}"
+    rf"(?:-{_B}(?P<month>[0-9]{{1,9}}){_B}(?:-{_B}(?P<day>[0-9]{{1,9}}){_B})?)?$"
+)
+_TIME = (
+    rf"(?s)^{_B}(?P<hour>[0-9]{{1,9}}){_B}"
+    rf"(?::{_B}(?P<minute>[0-9]{{1,9}}){_B}"
+    rf"(?::{_B}(?P<second>[0-9]{{1,9}}){_B}(?:\.(?P<fraction>[^+-]*))?)?)?"
+    rf"(?:(?P<sign>[+-]){_B}(?P<zone_hour>[0-9]{{1,9}}){_B}"
+    rf"(?::{_B}(?P<zone_minute>[0-9]{{1,9}}){_B})?)?$"
+)
+_TIMESTAMP = (
+    r"^(?P<year>[0-9]{4}|\+[0-9]{5,9})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
+    r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})"
+    r"(?:\.(?P<fraction>[0-9]{0,9}))?)?$"
+)
+_NANOS_OF_TICK = {0: 1_000_000_000, 3: 1_000_000, 6: 1_000, 9: 1}
+"""Precisions at which Paimon reads a number, and what it counts."""
+_MINUTE, _HOUR = 60_000, 3_600_000
+_SECONDS_OF_DAY = 86_400
+
+
+def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """``yyyy[-M[-d]]``, whatever stands behind a blank."""
+    numeric, days = _as_numbers(values, _INT, wanted)
+    first = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
+    matched = pc.extract_regex(first, _DATE)
+    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
+    year = integers(part(matched, "year"))
+    month, day = (_or_one(part(matched, name)) for name in ("month", "day"))
+    exists = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
+    exists &= day <= _month_days(year, np.clip(month, 1, 12))
+    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
+    spelled = _days(year, np.clip(month, 1, 12)) + day - 1
+    found = np.where(_bools(numeric), days, spelled).astype(np.int32)
+    return rebuilt(found, values, pa.int32()).view(pa.date32())
+
+
+def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """``H[:m[:s[.f]]]``, and behind it what is added: hours, and minutes where there are seconds.
+
+    Paimon adds what stands behind a plus, and rounds a fraction to milliseconds.
+    """
+    numeric, millis = _as_numbers(values, _INT, wanted)
+    matched = pc.extract_regex(values, _TIME)
+    without_second = pc.equal(pc.coalesce(part(matched, "second"), pa.scalar("")), "")
+    far = pc.and_(without_second, pc.greater(pc.utf8_length(part(matched, "zone_minute")), 0))
+    unreadable = pc.or_(matched.is_null(), pc.fill_null(far, False))
+    refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), wanted)
+    hour, minute, second = (integers(part(matched, name)) for name in ("hour", "minute", "second"))
+    is_minus = _bools(pc.equal(part(matched, "sign"), "-"))
+    zone_hour, zone_minute = (
+        integers(part(matched, f"zone_{name}")) for name in ("hour", "minute")
+    )
+    hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
+    minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
+    spelled = hour * _HOUR + minute * _MINUTE + second * 1000
+    spelled = spelled + _rounded_millis(part(matched, "fraction"))
+    found = np.where(_bools(numeric), millis, spelled).astype(np.int32)
+    return rebuilt(found, values, pa.int32()).view(arrow_type(wanted))
+
+
+def _rounded_millis(fraction: pa.Array) -> Int64s:
+    """Three digits; what is no digit counts as 0, and in the fourth place as Java compares it."""
+    text = pc.utf8_trim(pc.coalesce(fraction, pa.scalar("")), "".join(map(chr, range(0x21))))
+    digits = pc.replace_substring_regex(pc.utf8_slice_codeunits(text, 0, 3), "[^0-9]", "0")
+    up = pc.match_substring_regex(pc.utf8_slice_codeunits(text, 3, 4), r"[5-\x{10FFFF}]")
+    return integers(pc.utf8_rpad(digits, 3, "0")) + _bools(up)
+
+
+def text_to_timestamp(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """``yyyy-M-d[ H:m:s[.f]]``, with a zone on the wall of this machine."""
+    is_local = wanted.root is TypeRoot.TIMESTAMP_LTZ
+    numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
+    numeric, numbers = _as_numbers(values, _BIGINT, wanted, numeric)
+    matched = pc.extract_regex(values, _TIMESTAMP)
+    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), wanted)
+    seconds, nanos, exists = _spelled(matched)
+    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
+    if is_local:
+        seconds = instants(seconds, "s")
+    is_number = _bools(numeric)
+    if is_number.any():
+        if wanted.precision not in _NANOS_OF_TICK:
+            raise CastError(f"a number is no {wanted.as_nullable()}, only of 0, 3, 6 or 9 digits")
+        per_second = 1_000_000_000 // _NANOS_OF_TICK[wanted.precision]
+        counted = numbers % per_second * _NANOS_OF_TICK[wanted.precision]
+        seconds = np.where(is_number, numbers // per_second, seconds)
+        nanos = np.where(is_number, counted, nanos)
+    return _from_seconds(seconds, nanos, values, wanted)
+
+
+def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
+    """Seconds since 1970 on the wall, nanoseconds, and whether there is such a time.
+
+    A day that the month does not have is its last one, and 24:00:00 is the next midnight.
+    """
+    year, month, day, hour, minute, second = (
+        integers(pc.utf8_ltrim(part(matched, name), "+"))
+        for name in ("year", "month", "day", "hour", "minute", "second")
+    )
+    fraction = pc.coalesce(part(matched, "fraction"), pa.scalar(""))
+    nanos = integers(pc.utf8_rpad(fraction, 9, "0"))
+    exists = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    exists &= (minute < 60) & (second < 60)
+    exists &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (nanos == 0))
+    is_text = ~_bools(matched.is_null())
+    exists |= ~is_text
+    month = np.clip(month, 1, 12)
+    day = np.minimum(day, _month_days(year, month))
+    of_day = hour * 3600 + minute * 60 + second
+    seconds = (_days(year, month) + day - 1) * _SECONDS_OF_DAY + of_day
+    return np.where(is_text, seconds, 0), nanos, exists
+
+
+def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
+    """With as many digits of the second as the type has."""
+    step = 10 ** (9 - wanted.precision)
+    nanos = nanos - nanos % step
+    if wanted.precision <= 6:
+        return timestamps(seconds * 1_000_000 + nanos // 1000, "us", like, wanted)
+    whole = timestamps(seconds, "s", like, wanted)
+    return rebuilt(whole.cast(pa.int64()).fill_null(0).to_numpy() + nanos, like, pa.int64()).view(
+        arrow_type(wanted)
+    )
+
+
+def _as_numbers(
+    values: pa.Array, kind: DataType, wanted: DataType, numeric: pa.Array | None = None
+) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Where a text is a number (false where null), and the numbers.
+
+    Raises:
+        CastError: one does not fit into `kind`.
+    """
+    if numeric is None:
+        numeric = pc.match_substring_regex(values, _NUMBER)
+    numeric = pc.fill_null(numeric, False)
+    if not pc.any(numeric).as_py():
+        return numeric, np.zeros(len(values), np.int64)
+    chosen = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
+    try:
+        found = text_to_integer(chosen, _INT, kind)
+    except CastError as error:
+        raise CastError(f"{error}, and so no {wanted.as_nullable()}") from None
+    return numeric, np.asarray(found.fill_null(0).to_numpy(), np.int64)
+
+
+def _or_one(texts: pa.Array) -> Int64s:
+    filled = pc.coalesce(texts, pa.scalar("1"))
+    return integers(pc.if_else(pc.equal(filled, ""), "1", filled))
+
+
+def _bools(values: pa.Array) -> Bools:
+    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _days(year: Int64s, month: Int64s) -> Int64s:
+    """Days from 1970 to the first of a month."""
+    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    return months.astype("datetime64[D]").astype(np.int64)
+
+
+def _month_days(year: Int64s, month: Int64s) -> Int64s:
+    return _days(year, month + 1) - _days(year, month)

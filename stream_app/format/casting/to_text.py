@@ -1,0 +1,190 @@
+"""Values as text, in the words of Java.
+
+Source: Paimon `casting/*ToStringCastRule.java`, `utils/DateTimeUtils.java#formatTimestamp`,
+`utils/BinaryStringUtils.java#toCharacterString`; Java's `Double.toString`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import timestamp_unit
+from stream_app.format.casting.arrays import Int64s, integers, numbers_of, part, ticks_of
+from stream_app.format.casting.local_zone import wall_clock
+from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
+from stream_app.model.data_type import DataType, TypeRoot
+
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+"""Between these Java writes floating point numbers without an exponent."""
+_SHORTEST = (
+    r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[+-]?[0-9]+))?$"
+)
+_LEAST = {pa.float32(): 1e-43, pa.float64(): 1e-321}
+"""Below, a number has so few bits that its two first digits are not those of its shortest text."""
+_SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
+
+
+def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
+    """Cut at the wanted length, in characters; a CHAR is filled up with blanks."""
+    lengths = pc.utf8_length(values)
+    longest = pc.max(lengths).as_py() or 0
+    if longest > wanted.length:
+        values = pc.utf8_slice_codeunits(values, 0, wanted.length)
+    if wanted.root is TypeRoot.CHAR:
+        values = pc.utf8_rpad(values, wanted.length, " ")
+    return values
+
+
+def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
+    """UTF-8, whatever the wanted length is; what is none becomes U+FFFD, as Java shows it."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        # Only a batch in which some bytes are no text comes here.
+        texts = [None if value is None else value.decode(errors="replace")
+                 for value in values.to_pylist()]  # fmt: skip
+        return pa.array(texts, pa.string())
+
+
+def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
+    """Integers, floating point numbers, decimals, ``true`` and ``false``."""
+    if stored.root is TypeRoot.DECIMAL:
+        texts = _decimal_texts(values, stored.scale)
+    elif pa.types.is_floating(values.type):
+        texts = _float_texts(values)
+    else:
+        texts = values.cast(pa.string())
+    return text_to_text(texts, stored, wanted)
+
+
+def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
+    """Never with an exponent."""
+    unscaled = pa.Array.from_buffers(
+        pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset
+    ).cast(pa.string())
+    if scale == 0:
+        return unscaled
+    negative = pc.starts_with(unscaled, "-")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(unscaled, "-"), scale + 1, "0")
+    plain = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale), "."
+    )
+    return pc.binary_join_element_wise(pc.if_else(negative, "-", ""), plain, "")
+
+
+def _float_texts(values: pa.Array) -> pa.Array:
+    """The shortest digits that tell the number, laid out as Java does.
+
+    So does Java from version 19 on; older ones sometimes write a digit more.
+    """
+    numbers = numbers_of(values).astype(np.float64)
+    sizes = np.abs(numbers)
+    shortest = values.cast(pa.string())
+    least = (sizes > 0) & (sizes < _LEAST[values.type])
+    if least.any():
+        # A handful of numbers there are; of these Java writes two digits where one would do.
+        two = [f"{number:.1e}" for number in numbers[least]]
+        one = pc.match_substring_regex(shortest, "^-?[0-9]e")
+        given = pc.replace_with_mask(shortest, pa.array(least), pa.array(two))
+        shortest = pc.if_else(one, given, shortest)
+    plain = pc.if_else(
+        pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")
+    )
+    is_plain = (sizes >= _PLAIN_FROM) & (sizes < _PLAIN_BELOW) | (sizes == 0)
+    texts = plain if is_plain.all() else pc.if_else(pa.array(is_plain), plain, _powers(shortest))
+    for found, name in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+        texts = pc.if_else(pc.equal(shortest, found), name, texts)
+    return texts
+
+
+def _powers(shortest: pa.Array) -> pa.Array:
+    """``d.ddE±n`` of texts of `_SHORTEST`; null for others."""
+    matched = pc.extract_regex(shortest, _SHORTEST)
+    whole, fraction = part(matched, "whole"), pc.coalesce(part(matched, "fraction"), pa.scalar(""))
+    digits = pc.binary_join_element_wise(whole, fraction, "")
+    leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
+    power = (
+        integers(part(matched, "exponent"))
+        + numbers_of(pc.utf8_length(whole))
+        - numbers_of(leading)
+        - 1
+    )
+    digits = pc.utf8_trim(digits, "0")
+    first, others = pc.utf8_slice_codeunits(digits, 0, 1), pc.utf8_slice_codeunits(digits, 1)
+    others = pc.if_else(pc.equal(others, ""), "0", others)
+    mantissa = pc.binary_join_element_wise(first, others, ".")
+    scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
+    return pc.binary_join_element_wise(part(matched, "sign"), scaled, "")
+
+
+def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
+    """``yyyy-MM-dd``."""
+    return _lines([*_day_parts(ticks_of(values))], values)
+
+
+def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+    """``HH:mm:ss``, and of a TIME(1) and finer at least one digit of the second."""
+    millis = ticks_of(values)
+    millis = np.where(millis < 0, millis % MILLIS_OF_DAY, millis)
+    digits = min(stored.precision, 3)
+    texts = _lines([*_clock_parts(millis // 1000), ".", (millis % 1000, 3)], values)
+    texts = pc.utf8_slice_codeunits(texts, 0, len("HH:mm:ss") + (digits and digits + 1))
+    return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1") if digits > 1 else texts
+
+
+def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+    """``yyyy-MM-dd HH:mm:ss``, and of the fraction at least as many digits as the precision."""
+    ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
+    if stored.root is TypeRoot.TIMESTAMP_LTZ:
+        ticks = wall_clock(ticks, unit)
+    per_second = PER_SECOND[unit]
+    seconds = ticks // per_second
+    nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
+    texts = _lines(
+        [*_day_parts(seconds // 86_400), " ", *_clock_parts(seconds % 86_400), ".", (nanos, 9)],
+        values,
+    )
+    kept = _SECOND_CHARACTERS + 1 + stored.precision
+    more = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, kept), "0")
+    texts = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, kept), more, "")
+    return texts if stored.precision else pc.utf8_rtrim(texts, ".")
+
+
+_Part = str | tuple[Int64s, int]
+"""A character, or numbers and how many of their last digits are shown."""
+
+
+def _day_parts(days: Int64s) -> list[_Part]:
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]").astype(np.int64)
+    of_month = (dates - dates.astype("datetime64[M]")).astype(np.int64)
+    return [(months // 12 + 1970, 4), "-", (months % 12 + 1, 2), "-", (of_month + 1, 2)]
+
+
+def _clock_parts(seconds: Int64s) -> list[_Part]:
+    return [(seconds // 3600, 2), ":", (seconds // 60 % 60, 2), ":", (seconds % 60, 2)]
+
+
+def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
+    """Texts of one width, null where `like` is.
+
+    Java shows the last digits alone of a year after 9999, and before year 0 what its remainders
+    give as characters; so do we.
+    """
+    columns: list[npt.NDArray[np.uint8]] = []
+    for each in parts:
+        if isinstance(each, str):
+            columns.append(np.full(len(like), ord(each), np.uint8))
+            continue
+        numbers, digits = each
+        sizes, signs = np.abs(numbers), np.sign(numbers)
+        for place in range(digits - 1, -1, -1):
+            columns.append((ord("0") + signs * (sizes // 10**place % 10)).astype(np.uint8))
+    block = np.ascontiguousarray(np.stack(columns, axis=1))
+    width = pa.binary(block.shape[1])
+    lines = pa.FixedSizeBinaryArray.from_buffers(width, len(like), [None, pa.py_buffer(block)])
+    texts = lines.cast(pa.binary()).cast(pa.string())
+    return pc.if_else(like.is_valid(), texts, pa.scalar(None, pa.string()))

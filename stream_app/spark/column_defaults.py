@@ -1,0 +1,81 @@
+"""Puts a column's DEFAULT where a change has no value, or null.
+
+Wraps the format that reads the messages. Paimon's writer makes no difference between a missing
+value and null, and none between kinds of changes; readers fill nothing in.
+
+Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`,
+`utils/DefaultValueUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.casting.arrays import CastError
+from stream_app.format.casting.rules import can_be_read_as, read_as
+from stream_app.model.data_type import STRING_MAX, DataField, DataType, RowType, TypeRoot
+
+_STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultedColumns:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the messages.
+        defaults: an array of one value for each column that has a DEFAULT.
+    """
+
+    messages: MessageFormat
+    defaults: Mapping[str, pa.Array]
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        rows = decoded.changes.rows
+        for name, default in self.defaults.items():
+            place = rows.schema.get_field_index(name)
+            if rows.column(place).null_count:
+                filled = pc.fill_null(rows.column(place), default[0])
+                rows = rows.set_column(place, rows.schema.field(place), filled)
+        if rows is decoded.changes.rows:
+            return decoded
+        changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)
+        return replace(decoded, changes=changes)
+
+
+def with_defaults(messages: MessageFormat, columns: RowType) -> MessageFormat:
+    """The format, wrapped if a column has a DEFAULT.
+
+    Raises:
+        UnsupportedTableError: a DEFAULT is no value of its column.
+    """
+    defaults = {
+        column.name: _value(column, column.default_value)
+        for column in columns
+        if column.default_value is not None
+    }
+    return DefaultedColumns(messages=messages, defaults=defaults) if defaults else messages
+
+
+def _value(column: DataField, text: str) -> pa.Array:
+    if text.startswith("'") and text.endswith("'"):
+        text = text[1:-1]
+    try:
+        if can_be_read_as(_STRING, column.data_type):
+            return read_as(pa.array([text]), _STRING, column.data_type)
+        problem = f"{column.data_type} takes none"
+    except CastError as error:
+        problem = str(error)
+    raise UnsupportedTableError(
+        f"column {column.name!r} has a DEFAULT that cannot be used: {problem}",
+        fix="give the column another DEFAULT, or none (ALTER TABLE)",
+    )

@@ -1,0 +1,76 @@
+"""Refuses files that this process could not compact, before it adds more to them.
+
+Asked for every file that is found, at start and later: else a job would write on until a
+compaction fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.casting.rules import can_be_read_as
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class CompactableFiles:
+    """Judges the files of one table; each schema is looked at once."""
+
+    table: FileStoreTable
+    _known: set[int] = field(default_factory=set)
+
+    def check(self, file: DataFileMeta) -> None:
+        """See that a live file can be read and rewritten.
+
+        Raises:
+            UnsupportedTableError: it is no Parquet file, or its columns and those that the table
+                had when it was opened do not fit together.
+        """
+        if not file.file_name.endswith(".parquet") and not self._leaves_compaction:
+            raise UnsupportedTableError(
+                f"data file {file.file_name} is no Parquet file, and could not be compacted",
+                where=self.table.location,
+                fix="with the engine that wrote it, set 'file.format' = 'parquet' and compact the "
+                "table fully with 'compaction.force-rewrite-all-files' = 'true'",
+            )
+        if file.schema_id not in self._known:
+            self._check_schema(file.schema_id)
+            self._known.add(file.schema_id)
+
+    @property
+    def _leaves_compaction(self) -> bool:
+        return self.table.options.boolean("write-only")
+
+    def _check_schema(self, schema_id: int) -> None:
+        ours = self.table.schema
+        if schema_id == ours.schema_id:
+            return
+        theirs = self.table.schemas.schema(schema_id).fields
+        if schema_id > ours.schema_id:
+            self._check_same_columns(schema_id, same=theirs == ours.fields)
+            return
+        then = {column.field_id: column.data_type for column in theirs}
+        for column in ours.fields:
+            stored = then.get(column.field_id, column.data_type)
+            if can_be_read_as(stored, column.data_type) or self._leaves_compaction:
+                continue
+            raise UnsupportedTableError(
+                f"files of schema {schema_id} hold column {column.name!r} as "
+                f"{stored.as_nullable()}, which Paimon does not turn into "
+                f"{column.data_type.as_nullable()}",
+                where=self.table.schemas.path(schema_id),
+                fix="give the column a type back that its values fit (ALTER TABLE)",
+            )
+
+    def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
+        """Compacting files of a newer schema by ours would drop what only theirs knows."""
+        if not same:
+            raise UnsupportedTableError(
+                f"another writer has changed the columns: its files have schema {schema_id}, this "
+                f"job began with schema {self.table.schema.schema_id}",
+                where=self.table.location,
+                fix="start the job again; one that ingests names the new columns in its "
+                "configuration",
+            )

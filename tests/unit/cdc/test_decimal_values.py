@@ -1,0 +1,188 @@
+"""Numbers in DECIMAL columns: the exact value, or a bad record. Fractions are the judge.
+
+Numbers lie close to what a column can hold, far beyond it, and at the borders of 64, 128 and 256
+bits, in each form that a connector sends. Each goes through the decoder among others of its form,
+where it is parsed in columns, and alone beside a record that has to be read by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.decimal_columns import decimals_from_bytes
+from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
+
+TYPES = [
+    *((1, 0), (4, 0), (9, 9), (12, 2), (18, 18), (19, 0), (19, 19), (20, 18)),
+    *((36, 1), (36, 2), (36, 3), (36, 18), (37, 0), (37, 1), (37, 2), (37, 37)),
+    *((38, 0), (38, 1), (38, 9), (38, 10), (38, 18), (38, 37), (38, 38)),
+]
+PLAIN = Context(prec=400)
+
+
+def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal]:
+    """Numbers with at most 75 digits, of which about half fit."""
+    limits = [10**precision, 10 ** (precision - 1), 2**63, 2**64, 2**127, 2**128, 2**255, 10**38]
+    unscaled = [limit + step for limit in limits for step in (-1, 0, 1)]
+    unscaled += [rng.randrange(10 ** rng.randrange(1, 76)) for _ in range(25)]
+    # What wraps around in 128 bits and comes out small.
+    unscaled += [2**128 * rng.randrange(1, 10**6) + rng.randrange(10**precision) for _ in range(10)]
+    numbers = [
+        Decimal(rng.choice((1, -1)) * number).scaleb(-places, PLAIN)
+        for number in unscaled
+        for places in {0, scale, scale + 1, rng.randrange(39)}
+    ]
+    whole = [Decimal(rng.randrange(10 ** rng.randrange(1, 39))) for _ in range(25)]
+    whole += [Decimal(10**exponent * rng.randrange(1, 20)) for exponent in range(0, 74, 2)]
+    return [number for number in numbers + whole if number.adjusted() < 76]
+
+
+def stored(number: Decimal, precision: int, scale: int) -> Decimal | None:
+    """What the column holds of the number; None: it cannot."""
+    unscaled = Fraction(number) * 10**scale
+    if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
+        return None
+    return Decimal(unscaled.numerator).scaleb(-scale, PLAIN)
+
+
+def plain(number: Decimal) -> str:
+    return format(number, "f")
+
+
+def base64_of(unscaled: int) -> str:
+    size = unscaled.bit_length() // 8 + 1
+    return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+
+
+def struct_of(number: Decimal) -> str:
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return json.dumps({"scale": -exponent, "value": base64_of(unscaled)})
+
+
+FORMS = {
+    "number": ("double", plain),
+    "number with exponent": ("double", lambda number: f"{number:e}"),
+    "number with few digits": ("double", lambda number: f"{number.normalize(PLAIN):e}"),
+    "number among base64": ("precise", plain),
+    "text": ("string", lambda number: f'"{plain(number)}"'),
+    "text with exponent": ("string", lambda number: f'"{number:E}"'),
+    "text beside numbers": ("double", lambda number: f'"{plain(number)}"'),
+    "struct": ("precise", struct_of),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("precision", "scale"), TYPES)
+def test_a_number_is_exact_or_its_record_is_bad(
+    precision: int, scale: int, form: str, seed: int
+) -> None:
+    mode, write = FORMS[form]
+    numbers = numbers_near(precision, scale, random.Random(f"{seed} {precision} {scale}"))
+    want = [stored(number, precision, scale) for number in numbers]
+    texts = [write(number) for number in numbers]
+    check(f"DECIMAL({precision},{scale})", texts, want, {"decimal.handling.mode": mode})
+
+
+@pytest.mark.parametrize(("precision", "scale"), TYPES)
+def test_base64_is_exact_or_its_record_is_bad(precision: int, scale: int, seed: int) -> None:
+    """Without a schema the scale is the column's own."""
+    numbers = numbers_near(precision, 0, random.Random(f"{seed} {precision}"))
+    whole = [int(number) for number in numbers if number == int(number)]
+    want = [Decimal(n).scaleb(-scale, PLAIN) if abs(n) < 10**precision else None for n in whole]
+    texts = [f'"{base64_of(number)}"' for number in whole]
+    check(f"DECIMAL({precision},{scale})", texts, want, {})
+
+
+@pytest.mark.parametrize("sent_scale", [-3, 0, 1, 5, 18, 38, 60])
+@pytest.mark.parametrize(("precision", "scale"), [(9, 9), (12, 2), (36, 3), (38, 0), (38, 18)])
+def test_bytes_of_any_scale_are_exact_or_fail(
+    precision: int, scale: int, sent_scale: int, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {precision} {scale} {sent_scale}")
+    room = precision - scale + sent_scale  # digits of an unscaled number that may fit
+    unscaled = [10 ** max(0, room) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
+    unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
+    unscaled += [n * 10 ** max(0, sent_scale - scale) for n in unscaled[7:40]]
+    want = [stored(Decimal(n).scaleb(-sent_scale, PLAIN), precision, scale) for n in unscaled]
+    raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in unscaled]
+    some = range(len(raw))
+    for chosen in (
+        some,
+        [at for at in some if want[at] is not None],
+        [at for at in some if len(raw[at]) <= 16],
+    ):
+        values = pa.array([raw[at] for at in chosen] + [None], pa.binary())
+        found, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
+        assert found.to_pylist() == [*(want[at] for at in chosen), None]
+        lost = [False] * len(values) if failed is None else failed.tolist()
+        assert lost == [*(want[at] is None for at in chosen), False]
+
+
+def check(column: str, texts: list[str], want: list[Any], options: dict[str, str]) -> None:
+    """All in one batch; and those that fit, with none that could send them another way."""
+    fits = [at for at, value in enumerate(want) if value is not None]
+    assert fits
+    assert len(fits) < len(want)
+    decoder = a_format(f"id BIGINT, v {column}", options=options)
+    sent = [event(after=f'{{"id":{at},"v":{text}}}') for at, text in enumerate(texts)]
+    decoded = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
+    assert {row[2]: row[3] for row in rows_of(decoded) if row[2] >= 0} == {
+        at: want[at] for at in fits
+    }
+    assert set(reasons_of(decoded)) >= set(range(len(want))) - set(fits)
+    decoded = decoder.decode(messages(*(sent[at] for at in fits)))
+    assert [row[3] for row in rows_of(decoded)] == [want[at] for at in fits]
+    for at in range(0, len(sent), 20):
+        alone = decoder.decode(messages(sent[at]))
+        assert [row[3] for row in rows_of(alone)] == ([] if want[at] is None else [want[at]])
+
+
+@pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat: bool) -> None:
+    """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
+    scale = int(column[:-1].partition(",")[2])
+    rows = [
+        f'{{"id":{at},"v":{"1.5" if at != 30 else chr(34) + "1234" + chr(34)}}}' for at in range(60)
+    ]
+    sent = rows if is_flat else [event(after=row) for row in rows]
+    found = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]
+    unscaled = int.from_bytes(base64.b64decode("1234"), "big", signed=True)
+    assert found[30] == Decimal(unscaled).scaleb(-scale)
+    assert found[:30] + found[31:] == [Decimal("1.5")] * 59
+
+
+@pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
+@pytest.mark.parametrize("identity", ["full", "default"])
+def test_numbers_in_both_images_and_in_the_key(column: str, identity: str) -> None:
+    def row(key: str, value: str) -> str:
+        return f'{{"id":"{key}","v":{value}}}'
+
+    decoder = a_format(
+        f"id {column}, v {column}", keep_update_before=False,
+        options={"decimal.handling.mode": "string", "replica-identity": identity},
+    )  # fmt: skip
+    sent = [
+        event(after=row("1.5", "-7")),
+        event("u", before=row("1.5", "-7"), after=row("1.5", "0.25")),
+        event("u", before=row("1.5", "0.25"), after=row("2.5", "null")),
+        event("d", before=row("2.5", "null")),
+    ]
+    old = Decimal("0.25") if identity == "full" else None
+    assert rows_of(decoder.decode(messages(*sent))) == [
+        (0, "+I", Decimal("1.5"), Decimal(-7)),
+        (1, "+U", Decimal("1.5"), Decimal("0.25")),
+        (2, "-U", Decimal("1.5"), old),
+        (2, "+U", Decimal("2.5"), None),
+        (3, "-D", Decimal("2.5"), None),
+    ]

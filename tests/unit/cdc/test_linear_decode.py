@@ -1,0 +1,43 @@
+"""Eight times the bytes are about eight times the work, counted in calls and in bytes of Arrow."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+import pyarrow as pa
+import pytest
+
+from tests.support.growing_messages import GROWING, Growing
+from tests.unit.cdc.debezium_messages import a_format, messages
+
+TIMES = 8
+SLACK = 1.5
+"""Linear work takes 8 times as much, n log n at these sizes 11 times, and a square 64 times."""
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_the_work_grows_as_the_messages_do(kind: str) -> None:
+    growing = GROWING[kind]
+    few, many = (work(growing, growing.size * times) for times in (1, TIMES))
+    for one, other in zip(few, many, strict=True):
+        assert other <= TIMES * SLACK * one, f"{few} → {many}"
+
+
+def work(growing: Growing, size: int) -> tuple[int, int]:
+    """Calls of functions, those of C included, and bytes that Arrow has asked for."""
+    decoder = a_format(growing.columns, options=growing.options)
+    batch = messages(*growing.values(size))
+    pool, calls = pa.default_memory_pool(), 0
+    before = pool.total_bytes_allocated()
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        decoder.decode(batch)
+    finally:
+        sys.setprofile(None)
+    return calls, pool.total_bytes_allocated() - before
