@@ -36,7 +36,8 @@ what is checked, in every snapshot, tag and changelog of the table and of its br
                sequence numbers, bucket and partition of each row, statistics, deletion vectors
   changes      that they lead to the table's rows: the changelog, or without one what was appended,
                replayed on top of the oldest version that is left
-  source       on wish: that the topics, read anew up to where the table is, give its rows
+  source       on wish: that the topics, read anew up to where the table is, give its rows; what
+               cannot be compared (bad records, columns, offsets that are gone) is a finding
 
 It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
 

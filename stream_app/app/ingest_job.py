@@ -29,7 +29,7 @@ from stream_app.app.secrets import hidden, hiding
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import SourceError, StreamAppError, UsageError
+from stream_app.errors import BadRecordsError, SourceError, StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import new_table_schema
 from stream_app.spark.checkpoint_state import (
@@ -41,6 +41,7 @@ from stream_app.spark.checkpoint_state import (
 from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.decode_counts import DecodeCounts
 from stream_app.spark.files_source import FilesSource
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.kafka_source import KafkaSource
@@ -229,16 +230,30 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: E
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
             on_idle_commit=log.idle_commit,
+            on_idle=log.idle,
+            on_drained=log.drained,
         )
         stop_on_signals(spark, running.stop_requested)
         log.started(table.location, str(checkpoint))
         with warming_up(spark, plan, table):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
+        _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
         maintenance.close()
         compactions.close()
         spark.stop()
+
+
+def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+    """A run that stored nothing of what it read must not look like one that went well."""
+    if totals.bad and totals.bad == totals.messages - totals.skipped:
+        raise BadRecordsError(
+            f"all {totals.bad} records of this run are bad; none is in the table",
+            where=f"stream.quarantine: {quarantine}",
+            fix="see the reasons there, mend the configuration or the source, and let a job with a "
+            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+        )
 
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:

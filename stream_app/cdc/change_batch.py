@@ -7,13 +7,14 @@ message is read stands in the formats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.model.table_schema import VALUE_KIND
 
 Int32s = npt.NDArray[np.int32]
@@ -69,12 +70,14 @@ class DecodedBatch:
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
+        columns: unknown and missing columns of records that were decoded.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
     skipped: int
     decoder_errors: int = 0
+    columns: Mapping[Column, Sighting] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.

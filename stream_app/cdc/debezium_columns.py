@@ -12,6 +12,7 @@ as a suspect and its rows are left out, and `debezium_records` then reads it on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import (
     Bools,
+    Int64s,
     bools_of,
     bytes_of,
     lengths_of,
@@ -29,7 +31,9 @@ from stream_app.cdc.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.column_cast import cast_column
+from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.drift_search import NO_CLASS, drift_in
 from stream_app.cdc.json_lines import parse_objects
 from stream_app.cdc.placeholders import placeholders_in
 from stream_app.cdc.record_reader import DELETED_FIELD, HEARTBEAT_FIELDS, OP_FIELD
@@ -47,6 +51,9 @@ from stream_app.cdc.row_assembly import (
     plan_rows,
 )
 
+_WITH_BEFORE = np.uint8(0x80)
+"""Added to a record's op, which is a letter of ASCII."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSettings:
@@ -55,23 +62,28 @@ class DecodeSettings:
     Attributes:
         schema: of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
-        is_strict: whether a column that the table does not have makes a record bad.
+        policy: what becomes of records that have other columns than the table.
         before_has_key_only: whether before-images hold nothing but the key.
     """
 
     schema: pa.Schema
     keep_update_before: bool
-    is_strict: bool
+    policy: ColumnPolicy
     before_has_key_only: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """Rows and, for each, the position of its record; and which records were left out."""
+    """Rows and, for each, the position of its record; and which records were left out.
+
+    Attributes:
+        columns: unknown and missing columns of the records that were not left out.
+    """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     suspects: Bools
+    columns: Mapping[Column, Sighting]
 
 
 @dataclass(slots=True)
@@ -114,7 +126,34 @@ def decode_columns(
     if images.suspects.any():  # step 5
         kept = ~images.suspects[record]
         rows, record = rows.filter(pa.array(kept)), record[kept]
-    return DecodedRows(rows, record, images.suspects)
+    columns_seen = _drift(values, images, shape, settings) if settings.policy.looks else {}
+    return DecodedRows(rows, record, images.suspects, columns_seen)
+
+
+def _inner_names(columns: Sequence[pa.Array], count: int) -> Int64s:
+    """How many names of each record stand in values of columns that are parsed as objects."""
+    names = np.zeros(count, np.int64)
+    for column in columns:
+        if pa.types.is_struct(column.type):
+            names += column.type.num_fields * valid_of(column)
+    return names
+
+
+def _drift(
+    values: pa.Array, images: _Images, shape: RecordShape, settings: DecodeSettings
+) -> Mapping[Column, Sighting]:
+    classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
+    classes[images.suspects] = NO_CLASS
+    found = drift_in(
+        values,
+        classes,
+        images.after,
+        images.has_after,
+        _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
+        columns=settings.policy.columns,
+        is_flat=shape.is_flat,
+    )
+    return settings.policy.told(found)
 
 
 def _parse_envelopes(

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ from stream_app.cdc.change_batch import (
     change_schema,
     concat_changes,
 )
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.column_reading import ColumnReading, Family
 from stream_app.cdc.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
@@ -70,6 +72,14 @@ class _Outcome:
     parts: list[ChangeBatch] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     skipped: int = 0
+    columns: dict[Column, Sighting] = field(default_factory=dict)
+
+    def see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
+        """Take in columns of records, whose positions in the batch are those of `index`."""
+        for column, sighting in columns.items():
+            moved = Sighting(sighting.records, int(index[sighting.first]))
+            known = self.columns.get(column)
+            self.columns[column] = moved if known is None else moved.plus(known)
 
 
 class DebeziumJson:
@@ -89,7 +99,7 @@ class DebeziumJson:
         self._settings = DecodeSettings(
             schema=change_schema(arrow_schema),
             keep_update_before=keep_update_before,
-            is_strict=self._options.is_strict,
+            policy=self._options.column_policy(columns),
             before_has_key_only=self._options.before_has_key_only,
         )
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
@@ -120,6 +130,7 @@ class DebeziumJson:
             changes=concat_changes(self._settings.schema, outcome.parts),  # step 4
             bad=bad_records(messages, outcome.reasons),
             skipped=outcome.skipped,
+            columns=outcome.columns,
         )
 
     def _group(self, prefix: bytes) -> _Group:
@@ -136,12 +147,12 @@ class DebeziumJson:
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
-        strict = self._settings.is_strict
-        if group.shape is None or strict:
-            sample = np.flatnonzero(alike)[: None if strict else _SAMPLE_ROWS]
+        policy = self._settings.policy
+        if group.shape is None or policy.looks_at_each:
+            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]
             texts = values.take(pa.array(sample)).to_pylist()
-            group.shape, fits = shape_of(texts, group.readings, strict=strict)
-            if strict:
+            group.shape, fits = shape_of(texts, group.readings, policy)
+            if policy.looks_at_each:
                 alike[sample] = fits
         odd = ~alike
         if alike.any():
@@ -158,9 +169,7 @@ class DebeziumJson:
         odd = ~alike
         if not self._decode_in_columns(part, rows, index, group, outcome, odd):
             # Learn the commonest shape anew, and keep it for what comes.
-            group.shape, fits = shape_of(
-                part.to_pylist(), group.readings, strict=self._settings.is_strict
-            )
+            group.shape, fits = shape_of(part.to_pylist(), group.readings, self._settings.policy)
             odd[rows[~fits]] = True
             rows, part = rows[fits], part.filter(pa.array(fits))
             self._decode_by_halves(part, rows, index, group, outcome, odd)
@@ -201,6 +210,7 @@ class DebeziumJson:
         if decoded is None:
             return False
         odd[rows[decoded.suspects]] = True
+        outcome.see(decoded.columns, index[rows])
         outcome.parts.append(
             ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
         )
@@ -229,9 +239,13 @@ class DebeziumJson:
 
     def _take_result(self, result: RecordsResult, index: Index, outcome: _Outcome) -> None:
         outcome.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
+        outcome.see(self._settings.policy.told(result.columns), index)
         outcome.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             outcome.reasons[int(index[position])] = reason
+        if result.stops:
+            position, reason = min(result.stops.items())
+            raise _stopped(outcome.messages, int(index[position]), reason)
         if result.truncates and not self._options.ignores_truncate:
             raise _truncated(outcome.messages, int(index[result.truncates[0]]))
 
@@ -248,13 +262,26 @@ def _slices(values: pa.Array) -> Iterator[slice]:
         start = stop
 
 
-def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
+def _place(messages: pa.RecordBatch, at: int) -> str:
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
+def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> SourceError:
+    return SourceError(
+        f"the record's columns are not the table's: {reason}",
+        where=_place(messages, at),
+        fix="make the columns of the table those of the source, and start the job again; or choose "
+        "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
+    )
+
+
+def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
     return SourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
-        where=f"topic {topic}, partition {partition}, offset {offset}",
+        where=_place(messages, at),
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
         "table or make it anew, and start behind this offset",
     )

@@ -7,7 +7,7 @@ exact text of each number; only the casts are shared with the fast path.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import no_changes
 from stream_app.cdc.column_cast import cast_alone, wire_value
+from stream_app.cdc.column_drift import Column, Sighting, add_sighting
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
 from stream_app.cdc.placeholders import is_placeholder
@@ -51,6 +52,8 @@ class RecordsResult:
         no_row: how many mean no row.
         truncates: records that empty the table.
         wrapped: records in a schema envelope, still to be read.
+        stops: reasons of records that stop the job.
+        columns: unknown and missing columns of records that are stored.
     """
 
     rows: pa.RecordBatch
@@ -59,6 +62,8 @@ class RecordsResult:
     no_row: int = 0
     truncates: list[int] = field(default_factory=list)
     wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
+    stops: dict[int, str] = field(default_factory=dict)
+    columns: dict[Column, Sighting] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,13 @@ def decode_records(
 ) -> RecordsResult:
     """Read each value on its own."""
     result = RecordsResult(no_changes(settings.schema).rows, np.empty(0, np.int64))
-    columns = frozenset(reading.name for reading in readings)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
     found: list[tuple[int, RowRecord]] = []
     for position, value in enumerate(values):
         try:
-            record = read_record(value, columns, keys, strict=settings.is_strict)
+            record = read_record(value, settings.policy.columns, keys)
             match record:
-                case RowRecord():
+                case RowRecord() if not _is_refused(result, position, record, settings):
                     found.append((position, _restore_unchanged(record, readings, settings)))
                 case Truncate():
                     result.truncates.append(position)
@@ -92,7 +96,21 @@ def decode_records(
         except UnreadableRecordError as problem:
             result.reasons[position] = str(problem)
     _add_rows(result, found, readings, settings)
+    for position, row in found:
+        if position not in result.reasons:
+            add_sighting(result.columns, row.drift, Sighting(1, position))
     return result
+
+
+def _is_refused(
+    result: RecordsResult, position: int, record: RowRecord, settings: DecodeSettings
+) -> bool:
+    """Whether its columns keep a record from being stored, which is noted."""
+    refusal = settings.policy.refusal(record.drift)
+    if refusal is not None:
+        reasons = result.stops if refusal.stops else result.reasons
+        reasons[position] = refusal.reason
+    return refusal is not None
 
 
 def _restore_unchanged(
@@ -107,7 +125,7 @@ def _restore_unchanged(
             if (cell := record.before.get(reading.name)) and not _is_unchanged(reading, cell)
         }
     if record.after is None:
-        return RowRecord(record.op, before, None)
+        return replace(record, before=before)
     after = dict(record.after)
     for reading in readings:
         cell = after.get(reading.name)
@@ -121,7 +139,7 @@ def _restore_unchanged(
                 "REPLICA IDENTITY FULL on the source table"
             )
         after[reading.name] = old
-    return RowRecord(record.op, before, after)
+    return replace(record, before=before, after=after)
 
 
 def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:

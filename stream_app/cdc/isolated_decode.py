@@ -20,6 +20,7 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     no_changes,
 )
+from stream_app.cdc.column_drift import sightings_together
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200
@@ -81,6 +82,7 @@ def _together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBat
         bad=pa.concat_batches([left.bad, right.bad]),
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
+        columns=sightings_together(left.columns, right.columns, shift),
     )
 
 

@@ -24,7 +24,7 @@ from stream_app.errors import CheckpointError, StoppedError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.spark.bad_record_keys import with_keys
-from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.dead_letters import DeadLetters, SetAside
 from stream_app.spark.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.route_blocks import (
     BlockKind,
@@ -51,6 +51,7 @@ class EpochReport:
 
     Attributes:
         skipped: whether the table had the epoch already.
+        set_aside: the bad records; None: there are none.
         wait_s: back-pressure before the epoch's work.
         write_s: reading, decoding, routing and writing: the Spark job.
         sorted_runs: number of sorted runs → number of buckets that have so many; of the buckets
@@ -62,6 +63,7 @@ class EpochReport:
     epoch: int
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
+    set_aside: SetAside | None = None
     buckets: int = 0
     files: int = 0
     bytes: int = 0
@@ -97,6 +99,7 @@ class MicroBatch:
         source_end: where Spark has noted that an epoch ends.
         upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
+        totals: of all epochs that this run has committed.
     """
 
     spark: SparkSession
@@ -110,6 +113,7 @@ class MicroBatch:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
+    totals: DecodeCounts = field(default_factory=DecodeCounts)
     _commit: StreamTableCommit | None = None
 
     def __call__(self, messages: DataFrame, epoch: int) -> None:
@@ -171,7 +175,7 @@ class MicroBatch:
         waited = self.clock.steady_seconds()
         written = self._write(messages, first_sequence_number)
         try:
-            self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
+            set_aside = self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
         except BaseException:
             commit.discard(written.messages)
             raise
@@ -179,6 +183,7 @@ class MicroBatch:
         committed = commit.commit_epoch(
             epoch, written.messages, properties=_properties(written.counts, source_end)
         )
+        self.totals = self.totals.plus(written.counts)
         files = [
             file
             for message in written.messages
@@ -187,6 +192,7 @@ class MicroBatch:
         return EpochReport(
             epoch=epoch,
             counts=written.counts,
+            set_aside=set_aside,
             buckets=len(written.messages),
             files=len(files),
             bytes=sum(file.file_size for file in files),

@@ -39,7 +39,12 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
 from stream_app.model.table_schema import TableSchema
-from stream_app.spark.decode_counts import DecodeCounts, PartitionEnd, Where
+from stream_app.spark.decode_counts import (
+    ColumnSighting,
+    DecodeCounts,
+    PartitionEnd,
+    Where,
+)
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""
@@ -191,6 +196,12 @@ class _Router:
                 bad=decoded.bad.num_rows,
                 decoder_errors=decoded.decoder_errors,
                 ends={where: PartitionEnd(last, _newest_ms(messages.column("timestamp")))},
+                columns={
+                    column: ColumnSighting(
+                        sighting.records, *where, offsets[sighting.first].as_py()
+                    )
+                    for column, sighting in decoded.columns.items()
+                },
             )
         )
         if self._gathered_bytes >= min(self._plan.block_bytes, self._enough_bytes):

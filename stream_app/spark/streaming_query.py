@@ -48,6 +48,8 @@ class RunningStream:
 
     Attributes:
         on_progress, on_idle_commit: are told of what happens between epochs.
+        on_idle: is told how far the source was read when there was nothing new.
+        on_drained: is told the same when a source that is to be drained has been.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -56,8 +58,12 @@ class RunningStream:
     trigger: str | None
     on_progress: Callable[[SourceProgress], None]
     on_idle_commit: Callable[[IdleReport], None]
+    on_idle: Callable[[SourceProgress], None]
+    on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
     _reported: int = -1
+    _told: str = ""
+    _newest: SourceProgress | None = None
 
     def run(self, messages: DataFrame, name: str) -> None:
         """Run until the source is drained (`trigger` None) or the job is stopped or fails.
@@ -80,6 +86,7 @@ class RunningStream:
             if self.trigger is None and not self.stop_requested.is_set():
                 for report in self.batch.drain():
                     self.on_idle_commit(report)
+                self.on_drained(self._newest)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
@@ -113,10 +120,16 @@ class RunningStream:
         progress = query.lastProgress
         if progress is None:
             return
-        report = source_progress(json.loads(progress.json))
+        told = progress.json
+        if told == self._told:
+            return
+        self._told, self._newest = told, source_progress(json.loads(told))
+        report = self._newest
         if report.epoch > self._reported and (report.messages or report.lag):
             self._reported = report.epoch
             self.on_progress(report)
+        else:
+            self.on_idle(report)
 
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:

@@ -4,13 +4,15 @@ Commands: ``table key=a,b option=value … [no-update-before]`` with the columns
 table, without a key one that takes inserts alone (``quarantine`` sets other records aside,
 ``ignore-delete`` skips deletes); ``decode`` takes a message a line (``~`` is a tombstone, ``b'…'``
 raw bytes in Python's spelling) and prints the rows as ``message kind column=value …`` without
-nulls, the bad records with their reason, and how many messages were skipped. Decoded one by one,
-they must give the same.
+nulls, the bad records with their reason, with ``tell-columns`` the columns that the table or
+messages do not have (in how many records, and the first), and how many messages were skipped.
+Decoded one by one, they must give the same.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,8 @@ class _Tables:
             values = [_value(line) for line in case.input_lines]
             together = _lines(self._format(), values)
             self._check_alone(values, together)
+            if "tell-columns" not in self._case.args:
+                together = [line for line in together if not _tells_a_column(line)]
         except StreamAppError as error:
             return str(error)
         return "\n".join(together)
@@ -49,21 +53,40 @@ class _Tables:
             f"{at} {line.split(' ', 1)[1]}"
             for at, lines in enumerate(parts)
             for line in lines
-            if not line.startswith("skipped")
+            if line[0].isdigit()
         ]
-        assert sorted(alone) == sorted(line for line in together if not line.startswith("skipped"))
+        assert sorted(alone) == sorted(line for line in together if line[0].isdigit())
+        assert sorted(_columns_of(parts)) == sorted(
+            line for line in together if _tells_a_column(line)
+        )
 
     def _format(self) -> MessageFormat:
         assert self._case is not None
         args = dict(self._case.args)
         keys = [key for key in args.pop("key", "").split(",") if key]
         keep = args.pop("no-update-before", None) is None and bool(keys)
+        args.pop("tell-columns", None)
         sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
         found = a_format(columns, keys, options=args, keep_update_before=keep)
         if keys:
             return found
         return InsertOnly(messages=found, sets_aside=sets_aside, ignores_deletes=ignores)
+
+
+def _tells_a_column(line: str) -> bool:
+    return line.startswith(("unknown column ", "missing column "))
+
+
+def _columns_of(parts: list[list[str]]) -> Iterator[str]:
+    """The lines about columns, added up over messages that were decoded alone."""
+    seen: dict[str, list[int]] = {}
+    for at, lines in enumerate(parts):
+        for line in lines:
+            if _tells_a_column(line):
+                seen.setdefault(line.split(":")[0], []).append(at)
+    for column, places in seen.items():
+        yield f"{column}: {len(places)}, first {places[0]}"
 
 
 def _value(line: str) -> Value:
@@ -83,6 +106,12 @@ def _lines(decoder: MessageFormat, values: list[Value]) -> list[str]:
         for at, kind, *row in rows_of(decoded)
     ]
     lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+    lines += [
+        f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
+        for (kind, name), sighting in sorted(
+            decoded.columns.items(), key=lambda item: (item[0][0].value, item[0][1])
+        )
+    ]
     return [*lines, f"skipped {decoded.skipped}"]
 
 
