@@ -15,7 +15,7 @@ An error says what is wrong, where, and how to mend it. The tree::
     ├── CheckpointError         2  the checkpoint does not belong to this table or its version
     │   └── LateCommitError     1  a commit was held up until its snapshot's number was free again
     ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
-    │   └── NoGoodRecordError   1  a run ended whose records were all bad; they are in the quarantine
+    │   └── NoGoodRecordError   1  all records of a run that has ended are bad
     ├── RecordTooLargeError     2  one record is larger than the write buffer
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
     ├── CompactionError         1  a bucket cannot be compacted
