@@ -15,10 +15,9 @@ from typing import Any
 import orjson
 
 from stream_app.app.bootstrap_servers import bootstrap_servers
-from stream_app.app.cli import FAILED
 from stream_app.app.config import SourceConfig, load_config
 from stream_app.app.table_argument import add_table_parser, named_table
-from stream_app.errors import UsageError
+from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable

@@ -45,7 +45,7 @@ from stream_app.cdc.debezium_schema import SCHEMAS_MAX, connect_fields, split_en
 from stream_app.cdc.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.nesting import deep_ones
 from stream_app.cdc.record_shapes import RecordShape, shape_of
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.model.data_type import RowType
 
 Index = npt.NDArray[np.int32]
@@ -109,7 +109,7 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            SourceError: a TRUNCATE, unless ``truncate = ignore``.
+            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``.
         """
         values = messages.column("value")
         if values.type != pa.binary():
@@ -269,8 +269,8 @@ def _place(messages: pa.RecordBatch, at: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
-def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> SourceError:
-    return SourceError(
+def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError:
+    return WrongSourceError(
         f"the record's columns are not the table's: {reason}",
         where=_place(messages, at),
         fix="make the columns of the table those of the source, and start the job again; or choose "
@@ -278,8 +278,8 @@ def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> SourceError:
     )
 
 
-def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
-    return SourceError(
+def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
+    return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
         where=_place(messages, at),
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "

@@ -6,6 +6,7 @@ exact text of each number; only the casts are shared with the fast path.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,7 @@ from stream_app.cdc.column_cast import cast_alone, wire_value
 from stream_app.cdc.column_drift import Column, Sighting, add_sighting
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
+from stream_app.cdc.decimal_columns import why_no_decimal
 from stream_app.cdc.placeholders import is_placeholder
 from stream_app.cdc.record_reader import (
     Cell,
@@ -203,7 +205,7 @@ def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
-            misfits[row] = _misfit(reading, cells[row], _why(reading, kind))
+            misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row]))
     return _Column(values, misfits)
 
 
@@ -248,7 +250,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
 
 
-def _why(reading: ColumnReading, kind: JsonKind) -> str:
+def _why(reading: ColumnReading, kind: JsonKind, wire: Any) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
@@ -266,7 +268,20 @@ def _why(reading: ColumnReading, kind: JsonKind) -> str:
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
-        case Family.DECIMAL if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return "is not the base64 of a number that fits (decimal.handling.mode = precise)"
+        case Family.DECIMAL if isinstance(wire, dict) or (
+            kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
+        ):
+            return _why_no_decimal(reading, wire)
         case _:
             return "is not a value of that type"
+
+
+def _why_no_decimal(reading: ColumnReading, wire: Any) -> str:
+    """Of base64, or of ``{scale, value}``."""
+    is_struct = isinstance(wire, dict)
+    text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
+    try:
+        value = base64.b64decode(text, validate=True)
+    except ValueError:
+        return "is not base64, as decimal.handling.mode = precise has it"
+    return why_no_decimal(value, scale, reading.arrow_type)

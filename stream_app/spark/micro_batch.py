@@ -100,6 +100,7 @@ class MicroBatch:
         upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
         totals: of all epochs that this run has committed.
+        epoch_at_work: the epoch that is being written; None: none is.
     """
 
     spark: SparkSession
@@ -114,6 +115,7 @@ class MicroBatch:
     stopping: bool = False
     failure: BaseException | None = None
     totals: DecodeCounts = field(default_factory=DecodeCounts)
+    epoch_at_work: int | None = None
     _commit: StreamTableCommit | None = None
 
     def __call__(self, messages: DataFrame, epoch: int) -> None:
@@ -121,6 +123,7 @@ class MicroBatch:
         with self.lock:
             if self.stopping:
                 raise RuntimeError("the job is stopping")
+            self.epoch_at_work = epoch
             try:
                 report = self._run(messages, epoch)
                 self.listener(report)
@@ -133,6 +136,13 @@ class MicroBatch:
                 # Spark turns the trace into text and searches it with regular expressions, whose
                 # stack grows with the text: what it gets is short.
                 raise RuntimeError(first_line(self.failure)) from None
+            finally:
+                self.epoch_at_work = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no epoch has come yet."""
+        return self._commit is None
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions, or do upkeep, unless an epoch is being worked on."""

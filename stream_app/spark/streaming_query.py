@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -17,8 +18,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, WrongSourceError
 from stream_app.spark.micro_batch import IdleReport, MicroBatch
+from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.task_errors import readable
 
 _CAUSES_MAX, _CAUSE_MAX = 4, 300
@@ -168,14 +170,16 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     if causes:
         said += "\n  because: " + "; ".join(causes)
     if _LOGIN.search("".join(causes)):
-        return SourceError(
+        return WrongSourceError(
             f"the stream ended with an error: {said}",
             where="source.kafka",
             fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
             "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
             "driver and the executors",
         )
-    return SourceError(f"the stream ended with an error: {said}", fix="see Spark's log above")
+    return SourceError(
+        f"the stream ended with an error: {said}", fix=where_spark_says_more(os.environ)
+    )
 
 
 def java_causes(stack: str) -> list[str]:
