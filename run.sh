@@ -2,6 +2,7 @@
 # stream_app: CDC from Kafka into Apache Paimon tables, compacted while it is written.
 # Needs Python 3.11 or newer and Java 17 or newer; fetches all the rest by itself, once.
 set -euo pipefail
+trap 'exit 130' INT
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${STREAM_APP_VENV:-$here/.venv}
 
@@ -48,13 +49,14 @@ prepare() {
   if [ "$(cat "$venv/stamp-$1" 2>/dev/null)" != "$stamp" ]; then
     find_java "$java"
     if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      rm -rf "$venv"
       python=$(find_python)
-      echo "run.sh: making $venv with $("$python" --version)" >&2
-      "$python" -m venv --clear "$venv"
+    elif [ -e "$venv/incomplete" ]; then
+      python=$(find_python)
+    else
+      python=$venv/bin/python
     fi
-    echo 'run.sh: installing the pinned packages (about a minute when nothing is cached)' >&2
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "${locks[@]/#/-r}" >&2
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e "$here" >&2
+    "$python" -I "$here/stream_app/app/set_up.py" "$venv" "$here" "${locks[@]}"
     [ -z "${STREAM_APP_PYSPARK:-}" ] || # another Spark than the pinned one, for trials
       "$venv/bin/python" -m pip install -q --disable-pip-version-check "pyspark==$STREAM_APP_PYSPARK" >&2
     echo "$stamp" > "$venv/stamp-$1"

@@ -1,8 +1,34 @@
-"""`python -m stream_app` is `stream-app`."""
+"""`python -m stream_app` is `stream-app`.
 
+Ctrl-C is quiet from the first moment on: before the command line has been read, and after it has
+ended, there is nothing to clear up. In between it is a `KeyboardInterrupt`.
+"""
+
+import importlib
+import os
+import signal
 import sys
 
-from stream_app.app.cli import main
+_INTERRUPTED = 130
+
+
+def run() -> None:
+    """The program; does not come back."""
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_usual:  # else whoever started us wants it to be ignored
+        signal.signal(signal.SIGINT, _end)
+    cli = importlib.import_module("stream_app.app.cli")  # takes a moment, in which Ctrl-C may come
+    if is_usual:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code: int = cli.main(sys.argv[1:])
+    if is_usual:
+        signal.signal(signal.SIGINT, _end)
+    sys.exit(code)
+
+
+def _end(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
+    os._exit(_INTERRUPTED)
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run()

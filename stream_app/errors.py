@@ -2,23 +2,30 @@
 
 An error says what is wrong, where, and how to mend it. The tree::
 
-    StreamAppError
-    ├── UsageError              wrong command line, configuration or option     (exit code 2)
-    ├── SchemaMismatchError     the table and what is configured do not fit     (exit code 2)
-    ├── TableNotFoundError      no table at this path                           (exit code 2)
-    ├── UnsupportedTableError   the table uses a Paimon feature that we must not touch
-    ├── CorruptFileError        bytes on disk are not what the metadata promised
-    ├── StorageError            the file system refused: disk full, no right, gone
-    ├── SourceError             Kafka cannot be reached, a topic is missing or was made anew
-    ├── CheckpointError         the checkpoint does not belong to this table, or the table went back
-    │   └── LateCommitError     a commit was held up until its snapshot's number was free again
-    ├── BadRecordsError         more undecodable records than `stream.max-bad-records`
-    ├── RecordTooLargeError     one record is larger than the write buffer
-    ├── WorkerLostError         a worker of Spark died, again and again, in the middle of its task
-    ├── CompactionError         a bucket cannot be compacted
-    ├── StoppedError            the job was asked to end while it waited
-    └── CommitError             a snapshot could not be published
-        └── CommitConflictError another writer changed what this commit builds on
+    StreamAppError              1
+    ├── UsageError              2  wrong command line, configuration or option
+    ├── SchemaMismatchError     2  the table and what is configured do not fit
+    ├── TableNotFoundError      2  no table at this path
+    ├── UnsupportedTableError   2  the table uses a Paimon feature that we must not touch
+    ├── CorruptFileError        2  bytes on disk are not what the metadata promised
+    ├── StorageError            1  the file system refused: disk full, gone
+    │   └── NoAccessError       2  no right, or a path that cannot be
+    ├── SourceError             1  Kafka cannot be reached
+    │   └── WrongSourceError    2  a topic is missing, made anew, or holds what the job cannot take
+    ├── CheckpointError         2  the checkpoint does not belong to this table or its version
+    │   └── LateCommitError     1  a commit was held up until its snapshot's number was free again
+    ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
+    │   └── NoGoodRecordError   1  all records of a run that has ended are bad
+    ├── RecordTooLargeError     2  one record is larger than the write buffer
+    ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
+    ├── CompactionError         1  a bucket cannot be compacted
+    ├── StoppedError            1  the job was asked to end while it waited
+    └── CommitError             1  a snapshot could not be published
+        └── CommitConflictError 1  another writer changed what this commit builds on
+
+The number is the exit code. 2: only a person can mend it, and the same start fails the same way; a
+supervisor must not repeat it. 1: the cause lies outside (a broker, a disk, a race, a killed worker)
+and may pass; a start that is repeated goes on where the job was.
 
 Sources: none; this is stream_app's own vocabulary. Imports nothing.
 """
@@ -26,6 +33,10 @@ Sources: none; this is stream_app's own vocabulary. Imports nothing.
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
+
+FAILED = 1
+PERSON_NEEDED = 2
 
 
 class StreamAppError(Exception):
@@ -35,7 +46,12 @@ class StreamAppError(Exception):
         what: one sentence: what is wrong, with the offending value.
         where: file, option, topic/partition/offset, bucket …; empty when `what` says it.
         fix: what the reader of the message can do about it.
+
+    Attributes:
+        exit_code: of the process that ends with it.
     """
+
+    exit_code: ClassVar[int] = FAILED
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what)
@@ -57,47 +73,83 @@ class StreamAppError(Exception):
 
 
 class UsageError(StreamAppError):
-    """Wrong use: command line, configuration file or option. Exit code 2."""
+    """Wrong use: command line, configuration file or option."""
+
+    exit_code = PERSON_NEEDED
 
 
 class SchemaMismatchError(StreamAppError):
-    """The configured columns or options and the table's do not fit together. Exit code 2."""
+    """The configured columns or options and the table's do not fit together."""
+
+    exit_code = PERSON_NEEDED
 
 
 class UnsupportedTableError(StreamAppError):
     """The table uses a feature of Paimon that a writer without it would corrupt."""
 
+    exit_code = PERSON_NEEDED
+
 
 class TableNotFoundError(StreamAppError):
-    """There is no Paimon table at the given path. Exit code 2."""
+    """There is no Paimon table at the given path."""
+
+    exit_code = PERSON_NEEDED
 
 
 class CorruptFileError(StreamAppError):
     """A file of the table is not what the metadata that names it promised."""
+
+    exit_code = PERSON_NEEDED
 
 
 class StorageError(StreamAppError):
     """The file system refused to read or write."""
 
 
+class NoAccessError(StorageError):
+    """No right to a path, or a path that cannot be: a file as a folder, a name too long."""
+
+    exit_code = PERSON_NEEDED
+
+
 class SourceError(StreamAppError):
-    """The source cannot be read: broker, topic, or offsets that are gone."""
+    """The source cannot be read: its broker does not answer."""
+
+
+class WrongSourceError(SourceError):
+    """The source is not what the job was made for: its topics, their records, or the login."""
+
+    exit_code = PERSON_NEEDED
 
 
 class CheckpointError(StreamAppError):
     """The checkpoint and the table do not belong together."""
 
+    exit_code = PERSON_NEEDED
+
 
 class LateCommitError(CheckpointError):
     """A commit was held up until its snapshot's number had been given to others and expired."""
+
+    exit_code = FAILED
 
 
 class BadRecordsError(StreamAppError):
     """More records could not be decoded than `stream.max-bad-records` allows."""
 
+    exit_code = PERSON_NEEDED
+
+
+class NoGoodRecordError(BadRecordsError):
+    """A run has ended, and all records that it has read are in the quarantine."""
+
+    exit_code = FAILED
+
 
 class RecordTooLargeError(StreamAppError):
     """One record is larger than the whole write buffer."""
+
+    exit_code = PERSON_NEEDED
 
 
 class WorkerLostError(StreamAppError):

@@ -38,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = int.from_bytes(os.urandom(4), "big") if given == "random" else int(given)
     os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
     config.stash[SEED] = seed
+    # Jobs that tests start keep Spark's words in their output, and no file in the user's home.
+    os.environ.setdefault("STREAM_APP_SPARK_LOG", "-")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -15,10 +15,9 @@ from typing import Any
 import orjson
 
 from stream_app.app.bootstrap_servers import bootstrap_servers
-from stream_app.app.cli import FAILED
 from stream_app.app.config import SourceConfig, load_config
 from stream_app.app.table_argument import add_table_parser, named_table
-from stream_app.errors import UsageError
+from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
 from stream_app.table.file_store_table import FileStoreTable
@@ -36,7 +35,8 @@ what is checked, in every snapshot, tag and changelog of the table and of its br
                sequence numbers, bucket and partition of each row, statistics, deletion vectors
   changes      that they lead to the table's rows: the changelog, or without one what was appended,
                replayed on top of the oldest version that is left
-  source       on wish: that the topics, read anew up to where the table is, give its rows
+  source       on wish: that the topics, read anew up to where the table is, give its rows; what
+               cannot be compared (bad records, columns, offsets that are gone) is a finding
 
 It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
 

@@ -3,10 +3,10 @@
 A verb is a module with ``add_parser(verbs)`` and ``run(args) -> int``. Only the verb that is asked
 for is imported, so that ``read --help`` neither waits for Spark nor needs Java.
 
-Exit codes: 0 done; 2 what was given must be changed: arguments, the configuration, or what they
-name (a table, version, column or file that is not there, or does not fit); 1 all of it was right
-and it failed, or `check` found something; 130 ended by Ctrl-C; 141 the reader of the output is gone
-(as in ``read TABLE | head``).
+Exit codes: 0 done; 2 only a person can mend it: wrong arguments or configuration, a table, version,
+topic or checkpoint that is not there or does not fit, a damaged file (`errors` says which error is
+which); 1 it failed and may succeed when it is repeated, or `check` found something; 130 ended by
+Ctrl-C; 141 the reader of the output is gone (as in ``read TABLE | head``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,11 @@ from typing import Any, Protocol, cast
 
 from stream_app import __version__
 from stream_app.app.config_settings import environment_secrets
+from stream_app.app.job_log import quiet_libraries
 from stream_app.app.secrets import Secrets, hiding
-from stream_app.errors import (
-    SchemaMismatchError,
-    StreamAppError,
-    TableNotFoundError,
-    UsageError,
-)
+from stream_app.errors import FAILED, PERSON_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
 
-FAILED = 1
-WRONG_USE = 2
 INTERRUPTED = 130
 READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended."""
@@ -78,7 +72,7 @@ VERBS = (
     Verb("remove-orphan-files", "stream_app.app.orphan_command", "delete files nothing names"),
 )
 _EPILOG = """\
-exit codes: 0 done; 1 failed; 2 wrong use or configuration; 130 ended by Ctrl-C
+exit codes: 0 done; 1 failed, may be tried again; 2 only a person can mend it; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""
 
 
@@ -105,19 +99,14 @@ def main(argv: Sequence[str]) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
+    quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
         return _told(argv)
 
 
-def main_and_exit() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def exit_code(error: BaseException) -> int:
-    """The process's exit code after an error of ours."""
-    wrong = (UsageError, TableNotFoundError, SchemaMismatchError)
-    return WRONG_USE if isinstance(error, wrong) else FAILED
+    """The process's exit code after an error."""
+    return error.exit_code if isinstance(error, StreamAppError) else FAILED
 
 
 def _told(argv: Sequence[str]) -> int:
@@ -134,8 +123,9 @@ def _told(argv: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return exit_code(error)
     except OSError as error:
-        print(storage_error(error), file=sys.stderr)
-        return FAILED
+        found = storage_error(error)
+        print(found, file=sys.stderr)
+        return found.exit_code
     except Exception:
         traceback.print_exc()
         return FAILED
@@ -148,10 +138,10 @@ def _run(argv: Sequence[str]) -> int:
     try:
         args = parser.parse_args(argv)
     except SystemExit as ended:  # argparse has said why, or has shown the help
-        return ended.code if isinstance(ended.code, int) else WRONG_USE
+        return ended.code if isinstance(ended.code, int) else PERSON_NEEDED
     if module is None:  # parse_args refuses every other word
         parser.print_help(sys.stderr)
-        return WRONG_USE
+        return PERSON_NEEDED
     code = module.run(args)
     sys.stdout.flush()
     return code

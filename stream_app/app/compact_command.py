@@ -7,7 +7,6 @@ Spark.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 from stream_app.app.compact_arguments import CompactJob, add_arguments, compact_job
 from stream_app.app.inspect_listing import Listing
 from stream_app.app.planned_compactions import PlannedCompaction, planned_compactions
+from stream_app.app.prometheus_metrics import table_label
+from stream_app.app.spark_log import become_spark
 from stream_app.app.spark_submit import submit_command
 
 _EPILOG = """\
@@ -62,9 +63,8 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
-    sys.stdout.flush()
     command = submit_command("compact.py", arguments, job.spark)
-    os.execv(command[0], command)
+    become_spark(command, f"compact-{table_label(job.table.location)}")
 
 
 def planned(job: CompactJob) -> list[PlannedCompaction]:

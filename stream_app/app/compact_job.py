@@ -27,6 +27,7 @@ from stream_app.app.config_settings import environment_secrets
 from stream_app.app.event_log import report_line
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.inspect_listing import size_text
+from stream_app.app.job_log import log_to_stderr
 from stream_app.app.planned_compactions import planned_compactions
 from stream_app.app.prometheus_metrics import (
     CompactionCollector,
@@ -35,6 +36,7 @@ from stream_app.app.prometheus_metrics import (
     table_label,
 )
 from stream_app.app.secrets import Secrets, hiding
+from stream_app.app.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -46,6 +48,9 @@ from stream_app.table.compaction_report import CompactionReport
 from stream_app.table.file_store_scan import BucketId, FileStoreScan
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.table_maintenance import TableMaintenance
+
+_LOG = logging.getLogger("stream_app")
+_COMPACTING = Activity("compacting")
 
 
 @dataclass(slots=True)
@@ -106,10 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_arguments(parser)
     args = parser.parse_args(argv)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    logging.getLogger("stream_app").setLevel(logging.INFO)
+    log_to_stderr()
     with hiding(Secrets(environment_secrets(os.environ))):
         return _told(args)
 
@@ -119,22 +121,25 @@ def _told(args: argparse.Namespace) -> int:
     registry = CollectorRegistry()
     try:
         job = compact_job(args)
-        with serving(registry, job.metrics_port):
-            run(job, registry)
+        with serving(registry, job.metrics_port), signs_of_life(job.table.clock) as signs:
+            signs.begin("Spark's session begins")
+            run(job, registry, signs)
     except (StreamAppError, OSError) as error:
-        print(f"error: {readable(error)}", file=sys.stderr)
-        return exit_code(error)
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
     except Exception:
         traceback.print_exc()
         return 1
     return 0
 
 
-def run(job: CompactJob, registry: CollectorRegistry) -> None:
+def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> None:
     """Compact until everything is done, or until stopped.
 
     Args:
         registry: is given numbers about the compactions.
+        signs: are told what is at work.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -145,6 +150,7 @@ def run(job: CompactJob, registry: CollectorRegistry) -> None:
     executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
     stop_requested = threading.Event()
     stop_on_signals(spark, stop_requested)
+    signs.at_work = lambda: None if job.follow else _COMPACTING
     try:
         stream = StreamTableCommit(
             table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
@@ -200,6 +206,7 @@ class _Compaction:
             self.maintenance.after_commit()  # of time alone something may be due
 
     def _follow(self) -> None:
+        _LOG.info("following %s, until Ctrl-C", self.job.table.location)
         interval = self.job.table.options.integer("continuous.discovery-interval") / 1000
         while not self.stop_requested.is_set():
             self._touch()

@@ -42,7 +42,7 @@ from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3_options import is_s3_option, s3_options
 from stream_app.model.core_options import option_problems, unknown_key
 from stream_app.model.data_type import RowType
-from stream_app.model.table_schema import schema_problems
+from stream_app.model.table_schema import DEFAULT_BUCKETS, schema_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,12 @@ class TableConfig:
     def path(self) -> str:
         """Where the table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """Options that a new table gets and an existing one need not have."""
+        leaves_buckets = bool(self.primary_keys) and "bucket" not in self.options
+        return {"bucket": str(DEFAULT_BUCKETS)} if leaves_buckets else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +353,9 @@ def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tupl
     options_fit &= bool(table.primary_keys) or "table.primary-keys" not in given
     if table.columns.fields and options_fit:
         for problem in schema_problems(
-            table.columns, table.primary_keys, table.partition_keys, table.options
+            table.columns,
+            table.primary_keys,
+            table.partition_keys,
+            {**table.defaults, **table.options},
         ):
             yield "table", problem

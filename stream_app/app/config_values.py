@@ -26,6 +26,8 @@ SET_BY_SPARK = {
 }
 """Options of Kafka's client that are not the user's to set, and what there is instead."""
 
+FILE_NAME_BYTES_MAX = 250
+"""255 on most file systems, less what a database's folder ends with."""
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 
@@ -53,6 +55,8 @@ def text(setting: Setting) -> str:
         raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
+    if "\0" in setting.value:
+        raise WrongValueError(f"must hold no NUL character, is {setting.value[:80]!r}")
     return setting.value
 
 
@@ -144,6 +148,13 @@ def identifier(setting: Setting) -> str:
     value = text(setting)
     if not re.fullmatch(r"[^/\\$.\s]+", value):
         raise WrongValueError(f"{value!r} must hold no blank, dot, slash or dollar sign")
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise WrongValueError(f"{value!r} must hold no control character")
+    if (size := len(value.encode())) > FILE_NAME_BYTES_MAX:
+        raise WrongValueError(
+            f"{value[:40]!r}… has {size} bytes, the name of a folder has {FILE_NAME_BYTES_MAX} at "
+            "most"
+        )
     return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,10 +20,12 @@ from typing import Any
 from kafka.admin import KafkaAdminClient, NewTopic
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from stream_app.app.demo_job import DemoJob, ShopProducer
 from stream_app.app.demo_proof import source_side, table_side
 from stream_app.app.demo_screen import DemoState, live_panel, next_steps, proof_table, story
+from stream_app.app.demo_table import TableProgress
 from stream_app.app.embedded_broker import EmbeddedBroker
 from stream_app.app.shop import COLUMNS, Shop
 from stream_app.clock import Clock, SystemClock
@@ -36,9 +39,10 @@ PARTITIONS = 3
 TOPIC = "shop.public.orders"
 DATABASE = "demo"
 SEED = 20
-SECONDS_MAX = 600
+SECONDS_WITHOUT_PROGRESS_MAX = 120
 _MARK = ".stream_app-demo"
 _REFRESH_S = 0.25
+_TOLD_EVERY_S = 8.0
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -87,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.dir.exists() and not args.dir.is_dir():
         raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
+    if _is_no_text(args.dir):
+        raise UsageError(f"--dir {args.dir!r} is no UTF-8", fix="give a folder with another name")
     console = Console()
     folder = DemoFolder(args.dir.absolute())
     folder.clear()
@@ -95,6 +101,14 @@ def run(args: argparse.Namespace) -> int:
         code = demo.run()
     folder.note_end()
     return code
+
+
+def _is_no_text(path: Path) -> bool:
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +172,7 @@ topics = ["{TOPIC}"]
 max-offsets-per-trigger = 20000
 
 [table]
-warehouse = {json.dumps(str(self.root / "warehouse"))}
+warehouse = {_toml(self.root / "warehouse")}
 database = "{DATABASE}"
 name = "orders"
 columns = "{COLUMNS}"
@@ -171,9 +185,9 @@ changelog-producer = "input"
 "num-sorted-run.compaction-trigger" = 4
 
 [stream]
-checkpoint = {json.dumps(str(self.work / "checkpoint"))}
+checkpoint = {_toml(self.work / "checkpoint")}
 trigger = "1 second"
-quarantine = {json.dumps(str(self.work / "quarantine"))}
+quarantine = {_toml(self.work / "quarantine")}
 
 [spark]
 "spark.master" = "local[2]"
@@ -181,6 +195,11 @@ quarantine = {json.dumps(str(self.work / "quarantine"))}
             encoding="utf-8",
         )
         return path
+
+
+def _toml(path: Path) -> str:
+    """As a text of TOML, which reads escapes as JSON does, but no halves of a character."""
+    return json.dumps(str(path), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class _Demo:
@@ -201,16 +220,22 @@ class _Demo:
         self._stack = stack
         self._shop = Shop(Random(SEED))
         self._began = clock.steady_seconds()
-        self._state = DemoState(records=records)
+        self._table = TableProgress(str(folder.table))
+        self._state = DemoState(records=records, table=self._table)
 
     def run(self) -> int:
         """Tell the whole story."""
         self._say("starting a Kafka broker")
-        broker = self._stack.enter_context(EmbeddedBroker(self._folder.work / "kafka"))
+        broker = EmbeddedBroker(self._folder.work / "kafka")
+        self._stack.callback(broker.stop)
+        # When the story breaks off nobody waits for what was begun.
+        self._stack.push(lambda kind, *_: broker.kill() if kind else None)
+        broker.start()
         _make_topic(broker.bootstrap)
         conf = self._folder.write_conf(broker.bootstrap)
         self._job = DemoJob(conf, self._folder.work)
         self._stack.callback(self._job.stop)
+        self._stack.push(lambda kind, *_: self._job.abandon() if kind else None)
         self._producer = ShopProducer(
             shop=self._shop,
             bootstrap=broker.bootstrap,
@@ -220,7 +245,7 @@ class _Demo:
             clock=self._clock,
         )
         self._stack.callback(self._producer.stop)
-        self._say(f"starting the job: ./run.sh ingest --conf {conf}")
+        self._say(f"starting the job: ./run.sh ingest --conf {shlex.quote(str(conf))}")
         self._job.start()
         self._producer.start()
         self._watch("until a third is in the table", self._third_is_read)
@@ -228,8 +253,10 @@ class _Demo:
         self._say(f"SIGKILL to the job (process {killed}) in the middle of its work")
         self._say("starting it again with the same checkpoint")
         self._job.start()
+        self._watch("until the job has begun again", lambda: self._job.progress.is_started)
         self._watch("until everything is in the table", self._all_is_read)
         self._watch("until compaction is done", self._compacted())
+        self._say("ending the job, as Ctrl-C does")
         self._job.stop()
         return self._finish(open_table(str(self._folder.table)))
 
@@ -244,17 +271,17 @@ class _Demo:
         return 0 if source == there else 1
 
     def _third_is_read(self) -> bool:
-        return self._job.progress.read >= self._records // 3
+        return self._table.read >= max(1, self._records // 3)
 
     def _all_is_read(self) -> bool:
-        return self._producer.is_done and self._job.progress.read >= self._records
+        return self._producer.is_done and self._table.read >= self._records
 
     def _compacted(self) -> Callable[[], bool]:
         """Nothing has been committed for a while."""
         quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
 
         def is_quiet() -> bool:
-            now, latest = self._clock.steady_seconds(), self._job.progress.latest_snapshot
+            now, latest = self._clock.steady_seconds(), self._table.latest
             if latest != quiet[0][0]:
                 quiet[0] = (latest, now)
             return now - quiet[0][1] > 2.5
@@ -262,15 +289,22 @@ class _Demo:
         return is_quiet
 
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
-        deadline = self._clock.steady_seconds() + SECONDS_MAX
+        seen, since = (0, 0), self._clock.steady_seconds()
+        told = since
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state, waiting=what))
-                if self._clock.steady_seconds() > deadline:
+                now, reached = self._clock.steady_seconds(), (self._state.sent, self._table.latest)
+                seen, since = reached, now if reached != seen else since
+                if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
+                    told = now  # the panel moves on a terminal alone
+                    self._say(f"{what}: {reached[0]:,} sent, {self._table.read:,} in the table")
+                if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
-                        f"the demo waited {SECONDS_MAX} s {what}",
+                        f"the demo waited {what}, and nothing happened for "
+                        f"{SECONDS_WITHOUT_PROGRESS_MAX} s",
                         where=str(self._job.log_file),
                         fix="see what the job says there",
                     )
@@ -279,6 +313,7 @@ class _Demo:
         self._console.print(live_panel(self._state, waiting=None))
 
     def _update(self) -> None:
+        self._table.look()
         self._state.sent = self._producer.sent
         self._state.seconds = self._clock.steady_seconds() - self._began
         self._state.run = self._job.runs
@@ -286,7 +321,8 @@ class _Demo:
 
     def _say(self, text: str) -> None:
         seconds = self._clock.steady_seconds() - self._began
-        self._console.print(f"[dim]{seconds:5.1f} s[/]  {text}", highlight=False)
+        line = Text.assemble((f"{seconds:5.1f} s", "dim"), f"  {text}")
+        self._console.print(line, soft_wrap=True)
 
 
 def _make_topic(bootstrap: str) -> None:

@@ -1,18 +1,18 @@
 """The demo's job and its producer: started, watched and killed.
 
 The job is the real one, `stream-app ingest`, in a process of its own; what it does is read from
-its event log.
+its event log; how far the table is, `demo_table` says.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from stream_app.clock import Clock
 from stream_app.errors import SourceError
 
 _CHUNK = 500
+_JOIN_S = 2.0
 
 
 @dataclass
@@ -51,7 +52,7 @@ class ShopProducer:
         """End, also in the middle."""
         self._stopped.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_JOIN_S)
 
     @property
     def is_done(self) -> bool:
@@ -81,44 +82,28 @@ class ShopProducer:
             self.sent += chunk
             ahead = self.sent / self.per_second - (self.clock.steady_seconds() - began)
             if ahead > 0:
-                self.clock.sleep(ahead)
+                self._stopped.wait(ahead)
         producer.close()
 
 
 @dataclass
 class JobProgress:
-    """What the events say so far, over all runs of the job."""
+    """What the events of the running job say, for the screen; a kill may swallow the last ones."""
 
-    read: int = 0
-    lag: int | None = None
-    epoch: int | None = None
-    epochs: int = 0
+    is_started: bool = False
     rows_per_second: float = 0.0
-    snapshots: Counter[str] = field(default_factory=Counter)
-    latest_snapshot: int = 0
     sorted_runs: Mapping[str, int] = field(default_factory=dict)
     compactions_running: int = 0
-    skipped_epochs: int = 0
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
         self.sorted_runs = event.get("sorted_runs", self.sorted_runs)
         self.compactions_running = event.get("compactions_running", self.compactions_running)
-        for snapshot in event.get("snapshots", ()):
-            self.snapshots[snapshot["kind"]] += 1
-            self.latest_snapshot = max(self.latest_snapshot, snapshot["id"])
-        if event["event"] == "epoch":
-            self.epoch = event["epoch"]
-            self.epochs += 1
-            if event["skipped"]:
-                self.skipped_epochs += 1
-                return
+        if event["event"] == "started":
+            self.is_started = True
+        elif event["event"] == "epoch" and not event["skipped"]:
             seconds = event["wait_s"] + event["write_s"] + event["commit_s"]
             self.rows_per_second = event["changes"] / seconds if seconds else 0.0
-        elif event["event"] == "progress":
-            self.lag = event["lag"]
-            ends = event["end_offsets"].values()
-            self.read = sum(offset for offsets in ends for offset in offsets.values())
 
 
 @dataclass
@@ -140,6 +125,7 @@ class DemoJob:
     def start(self) -> None:
         """Start it, or start it again."""
         self.runs += 1
+        self.progress.is_started = False
         command = [sys.executable, "-P", "-m", "stream_app", "ingest", "--conf", str(self.conf)]
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
@@ -148,6 +134,7 @@ class DemoJob:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, "STREAM_APP_SPARK_LOG": "-"},  # all into one file
             )
 
     def poll(self) -> None:
@@ -164,19 +151,25 @@ class DemoJob:
                 where=f"{self.log_file}:\n" + "\n".join(f"    {line}" for line in tail),
             )
 
+    def abandon(self) -> None:
+        """SIGKILL when it runs; nobody waits for what it was at."""
+        if self._process is not None:
+            self._end(signal.SIGKILL)
+
     def kill(self) -> int:
         """SIGKILL, as a power cut would; the process's number."""
         return self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask it to end after the running epoch."""
+        """Ctrl-C; does nothing when it does not run."""
         if self._process is not None:
             self._end(signal.SIGINT)
 
     def _end(self, number: signal.Signals) -> int:
         process = self._process
         assert process is not None, "the job does not run"
-        os.killpg(process.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, number)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:

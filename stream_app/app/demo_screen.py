@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from stream_app.app.demo_job import JobProgress
 from stream_app.app.demo_proof import Side
+from stream_app.app.demo_table import TableProgress
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
@@ -37,20 +39,21 @@ class DemoState:
     seconds: float = 0.0
     run: int = 0
     job: JobProgress = field(default_factory=JobProgress)
+    table: TableProgress = field(default_factory=lambda: TableProgress(""))
 
 
 def live_panel(state: DemoState, *, waiting: str | None) -> Panel:
     """The state of the job; `waiting` says until when it is watched."""
-    job = state.job
+    job, table = state.job, state.table
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", justify="right")
     grid.add_column()
     grid.add_row("sent", _bar(state.sent, state.records, "cyan"))
-    grid.add_row("in table", _bar(job.read, state.records, "green"))
-    lag = "…" if job.lag is None else f"{job.lag:,}"
-    epoch = "…" if job.epoch is None else str(job.epoch)
-    grid.add_row("epoch", f"{epoch}   {job.rows_per_second:,.0f} changes/s   lag {lag}")
-    appends, compacts = job.snapshots["APPEND"], job.snapshots["COMPACT"]
+    grid.add_row("in table", _bar(table.read, state.records, "green"))
+    lag = max(0, state.sent - table.read)
+    epoch = "…" if table.epoch is None else str(table.epoch)
+    grid.add_row("epoch", f"{epoch}   {job.rows_per_second:,.0f} changes/s   lag {lag:,}")
+    appends, compacts = table.snapshots["APPEND"], table.snapshots["COMPACT"]
     grid.add_row("snapshots", f"{appends} APPEND   {compacts} COMPACT")
     grid.add_row("sorted runs", _runs_text(job))
     grid.add_row("compactions", f"{job.compactions_running} running   {compacts} commits of them")
@@ -193,9 +196,10 @@ def next_steps(table: Path) -> Text:
     """Three lines to go on with; print it without wrapping, so that they can be copied."""
     if table.is_relative_to(Path.cwd()):
         table = table.relative_to(Path.cwd())
+    path = shlex.quote(str(table))
     return Text(
         "try next:\n"
-        f"  ./run.sh read {table} --where \"status = 'returned'\" --limit 5\n"
-        f"  ./run.sh changelog {table} --from 1 --format jsonl | head\n"
-        f"  ./run.sh inspect {table} levels"
+        f"  ./run.sh read {path} --where \"status = 'returned'\" --limit 5\n"
+        f"  ./run.sh changelog {path} --from 1 --format jsonl | head\n"
+        f"  ./run.sh inspect {path} levels"
     )

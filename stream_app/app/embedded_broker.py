@@ -21,7 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 
-from stream_app.app.jars import broker_jars, find_java
+from stream_app.app.jars import broker_jars
+from stream_app.app.java import find_java, unicode_environment
 from stream_app.errors import SourceError, StreamAppError
 
 LOOPBACK = "127.0.0.1"
@@ -98,14 +99,20 @@ class EmbeddedBroker:
         # A session of its own: Ctrl-C in the terminal must reach the job first, not the broker.
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
-                [*java, "kafka.Kafka", str(properties)],
+                [*java, "kafka.Kafka", properties.name],
+                cwd=self.folder,
+                env=unicode_environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         (self.folder / "pid").write_text(f"{self._process.pid}\n")
-        self._wait_until_started(self._process)
+        try:
+            self._wait_until_started(self._process)
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def stop(self) -> None:
@@ -161,7 +168,8 @@ class EmbeddedBroker:
             "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
             "advertised.listeners": ",".join(public),
             "controller.quorum.voters": f"1@{controller}",
-            "log.dirs": str(self.folder / "data"),
+            # Relative, because the file knows neither a comma nor letters that are not Latin-1.
+            "log.dirs": "data",
         }
         template = files("stream_app.app").joinpath("server.properties").read_text("utf-8")
         lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
@@ -176,7 +184,9 @@ class EmbeddedBroker:
         cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")
         command = [*java, "kafka.tools.StorageTool", "format"]
         done = subprocess.run(
-            [*command, "--ignore-formatted", "-t", cluster_id, "-c", str(properties)],
+            [*command, "--ignore-formatted", "-t", cluster_id, "-c", properties.name],
+            cwd=self.folder,
+            env=unicode_environment(os.environ),
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -244,7 +254,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
     return 0
 
 

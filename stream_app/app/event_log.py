@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import IO
 
 from stream_app.app.inspect_listing import size_text
@@ -20,8 +21,11 @@ from stream_app.app.prometheus_metrics import (
     JobMetrics,
     MaintenanceCollector,
 )
+from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.clock import Clock
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.dead_letters import SetAside
+from stream_app.spark.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.micro_batch import EpochReport, IdleReport
 from stream_app.spark.streaming_query import SourceProgress
 from stream_app.table.compaction_metrics import CompactionMetrics
@@ -40,6 +44,8 @@ class EventLog:
     clock: Clock
     sink: IO[str] | None = None
     metrics: JobMetrics | None = None
+    _told: set[Column] = field(default_factory=set)
+    _epochs: int = 0
 
     def started(self, table: str, checkpoint: str) -> None:
         """The stream begins."""
@@ -64,6 +70,7 @@ class EventLog:
             _LOG.info("epoch %d: in the table already", report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
+        self._epochs += 1
         counts = report.counts
         total = report.wait_s + report.write_s + report.commit_s
         _LOG.info(
@@ -82,6 +89,8 @@ class EventLog:
             _snapshots_text(report.snapshots),
             _compaction_text(report.metrics, report.wait_s),
         )
+        _tell_set_aside(report)
+        columns = self._columns(counts.columns)
         _tell_compactions(report.compactions)
         self._write(
             "epoch",
@@ -93,6 +102,8 @@ class EventLog:
                 "bad": counts.bad,
                 "decoder_errors": counts.decoder_errors,
                 "skipped_messages": counts.skipped,
+                **_set_aside_event(report.set_aside),
+                **columns,
                 "buckets": report.buckets,
                 "files": report.files,
                 "bytes": report.bytes,
@@ -106,8 +117,7 @@ class EventLog:
 
     def progress(self, progress: SourceProgress) -> None:
         """Spark has closed an epoch."""
-        if self.metrics is not None:
-            self.metrics.progress(progress)
+        self.idle(progress)
         _LOG.info(
             "epoch %d: lag %s, next offsets %s",
             progress.epoch,
@@ -123,6 +133,23 @@ class EventLog:
                 "end_offsets": dict(progress.end_offsets),
             },
         )
+
+    def idle(self, progress: SourceProgress) -> None:
+        """Spark has looked at the source, whether there was anything new or not."""
+        if self.metrics is not None:
+            self.metrics.progress(progress, self.clock.now_ms())
+
+    def drained(self, progress: SourceProgress | None) -> None:
+        """The source was read to its end; None: Spark does not say to where."""
+        lag = None if progress is None else progress.lag
+        ends = {} if progress is None else dict(progress.end_offsets)
+        _LOG.info(
+            "%s; lag %s, next offsets %s",
+            _drained_text(self._epochs, lag),
+            "unknown" if lag is None else lag,
+            json.dumps(ends),
+        )
+        self._write("drained", {"epochs": self._epochs, "lag": lag, "end_offsets": ends})
 
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
@@ -143,11 +170,64 @@ class EventLog:
         _LOG.info("ended")
         self._write("ended", {})
 
+    def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
+        """Warn of each column once, and count its records; what the epoch's event says of them."""
+        counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
+        for (kind, given), sighting in sorted(found.items(), key=lambda item: item[1].place):
+            column = (kind, given)
+            if column not in self._told and len(self._told) >= COLUMN_NAMES_MAX:
+                column = (kind, OTHER_COLUMNS)
+            if column not in self._told:
+                self._told.add(column)
+                _warn_of_column(*column, sighting)
+            counts[kind.value][column[1]] += sighting.records
+            if self.metrics is not None:
+                self.metrics.column(*column, sighting.records)
+        return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
+
     def _write(self, event: str, values: Mapping[str, object]) -> None:
         if self.sink is not None:
             line = {"event": event, "time_ms": self.clock.now_ms(), **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
+
+
+def _drained_text(epochs: int, lag: int | None) -> str:
+    if lag:
+        return "the source has more that this run did not read"
+    new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
+    return f"caught up with the source, {new}"
+
+
+def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting) -> None:
+    said = {
+        DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
+        "the table, or say what becomes of such records (source.debezium.unknown-columns)",
+        DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
+        "their rows: was it renamed or dropped? source.debezium.missing-columns says what becomes "
+        "of such records",
+    }
+    _LOG.warning(
+        said[kind] + "; the first is topic %s, partition %d, offset %d", name, *sighting.place
+    )
+
+
+def _tell_set_aside(report: EpochReport) -> None:
+    if report.set_aside is not None:
+        _LOG.warning(
+            "epoch %d: bad records: %d (%s), kept in %s; the first is %s",
+            report.epoch,
+            sum(report.set_aside.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in report.set_aside.reasons.items()),
+            report.set_aside.file,
+            report.set_aside.first,
+        )
+
+
+def _set_aside_event(set_aside: SetAside | None) -> dict[str, object]:
+    if set_aside is None:
+        return {"bad_reasons": {}, "quarantine_file": None}
+    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": set_aside.file}
 
 
 def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 from stream_app.app.config import AppConfig, load_config
 from stream_app.app.ingest_job import add_arguments
 from stream_app.app.jars import installed_spark_version, s3a_jars, spark_kafka_jars
+from stream_app.app.spark_log import become_spark
 from stream_app.app.spark_submit import submit_command
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_on_s3
@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    sys.stdout.flush()
-    os.execv(command[0], command)
+    become_spark(command, f"ingest-{config.table.database}.{config.table.name}")
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

@@ -24,14 +24,24 @@ from stream_app.app.event_log import EventLog
 from stream_app.app.first_messages import check_first_messages
 from stream_app.app.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.job_log import log_to_stderr
 from stream_app.app.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.secrets import hidden, hiding
+from stream_app.app.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import SourceError, StreamAppError, UsageError
+from stream_app.errors import (
+    NoGoodRecordError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+    WrongSourceError,
+)
+from stream_app.fileio.file_io_registry import scheme_of
+from stream_app.fileio.local_file_io import local_path
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.table_schema import TableSchema, new_table_schema
 from stream_app.spark.checkpoint_state import (
@@ -44,6 +54,7 @@ from stream_app.spark.checkpoint_state import (
 from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.decode_counts import DecodeCounts
 from stream_app.spark.files_source import FilesSource
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.kafka_source import KafkaSource
@@ -53,16 +64,18 @@ from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import RoutePlan
 from stream_app.spark.session import start_session
 from stream_app.spark.source_table_check import SourceTableCheck
+from stream_app.spark.stale_checksums import clear_stale_checksums
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.streaming_query import RunningStream
 from stream_app.spark.task_errors import readable
 from stream_app.spark.warm_up import warming_up
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
 from stream_app.table.stream_commit import StreamTableCommit
 from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_maintenance import TableMaintenance
 
 _LOG = logging.getLogger("stream_app")
+_LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,12 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_arguments(parser)
     args = parser.parse_args(argv)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    logging.getLogger("stream_app").setLevel(logging.INFO)
-    # It logs the trace of an epoch that fails, which is told below in its own words.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    log_to_stderr()
     try:
         config = load_config(args.conf, args.set, os.environ)
     except UsageError as error:
@@ -106,11 +114,9 @@ def _run(config: AppConfig, events: Path | None) -> int:
     try:
         run(config, SystemClock(), events)
     except (StreamAppError, OSError) as error:
-        print(f"error: {readable(error)}", file=sys.stderr)
-        return exit_code(error)
-    except KeyboardInterrupt:
-        print("interrupted before the stream had begun", file=sys.stderr)
-        return 130
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
     except Exception:
         traceback.print_exc()
         return 1
@@ -125,19 +131,24 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     """
     metrics = JobMetrics(table_label(config.table.path))
     # First of all: a port that is taken shows before anything is asked or made.
-    with serving(metrics.registry, config.stream.metrics_port):
+    with ExitStack() as stack:
+        stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
+        signs = stack.enter_context(signs_of_life(clock))
+        signs.begin("topics, table and checkpoint are looked at")
         table, checkpoint = _prepared(config, clock)
-        with ExitStack() as stack:
-            sink = None
-            if events is not None:
-                file = stack.enter_context(events.open("a", encoding="utf-8"))
-                sink = hidden(file, config.secrets)
-            _stream(config, table, checkpoint, EventLog(clock, sink, metrics))
+        sink = None
+        if events is not None:
+            file = stack.enter_context(events.open("a", encoding="utf-8"))
+            sink = hidden(file, config.secrets)
+        signs.begin("Spark's session begins")
+        _stream(config, table, checkpoint, EventLog(clock, sink, metrics), signs)
 
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     """Table and checkpoint, which fit each other and the source."""
     topic_ids = _check_source(config)
+    if scheme_of(config.stream.checkpoint) in ("", "file"):
+        clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     checkpoint = _folder(config, config.stream.checkpoint)
     wanted = _wanted(config, clock)
     if topic_ids:
@@ -151,7 +162,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     table = _table(config, wanted, clock)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
-        raise SourceError(
+        raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
             "was begun: its offsets mean other records now",
             where=str(checkpoint),
@@ -196,7 +207,7 @@ def _wanted(config: AppConfig, clock: Clock) -> TableSchema:
         columns=config.table.columns,
         primary_keys=config.table.primary_keys,
         partition_keys=config.table.partition_keys,
-        options=config.table.options,
+        options={**_defaults(config), **config.table.options},
         time_millis=clock.now_ms(),
         comment=config.table.comment,
     )
@@ -208,7 +219,23 @@ def _table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTab
     return table
 
 
-def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog) -> None:
+def _defaults(config: AppConfig) -> Mapping[str, str]:
+    """Options that the configuration leaves to us: a table that is there keeps its own."""
+    if not config.table.defaults:
+        return {}
+    try:
+        there = open_table(config.table.path, file_io_options=config.file_system).schema.options
+    except TableNotFoundError:
+        there = config.table.defaults
+    chosen = {key: there.get(key, value) for key, value in config.table.defaults.items()}
+    for key, value in chosen.items():
+        _LOG.info("table.options.%s is not set: the table has %s", key, value)
+    return chosen
+
+
+def _stream(
+    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
+) -> None:
     stream, schema = config.stream, table.schema
     name = f"{config.table.database}.{config.table.name}"
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
@@ -246,16 +273,39 @@ def _stream(config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: E
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
             on_idle_commit=log.idle_commit,
+            on_idle=log.idle,
+            on_drained=log.drained,
         )
         stop_on_signals(spark, running.stop_requested)
         log.started(table.location, str(checkpoint))
+        signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, plan, table):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
+        _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
+        signs.begin("Spark ends")
         maintenance.close()
         compactions.close()
         spark.stop()
+
+
+def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+    """A run that stored nothing of what it read must not look like one that went well."""
+    if totals.bad and totals.bad == totals.messages - totals.skipped:
+        raise NoGoodRecordError(
+            f"all {totals.bad} records of this run are bad; none is in the table",
+            where=f"stream.quarantine: {quarantine}",
+            fix="see the reasons there, mend the configuration or the source, and let a job with a "
+            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+        )
+
+
+def _at_work(batch: MicroBatch) -> Activity | None:
+    epoch = batch.epoch_at_work
+    if epoch is not None:
+        return Activity(f"epoch {epoch} is at work")
+    return _LOOKING if batch.is_untouched else None
 
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:

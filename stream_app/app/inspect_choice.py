@@ -27,8 +27,11 @@ class BucketChoice:
         """Whether there is no condition."""
         return not self.partitions and self.bucket is None
 
-    def check(self, table: FileStoreTable) -> None:
+    def check(self, table: FileStoreTable, *, without_partitions: str) -> None:
         """See that partition columns and a possible bucket are named.
+
+        Args:
+            without_partitions: what to do when the table has none, in the words of the verb.
 
         Raises:
             UsageError: something else is.
@@ -43,7 +46,7 @@ class BucketChoice:
                     where=table.location,
                     fix=f"name some of {', '.join(keys)}"
                     if keys
-                    else "the table has no partitions: leave --partition out",
+                    else f"the table has no partitions: {without_partitions}",
                 )
 
     def admits(self, table: FileStoreTable, partition: bytes, bucket: int) -> bool:

@@ -146,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
             fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
         )
     table = named_table(args.table)
-    choice.check(table)
+    choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
     listing = _LISTINGS[args.what](table, snapshot, choice)
     if not listing.rows:

@@ -10,6 +10,7 @@ folder appears whole or not at all. Jars that somebody put there by hand are tak
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -34,11 +35,12 @@ from stream_app.app.jar_sets import (
     s3a_set,
     spark_kafka_set,
 )
+from stream_app.app.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
-JAVA_VERSION_MIN = 17
+_TOLD_EVERY_S = 5
 
 
 def spark_kafka_jars(spark_version: str) -> list[Path]:
@@ -84,23 +86,6 @@ def jar_folder() -> Path:
     return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
 
 
-def find_java() -> Path:
-    """The ``java`` of ``$JAVA_HOME`` or of the path.
-
-    Raises:
-        StreamAppError: there is none.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
-        raise StreamAppError(
-            "there is no 'java'" + (f" in JAVA_HOME ({home})" if home else " in the path"),
-            fix=f"install Java {JAVA_VERSION_MIN} (Debian: apt-get install "
-            f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
-        )
-    return Path(found)
-
-
 @dataclass(frozen=True, slots=True)
 class JarCache:
     """The folder of resolved sets; safe against several processes that resolve at once."""
@@ -134,7 +119,7 @@ class JarCache:
         return []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
-        print(f"stream_app: resolving the jars of {jar_set.name} …", file=sys.stderr, flush=True)
+        _tell(f"fetching the jars of {jar_set.name}")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
             staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
             names = sorted(jar.name for jar in staged.glob("*.jar"))
@@ -142,7 +127,9 @@ class JarCache:
             target = self.folder / jar_set.name
             shutil.rmtree(target, ignore_errors=True)  # what is there is not whole
             staged.rename(target)
-        return self.find(jar_set)
+        jars = self.find(jar_set)
+        _tell(f"{_size_text(jars)} in {target}")
+        return jars
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -210,20 +197,45 @@ def _run_ivy(
     command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
     command += ["-confs", "default", "-retrieve"]
     command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
-    try:
-        done = subprocess.run(
+    output = scratch / "ivy.txt"
+    with output.open("wb") as said:
+        process = subprocess.Popen(
             command,
-            check=False,
+            env=unicode_environment(os.environ),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            timeout=RESOLVE_TIMEOUT_S,
         )
-    except subprocess.TimeoutExpired:
+    try:
+        code = _watched(process, scratch / "cache")
+    finally:
+        process.kill()
+        process.wait()
+    if code is None:
         return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
-    return done.returncode, done.stdout
+    return code, output.read_text("utf-8", "replace")
+
+
+def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
+    """The exit code; says meanwhile what has come. None: it took too long."""
+    for seconds in range(_TOLD_EVERY_S, RESOLVE_TIMEOUT_S + 1, _TOLD_EVERY_S):
+        try:
+            return process.wait(_TOLD_EVERY_S)
+        except subprocess.TimeoutExpired:
+            _tell(f"{_size_text(list(cache.rglob('*.jar*')))} so far, {seconds} s")
+    return None
+
+
+def _size_text(jars: Sequence[Path]) -> str:
+    size = 0
+    for jar in jars:
+        with contextlib.suppress(FileNotFoundError):  # renamed when it is whole
+            size += jar.stat().st_size
+    return f"{len(jars)} jars, {size / 1e6:.1f} MB"
+
+
+def _tell(text: str) -> None:
+    print(f"stream_app: {text}", file=sys.stderr, flush=True)
 
 
 # `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
@@ -261,7 +273,7 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
 def _ivy_jar() -> Path:
     jars = list(_pyspark_jars().glob("ivy-*.jar"))
     if not jars:
-        raise StreamAppError(
+        raise UsageError(
             "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
             fix="install pyspark in this environment (./run.sh setup)",
         )
@@ -302,12 +314,12 @@ def installed_spark_version() -> str:
     """The version of the PySpark of this environment.
 
     Raises:
-        StreamAppError: there is none.
+        UsageError: there is none.
     """
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise StreamAppError("pyspark is not installed", fix="run ./run.sh setup") from None
+        raise UsageError("pyspark is not installed", fix="run ./run.sh setup") from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -327,7 +339,9 @@ def main(arguments: Sequence[str]) -> int:
             print("\n".join(map(str, jars)))
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -22,7 +22,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
 
 from stream_app.app.bootstrap_servers import bootstrap_servers
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, WrongSourceError
 
 TIMEOUT_S = 15.0
 _NEAR_TOPICS_MAX = 5
@@ -55,7 +55,8 @@ def check_topics(
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
 
     Raises:
-        SourceError: no broker answers, a topic is missing, or nothing matches the pattern.
+        SourceError: no broker answers.
+        WrongSourceError: a topic is missing, or nothing matches the pattern.
     """
     with BrokerConnection(bootstrap, kafka_options or {}, timeout_s=timeout_s) as connection:
         return connection.topics(topics, pattern=pattern)
@@ -160,13 +161,13 @@ class BrokerConnection:
         """The named topics, or those whose whole name matches the pattern.
 
         Raises:
-            SourceError: a topic is missing, or nothing matches.
+            WrongSourceError: a topic is missing, or nothing matches.
         """
         if pattern is not None:
             existing = self._topic_names()
             names = [name for name in existing if re.fullmatch(pattern, name)]
             if not names:
-                raise SourceError(
+                raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
                     where="source.topic-pattern",
                     fix=f"topics there: {_some(existing)}",
@@ -243,7 +244,7 @@ class BrokerConnection:
                 "(advertised.listeners) can be reached from here",
             ) from error
 
-    def _missing(self, codes: Mapping[str, int]) -> SourceError:
+    def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
         existing = self._topic_names()
         said = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
@@ -254,7 +255,7 @@ class BrokerConnection:
             for name in codes
             for match in difflib.get_close_matches(name, existing, n=_NEAR_TOPICS_MAX)
         }
-        return SourceError(
+        return WrongSourceError(
             f"{said} at {self._bootstrap}",
             where="source.topics",
             fix=f"did you mean {_some(sorted(near))}? or create the topic"

@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.micro_batch import EpochReport
@@ -47,9 +49,12 @@ class JobMetrics:
     _skipped: Counter = field(init=False)
     _bad: Counter = field(init=False)
     _decoder_errors: Counter = field(init=False)
+    _reasons: Counter = field(init=False)
+    _columns: Mapping[DriftKind, Counter] = field(init=False)
     _snapshots: Counter = field(init=False)
     _seconds: Histogram = field(init=False)
     _lag: Gauge = field(init=False)
+    _looked: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
         self._epochs = self._counter("epochs", "Epochs that were committed.")
@@ -60,6 +65,20 @@ class JobMetrics:
         self._decoder_errors = self._counter(
             "decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."
         )
+        self._reasons = self._labelled(
+            "bad_records_by_reason",
+            "Records that could not be decoded, by kind of reason.",
+            "reason",
+        )
+        for reason in REASON_KINDS:
+            self._reasons.labels(self.table, reason)
+        self._columns = {
+            kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
+            for kind, meaning in (
+                (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
+                (DriftKind.MISSING, "Records without a column of the table."),
+            )
+        }
         self._snapshots = Counter(
             PREFIX + "snapshots",
             "Snapshots that were committed.",
@@ -80,6 +99,13 @@ class JobMetrics:
             registry=self.registry,
         )
 
+        self._looked = Gauge(
+            PREFIX + "source_looked_timestamp_seconds",
+            "When Spark last told how far the source was read, also if there was nothing new.",
+            ["table"],
+            registry=self.registry,
+        )
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is in the table."""
         if report.skipped:
@@ -91,6 +117,8 @@ class JobMetrics:
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
         self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
+        for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
+            self._reasons.labels(self.table, reason).inc(count)
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
         for part, seconds in parts.items():
             self._seconds.labels(self.table, part).observe(seconds)
@@ -101,10 +129,18 @@ class JobMetrics:
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
 
-    def progress(self, progress: SourceProgress) -> None:
-        """Spark has told how far the source was read."""
+    def column(self, kind: DriftKind, name: str, records: int) -> None:
+        """Records with an unknown column, or without one of the table; names must be few."""
+        self._columns[kind].labels(self.table, name).inc(records)
+
+    def progress(self, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has told, at this time, how far the source was read."""
+        self._looked.labels(self.table).set(time_ms / 1000)
         if progress.lag is not None:
             self._lag.labels(self.table).set(progress.lag)
+
+    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(PREFIX + name, meaning, ["table", label], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)

@@ -10,7 +10,7 @@ from typing import Any
 
 from stream_app.app.config_settings import file_io_options
 from stream_app.app.row_output import WRITERS, output
-from stream_app.app.table_argument import add_table_parser
+from stream_app.app.table_argument import add_table_parser, table_location
 from stream_app.app.version_arguments import add_version, version_of
 from stream_app.errors import UsageError
 from stream_app.table.paimon_table import open_table
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.format == "parquet" and args.out is None:
         raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
-    reader = open_table(args.table, file_io_options=file_io_options(os.environ)).read(
+    location = table_location(args.table, os.environ)
+    reader = open_table(location, file_io_options=file_io_options(os.environ)).read(
         columns=columns_of(args.columns),
         where=args.where,
         **asdict(version_of(args)),

@@ -1,7 +1,7 @@
 """Reads a job's topics anew, up to where the table is, and holds the table against them.
 
 Up to where: the newest snapshot of a job says where its epoch ends in each topic. From where: the
-beginning of each topic; what is gone there cannot be compared, and that is told.
+beginning of each topic; what is gone there cannot be compared, and that is a finding.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kafka.errors import KafkaError
 
 from stream_app.app.config import SourceConfig
 from stream_app.app.preflight import client_settings
+from stream_app.app.uncompared import Uncompared
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.errors import SourceError, UsageError
@@ -25,13 +26,14 @@ from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.column_defaults import with_defaults
 from stream_app.spark.partition_names import NameablePartitions
+from stream_app.spark.partition_times import DatedPartitions
 from stream_app.spark.route_blocks import split_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job_epochs import newest_epochs
 from stream_app.table.metadata_check import Progress
 from stream_app.table.readable import check_readable
-from stream_app.table.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.source_check import SourceCheck
+from stream_app.table.strict_partitions import strict_partitions
 from stream_app.table.table_check import CheckReport
 
 _CHUNK_ROWS = 200_000
@@ -47,28 +49,26 @@ def source_findings(
     """What differs between the table's newest snapshot of a job and its topics.
 
     Args:
-        report: gets what was compared, and what could not be, and why.
+        report: gets what was compared. What could not be compared is a finding.
 
     Raises:
         UsageError: the table has no snapshot that tells of these topics.
         UnsupportedTableError: stream_app cannot merge the table's rows.
         SourceError: a message stops a job, or the broker does not answer.
     """
-    if not table.schema.has_primary_key:
-        report.left_out.append(
-            "the source: rows of a table without a primary key cannot be told apart"
+    left = Uncompared(table.location)
+    snapshot, ends = _table_end(table, source)
+    if why := _incomparable(table):
+        left.add(
+            f"{snapshot.total_record_count} records of the table were not compared with the "
+            f"source: {why}",
+            "leave --conf and --source-kafka out for such a table",
         )
-        return
-    if table.options.optional_integer("record-level.expire-time") is not None:
-        report.left_out.append("the source: rows of the table expire")
-        return
-    if table.merges_by_vectors:
-        report.left_out.append("the source: rows of level 0 are not read before they are compacted")
+        yield from left.findings()
         return
     check_readable(table, merges=True)
-    if table.schema.sequence_fields:
-        report.left_out.append(f"the source: {FORGOTTEN_DELETES}")
-    snapshot, ends = _table_end(table, source)
+    for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
+        left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
     decode = message_format(
         source.format,
         columns=table.schema.fields,
@@ -85,14 +85,30 @@ def source_findings(
     decode = with_defaults(decode, table.schema.fields)
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
+    if (strict := strict_partitions(table.schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
-        for rows in _changes(source, ends, decode, progress, report.left_out):
+        for rows in _changes(source, ends, decode, progress, left):
             count += rows.num_rows
             check.add(split_by_bucket(rows, table.schema))
         yield from check.findings(snapshot)
+        if len(left.key_names) == 1:
+            yield from check.repeated(snapshot, *left.key_names.values())
+    yield from left.findings()
     topics = ", ".join(sorted({topic for topic, _ in ends}))
     report.replayed.append(f"{count} changes of {topics}, up to where the table is")
+
+
+def _incomparable(table: FileStoreTable) -> str:
+    """Why none of the table's rows can be compared; empty: they can."""
+    if not table.schema.has_primary_key:
+        return "rows of a table without a primary key cannot be told apart"
+    if table.options.optional_integer("record-level.expire-time") is not None:
+        return "rows of the table expire"
+    if table.merges_by_vectors:
+        return "rows of level 0 are not read before they are compacted"
+    return ""
 
 
 def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _Ends]:
@@ -125,43 +141,40 @@ def _changes(
     ends: _Ends,
     decode: MessageFormat,
     progress: Progress,
-    left_out: list[str],
+    left: Uncompared,
 ) -> Iterator[pa.RecordBatch]:
     """The changes of all topics, some at a time; a partition's stay in their order."""
     waiting: list[pa.RecordBatch] = []
-    bad = 0
-    for messages in _messages(source, ends, progress, left_out):
+    for messages in _messages(source, ends, progress, left):
         decoded = decode.decode(messages)
-        bad += decoded.bad.num_rows
+        left.see(messages, decoded)
         waiting.append(decoded.changes.rows)
         if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
             yield pa.concat_batches(waiting)
             waiting = []
     if any(rows.num_rows for rows in waiting):
         yield pa.concat_batches(waiting)
-    if bad:
-        left_out.append(f"the source: {bad} messages that cannot be decoded")
 
 
 def _messages(
-    source: SourceConfig, ends: _Ends, progress: Progress, left_out: list[str]
+    source: SourceConfig, ends: _Ends, progress: Progress, left: Uncompared
 ) -> Iterator[pa.RecordBatch]:
     consumer = _consumer(source)
     try:
-        ranges = _ranges(consumer, ends, left_out)
+        ranges = _ranges(consumer, ends, left)
         consumer.assign(list(ranges))
         for place, (begin, _) in ranges.items():
             consumer.seek(place, begin)
         total = sum(end - begin for begin, end in ranges.values())
-        left = {place for place, (begin, end) in ranges.items() if begin < end}
-        while left:
-            consumer.pause(*(ranges.keys() - left))
+        unread = {place for place, (begin, end) in ranges.items() if begin < end}
+        while unread:
+            consumer.pause(*(ranges.keys() - unread))
             for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
                 if kept := [record for record in records if record.offset < ranges[place][1]]:
                     yield batch_of(kept)
             done = sum(consumer.position(place) - begin for place, (begin, _) in ranges.items())
             progress("offsets", min(done, total), total)
-            left = {place for place in left if consumer.position(place) < ranges[place][1]}
+            unread = {place for place in unread if consumer.position(place) < ranges[place][1]}
     except KafkaError as error:
         raise SourceError(
             f"the topics cannot be read: {error}",
@@ -191,7 +204,7 @@ def _consumer(source: SourceConfig) -> KafkaConsumer:
 
 
 def _ranges(
-    consumer: KafkaConsumer, ends: _Ends, left_out: list[str]
+    consumer: KafkaConsumer, ends: _Ends, left: Uncompared
 ) -> dict[TopicPartition, tuple[int, int]]:
     """From where to where each partition is read; what of it is gone is told."""
     places = [TopicPartition(*place) for place in ends]
@@ -200,14 +213,16 @@ def _ranges(
     for place in places:
         name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
         if begins[place]:
-            left_out.append(
-                f"the source: the first {begins[place]} offsets of {name} are gone, so rows that "
-                "differ may be older ones"
+            left.add(
+                f"the first {begins[place]} offsets of {name} are gone, so what they told was not "
+                "compared, and rows that differ may be older ones",
+                "compare while the topic still has all records (its retention.ms)",
             )
         if lasts[place] < end:
-            left_out.append(
-                f"the source: {name} ends at {lasts[place]}, and the table has read up to {end}: "
-                "the topic was made anew"
+            left.add(
+                f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic was "
+                "made anew, and its older records were not compared",
+                "give the table's job a new checkpoint",
             )
         ranges[place] = begins[place], min(end, lasts[place])
     return ranges

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from stream_app.app.config_settings import file_io_options
+from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable, open_table
+
+WAREHOUSE = "./warehouse"
+"""Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""
+_WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
+_DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
 def add_table_parser(
@@ -29,8 +38,28 @@ def add_table_parser(
 def add_table(parser: argparse.ArgumentParser) -> None:
     """The argument TABLE."""
     parser.add_argument(
-        "table", metavar="TABLE", help="the table's folder, …/warehouse/db.db/table"
+        "table",
+        metavar="TABLE",
+        help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
+        f"${_WAREHOUSE_VARIABLE}",
     )
+
+
+def table_location(text: str, environ: Mapping[str, str]) -> str:
+    """The folder of what a command line calls a table: a folder, or ``database.name``.
+
+    Raises:
+        UsageError: it can be neither.
+    """
+    if "\0" in text or not text.strip():
+        raise UsageError(
+            f"{text!r} names no table", fix="give the table's folder, or database.name"
+        )
+    named = _DATABASE_AND_NAME.fullmatch(text)
+    if named is None or Path(text).exists():
+        return text
+    warehouse = environ.get(_WAREHOUSE_VARIABLE) or WAREHOUSE
+    return f"{warehouse.rstrip('/')}/{named[1]}.db/{named[2]}"
 
 
 def named_table(location: str) -> FileStoreTable:
@@ -40,4 +69,5 @@ def named_table(location: str) -> FileStoreTable:
         TableNotFoundError: there is no table.
         UsageError: the file system is not known, or what it needs is missing.
     """
-    return open_table(location, file_io_options=file_io_options(os.environ))
+    where = table_location(location, os.environ)
+    return open_table(where, file_io_options=file_io_options(os.environ))

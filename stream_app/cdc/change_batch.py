@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.model.table_schema import VALUE_KIND
 
 Int32s = npt.NDArray[np.int32]
@@ -90,6 +91,7 @@ class DecodedBatch:
         tables: name of a source table → the position of its first message with a row; the name is
             empty for messages that do not tell it.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
+        columns: unknown and missing columns of records that were decoded.
     """
 
     changes: ChangeBatch
@@ -97,6 +99,7 @@ class DecodedBatch:
     skipped: int
     decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[Column, Sighting] = field(default_factory=dict)
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.

@@ -13,6 +13,7 @@ as a suspect and its rows are left out, and `debezium_records` then reads it on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.arrow_buffers import (
     Bools,
+    Int64s,
     bools_of,
     bytes_of,
     lengths_of,
@@ -30,7 +32,9 @@ from stream_app.cdc.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.column_cast import cast_column
+from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.drift_search import NO_CLASS, drift_in
 from stream_app.cdc.json_lines import parse_objects
 from stream_app.cdc.key_proof import (
     WHOLE_IMAGES,
@@ -61,6 +65,9 @@ from stream_app.cdc.row_assembly import (
 )
 from stream_app.cdc.source_tables import TABLE_FIELDS, first_records
 
+_WITH_BEFORE = np.uint8(0x80)
+"""Added to a record's op, which is a letter of ASCII."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSettings:
@@ -69,14 +76,14 @@ class DecodeSettings:
     Attributes:
         schema: of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
-        is_strict: whether a column that the table does not have makes a record bad.
+        policy: what becomes of records that have other columns than the table.
         key_rules: when it is certain which row a change means.
         reads_tables: whether the name of each record's source table is looked at.
     """
 
     schema: pa.Schema
     keep_update_before: bool
-    is_strict: bool
+    policy: ColumnPolicy
     key_rules: KeyRules
     reads_tables: bool
 
@@ -100,6 +107,7 @@ class DecodedRows:
         suspects: records that were left out.
         questions: what each record wants to know of its Kafka key.
         tables: name of a source table → its first record.
+        columns: unknown and missing columns of the records that were not left out.
     """
 
     rows: pa.RecordBatch
@@ -107,6 +115,7 @@ class DecodedRows:
     suspects: Bools
     questions: Questions
     tables: dict[str, int]
+    columns: Mapping[Column, Sighting]
 
 
 @dataclass(slots=True)
@@ -154,7 +163,8 @@ def decode_columns(
         rows, record = rows.filter(pa.array(kept)), record[kept]
     questions = _questions(images, settings.key_rules)
     tables = first_records(images.source, ~images.suspects)
-    return DecodedRows(rows, record, images.suspects, questions, tables)
+    columns_seen = _drift(values, images, shape, settings) if settings.policy.looks else {}
+    return DecodedRows(rows, record, images.suspects, questions, tables, columns_seen)
 
 
 def _questions(images: _Images, rules: KeyRules) -> Questions:
@@ -168,6 +178,32 @@ def _questions(images: _Images, rules: KeyRules) -> Questions:
         asked[images.ops == CREATE] = Question.UPSERT
     asked[images.suspects] = Question.NONE
     return asked
+
+
+def _inner_names(columns: Sequence[pa.Array], count: int) -> Int64s:
+    """How many names of each record stand in values of columns that are parsed as objects."""
+    names = np.zeros(count, np.int64)
+    for column in columns:
+        if pa.types.is_struct(column.type):
+            names += column.type.num_fields * valid_of(column)
+    return names
+
+
+def _drift(
+    values: pa.Array, images: _Images, shape: RecordShape, settings: DecodeSettings
+) -> Mapping[Column, Sighting]:
+    classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
+    classes[images.suspects] = NO_CLASS
+    found = drift_in(
+        values,
+        classes,
+        images.after,
+        images.has_after,
+        _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
+        columns=settings.policy.columns,
+        is_flat=shape.is_flat,
+    )
+    return settings.policy.told(found)
 
 
 def _parse_envelopes(

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,7 @@ from stream_app.cdc.change_batch import (
     change_schema,
     concat_changes,
 )
+from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.column_reading import ColumnReading, Family
 from stream_app.cdc.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium_columns import DecodeSettings, decode_columns
@@ -49,7 +51,7 @@ from stream_app.cdc.key_check import KeyCheck
 from stream_app.cdc.key_proof import Question, Questions, key_rules
 from stream_app.cdc.nesting import deep_ones
 from stream_app.cdc.record_shapes import RecordShape, shape_of
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.model.data_type import RowType
 
 Index = npt.NDArray[np.int32]
@@ -78,6 +80,14 @@ class _Outcome:
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     skipped: int = 0
+    columns: dict[Column, Sighting] = field(default_factory=dict)
+
+    def see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
+        """Take in columns of records, whose positions in the batch are those of `index`."""
+        for column, sighting in columns.items():
+            moved = Sighting(sighting.records, int(index[sighting.first]))
+            known = self.columns.get(column)
+            self.columns[column] = moved if known is None else moved.plus(known)
 
     def ask(self, index: Index, questions: Questions) -> None:
         """Note what messages want to know of their keys."""
@@ -85,7 +95,7 @@ class _Outcome:
             asking = questions != Question.NONE
             self.asked.append((index[asking], questions[asking]))
 
-    def see(self, tables: Mapping[str, int], index: Index) -> None:
+    def see_tables(self, tables: Mapping[str, int], index: Index) -> None:
         """Note of which source tables messages are."""
         for name, record in tables.items():
             position = int(index[record])
@@ -111,7 +121,7 @@ class DebeziumJson:
         self._settings = DecodeSettings(
             schema=change_schema(arrow_schema),
             keep_update_before=keep_update_before,
-            is_strict=self._options.is_strict,
+            policy=self._options.column_policy(columns),
             key_rules=rules,
             reads_tables=not traits.merges_shards,
         )
@@ -123,8 +133,8 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            SourceError: a TRUNCATE, unless ``truncate = ignore``; a change whose row is not
-                certain, unless ``unproven-keys = quarantine``.
+            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``.
+            SourceError: a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
         values = messages.column("value")
         if values.type != pa.binary():
@@ -149,6 +159,7 @@ class DebeziumJson:
             ),
             skipped=outcome.skipped,
             tables=outcome.tables,
+            columns=outcome.columns,
         )
         return decoded.setting_aside(messages, uncertain) if uncertain else decoded
 
@@ -178,12 +189,12 @@ class DebeziumJson:
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
-        strict = self._settings.is_strict
-        if group.shape is None or strict:
-            sample = np.flatnonzero(alike)[: None if strict else _SAMPLE_ROWS]
+        policy = self._settings.policy
+        if group.shape is None or policy.looks_at_each:
+            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]
             texts = values.take(pa.array(sample)).to_pylist()
-            group.shape, fits = shape_of(texts, group.readings, strict=strict)
-            if strict:
+            group.shape, fits = shape_of(texts, group.readings, policy)
+            if policy.looks_at_each:
                 alike[sample] = fits
         odd = ~alike
         if alike.any():
@@ -200,9 +211,7 @@ class DebeziumJson:
         odd = ~alike
         if not self._decode_in_columns(part, rows, index, group, outcome, odd):
             # Learn the commonest shape anew, and keep it for what comes.
-            group.shape, fits = shape_of(
-                part.to_pylist(), group.readings, strict=self._settings.is_strict
-            )
+            group.shape, fits = shape_of(part.to_pylist(), group.readings, self._settings.policy)
             odd[rows[~fits]] = True
             rows, part = rows[fits], part.filter(pa.array(fits))
             self._decode_by_halves(part, rows, index, group, outcome, odd)
@@ -244,7 +253,8 @@ class DebeziumJson:
             return False
         odd[rows[decoded.suspects]] = True
         outcome.ask(index[rows], decoded.questions)
-        outcome.see(decoded.tables, index[rows])
+        outcome.see_tables(decoded.tables, index[rows])
+        outcome.see(decoded.columns, index[rows])
         outcome.parts.append(
             ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
         )
@@ -276,10 +286,14 @@ class DebeziumJson:
         outcome.ask(
             index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
         )
-        outcome.see(result.tables, index)
+        outcome.see_tables(result.tables, index)
+        outcome.see(self._settings.policy.told(result.columns), index)
         outcome.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             outcome.reasons[int(index[position])] = reason
+        if result.stops:
+            position, reason = min(result.stops.items())
+            raise _stopped(outcome.messages, int(index[position]), reason)
         if result.truncates and not self._options.ignores_truncate:
             raise _truncated(outcome.messages, int(index[result.truncates[0]]))
 
@@ -296,13 +310,26 @@ def _slices(values: pa.Array) -> Iterator[slice]:
         start = stop
 
 
-def _truncated(messages: pa.RecordBatch, at: int) -> SourceError:
+def _place(messages: pa.RecordBatch, at: int) -> str:
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )
-    return SourceError(
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
+def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError:
+    return WrongSourceError(
+        f"the record's columns are not the table's: {reason}",
+        where=_place(messages, at),
+        fix="make the columns of the table those of the source, and start the job again; or choose "
+        "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
+    )
+
+
+def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
+    return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
-        where=f"topic {topic}, partition {partition}, offset {offset}",
+        where=_place(messages, at),
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
         "table or make it anew, and start behind this offset",
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import ColumnPolicy, Reaction
 from stream_app.cdc.column_reading import (
     ENCODINGS,
     ColumnReading,
@@ -31,6 +32,7 @@ TIME_MODE = "time.precision.mode"
 BINARY_MODE = "binary.handling.mode"
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
+MISSING_COLUMNS = "missing-columns"
 REPLICA_IDENTITY = "replica-identity"
 UNPROVEN_KEYS = "unproven-keys"
 SOURCE_KEY = "source-key"
@@ -47,12 +49,14 @@ CHOICES: dict[str, tuple[str, ...]] = {
     ),
     BINARY_MODE: ("bytes", "base64", "base64-url-safe", "hex"),
     TRUNCATE: ("error", "ignore"),
-    UNKNOWN_COLUMNS: ("ignore", "strict"),
+    UNKNOWN_COLUMNS: tuple(reaction.value for reaction in Reaction),
+    MISSING_COLUMNS: tuple(reaction.value for reaction in Reaction),
     REPLICA_IDENTITY: tuple(identity.value for identity in ReplicaIdentity),
     UNPROVEN_KEYS: ("stop", "quarantine"),
 }
 """Each option's values; the first is the default."""
 
+_OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
 _COLUMN_PREFIX = "column."
 _COLUMN_SUFFIX = ".encoding"
 _BINARY = {
@@ -88,10 +92,13 @@ class DebeziumOptions:
         """Whether a TRUNCATE is skipped; else it stops the job."""
         return self.modes[TRUNCATE] == "ignore"
 
-    @property
-    def is_strict(self) -> bool:
-        """Whether a column that the table does not have makes a record bad."""
-        return self.modes[UNKNOWN_COLUMNS] == "strict"
+    def column_policy(self, columns: RowType) -> ColumnPolicy:
+        """What becomes of records that have other columns than these."""
+        return ColumnPolicy(
+            columns=frozenset(columns.names),
+            unknown=Reaction(self.modes[UNKNOWN_COLUMNS]),
+            missing=Reaction(self.modes[MISSING_COLUMNS]),
+        )
 
     @property
     def identity(self) -> ReplicaIdentity:
@@ -114,7 +121,8 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
     modes = {key: values[0] for key, values in CHOICES.items()}
     encodings: dict[str, Encoding] = {}
     source_key: frozenset[str] | None = None
-    for key, value in options.items():
+    for key, given in options.items():
+        value = _OLDER_VALUES.get((key, given), given)
         if key in CHOICES:
             if value not in CHOICES[key]:
                 problems.append(f"{key} = {value!r} is none of {', '.join(CHOICES[key])}")

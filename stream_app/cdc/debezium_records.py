@@ -6,6 +6,7 @@ exact text of each number; only the casts are shared with the fast path.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +18,10 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import no_changes
 from stream_app.cdc.column_cast import cast_alone, wire_value
+from stream_app.cdc.column_drift import Column, Sighting, add_sighting
 from stream_app.cdc.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium_columns import DecodeSettings
+from stream_app.cdc.decimal_columns import why_no_decimal
 from stream_app.cdc.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -59,6 +62,8 @@ class RecordsResult:
         wrapped: records in a schema envelope, still to be read.
         questions: what records want to know of their Kafka keys, also those with a reason.
         tables: name of a source table → its first record.
+        stops: reasons of records that stop the job.
+        columns: unknown and missing columns of records that are stored.
     """
 
     rows: pa.RecordBatch
@@ -69,6 +74,8 @@ class RecordsResult:
     wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
     questions: dict[int, Question] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
+    stops: dict[int, str] = field(default_factory=dict)
+    columns: dict[Column, Sighting] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +91,13 @@ def decode_records(
 ) -> RecordsResult:
     """Read each value on its own."""
     result = RecordsResult(no_changes(settings.schema).rows, np.empty(0, np.int64))
-    columns = frozenset(reading.name for reading in readings)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
     found: list[tuple[int, RowRecord]] = []
     for position, value in enumerate(values):
         try:
-            record = read_record(value, columns, keys, strict=settings.is_strict)
+            record = read_record(value, settings.policy.columns, keys)
             match record:
-                case RowRecord():
-                    if (question := question_of(settings.key_rules, record)) is not Question.NONE:
-                        result.questions[position] = question
+                case RowRecord() if not _is_refused(result, position, record, settings):
                     found.append((position, _restore_unchanged(record, readings, settings)))
                 case Truncate():
                     result.truncates.append(position)
@@ -103,7 +107,15 @@ def decode_records(
                     result.wrapped.append((position, record))
         except UnreadableRecordError as problem:
             result.reasons[position] = str(problem)
+    result.questions = {
+        position: question
+        for position, record in found
+        if (question := question_of(settings.key_rules, record)) is not Question.NONE
+    }
     _add_rows(result, found, readings, settings)
+    for position, row in found:
+        if position not in result.reasons:
+            add_sighting(result.columns, row.drift, Sighting(1, position))
     return result
 
 
@@ -115,6 +127,17 @@ def question_of(rules: KeyRules, record: RowRecord) -> Question:
     is_whole = np.array([record.origin.connector in WHOLE_IMAGES])
     (asked,) = questions_of(rules, ops, has_before, is_whole)
     return Question(int(asked))
+
+
+def _is_refused(
+    result: RecordsResult, position: int, record: RowRecord, settings: DecodeSettings
+) -> bool:
+    """Whether its columns keep a record from being stored, which is noted."""
+    refusal = settings.policy.refusal(record.drift)
+    if refusal is not None:
+        reasons = result.stops if refusal.stops else result.reasons
+        reasons[position] = refusal.reason
+    return refusal is not None
 
 
 def _restore_unchanged(
@@ -211,7 +234,7 @@ def _column(reading: ColumnReading, images: Sequence[Image | None]) -> _Column:
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
-            misfits[row] = _misfit(reading, cells[row], _why(reading, kind))
+            misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row]))
     return _Column(values, misfits)
 
 
@@ -256,7 +279,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
 
 
-def _why(reading: ColumnReading, kind: JsonKind) -> str:
+def _why(reading: ColumnReading, kind: JsonKind, wire: Any) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding tells another unit"
     match reading.family:
@@ -274,7 +297,20 @@ def _why(reading: ColumnReading, kind: JsonKind) -> str:
             return "is out of range"
         case Family.BINARY:
             return f"is not {reading.encoding.value}"
-        case Family.DECIMAL if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return "is not the base64 of a number that fits (decimal.handling.mode = precise)"
+        case Family.DECIMAL if isinstance(wire, dict) or (
+            kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
+        ):
+            return _why_no_decimal(reading, wire)
         case _:
             return "is not a value of that type"
+
+
+def _why_no_decimal(reading: ColumnReading, wire: Any) -> str:
+    """Of base64, or of ``{scale, value}``."""
+    is_struct = isinstance(wire, dict)
+    text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
+    try:
+        value = base64.b64decode(text, validate=True)
+    except ValueError:
+        return "is not base64, as decimal.handling.mode = precise has it"
+    return why_no_decimal(value, scale, reading.arrow_type)

@@ -35,6 +35,7 @@ _DIGITS_MAX = 38
 _SCALE_MAX = 1000
 _TEXT_BYTES_MAX = 1024
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SHOWN_MAX = 80
 # Digits enough for any value that fits a decimal128, whatever the text looks like.
 _EXACT = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
@@ -265,9 +266,29 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
         number = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise ValueError("has an exponent out of range") from None
-    if number and number.adjusted() >= target.precision - target.scale:
-        raise ValueError(f"has more digits than DECIMAL({target.precision}, {target.scale})")
+    whole = target.precision - target.scale
+    if number and number.adjusted() >= whole:
+        raise ValueError(
+            f"has {number.adjusted() + 1} digits before the point, the column takes {whole}"
+        )
     rounded = number.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
     if rounded != number:
-        raise ValueError(f"has more than {target.scale} fractional digits")
+        digits = "".join(map(str, number.as_tuple().digits))
+        fractional = -int(number.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
+        raise ValueError(f"has {fractional} fractional digits, the column takes {target.scale}")
     return rounded
+
+
+def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
+    """Why a two's complement number is no value of `target`, with the number that it is."""
+    try:
+        text = number_text(value, scale)
+    except ValueError as problem:
+        return str(problem)
+    try:
+        exact_decimal(text, target)
+    except ValueError as problem:
+        number = format(decimal.Decimal(text), "f")
+        shown = number if len(number) <= _SHOWN_MAX else number[:_SHOWN_MAX] + "…"
+        return f"is {shown}, which {problem}"
+    return "is not a value of that type"

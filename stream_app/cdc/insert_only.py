@@ -20,7 +20,7 @@ from stream_app.cdc.change_batch import (
     DecodedBatch,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 
 _OPS = {
@@ -53,7 +53,7 @@ class InsertOnly:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            SourceError: an update or a delete, unless such records are set aside.
+            WrongSourceError: an update or a delete, unless such records are set aside.
         """
         decoded = self.messages.decode(messages)
         changes = decoded.changes
@@ -89,11 +89,11 @@ def _reason(kind: RowKind) -> str:
     return f"is {_OPS[kind]}, and the table has no primary key by which to find the row"
 
 
-def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> SourceError:
+def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> WrongSourceError:
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )
-    return SourceError(
+    return WrongSourceError(
         f"the record {_reason(kind)}",
         where=f"topic {topic}, partition {partition}, offset {offset}",
         fix="give the table a key (table.primary-keys, for a new table); or set such records aside "

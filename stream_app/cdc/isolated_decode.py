@@ -20,6 +20,7 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     no_changes,
 )
+from stream_app.cdc.column_drift import sightings_together
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200
@@ -92,6 +93,7 @@ def _together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBat
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
         tables={**{name: at + shift for name, at in right.tables.items()}, **left.tables},
+        columns=sightings_together(left.columns, right.columns, shift),
     )
 
 

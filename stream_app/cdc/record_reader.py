@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.column_reading import JsonKind
 from stream_app.cdc.nesting import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.source_tables import TABLE_FIELDS, table_name
@@ -52,6 +53,7 @@ class RowRecord:
     op: str
     before: Image | None
     after: Image | None
+    drift: Drift
     origin: Origin = Origin()
     is_op_told: bool = True
 
@@ -92,16 +94,15 @@ class _Object(dict[str, Any]):
 
 
 def read_record(
-    value: bytes, columns: frozenset[str], keys: frozenset[str], *, strict: bool
+    value: bytes, columns: frozenset[str], keys: frozenset[str]
 ) -> RowRecord | Truncate | NoRow | Wrapped:
     """Read one message that is no tombstone.
 
     Args:
         columns, keys: the table's columns, and its primary key if it has one.
-        strict: whether a column that the table does not have is an error.
 
     Raises:
-        UnreadableRecordError: no JSON, not a record of Debezium's, or an unknown column.
+        UnreadableRecordError: no JSON, or not a record of Debezium's.
     """
     document = _load(value)
     if document is None:
@@ -114,13 +115,13 @@ def read_record(
     op = document.get("op")
     if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
         _check_once(document, frozenset({"op", "before", "after"}))
-        return _envelope(document, op, columns, strict=strict)
+        return _envelope(document, op, columns)
     if OP_FIELD not in document and _is_no_row(document):
         return NoRow()
     if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | (keys or columns)):
         named = "the primary key" if keys else "a column"
         raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
-    return _flat(document, columns, strict=strict)
+    return _flat(document, columns)
 
 
 def _load(value: bytes) -> Any:
@@ -178,7 +179,7 @@ def _check_once(document: dict[str, Any], names: frozenset[str]) -> None:
 
 
 def _envelope(
-    document: dict[str, Any], op: Any, columns: frozenset[str], *, strict: bool
+    document: dict[str, Any], op: Any, columns: frozenset[str]
 ) -> RowRecord | Truncate | NoRow:
     if op == "m":
         return NoRow()
@@ -187,30 +188,26 @@ def _envelope(
     # A list or an object has no place in a set.
     if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
-    before = _image(document.get("before"), "before", columns, strict=strict)
-    after = _image(document.get("after"), "after", columns, strict=strict)
+    before = _image(document.get("before"), "before", columns)
+    after = _image(document.get("after"), "after", columns)
     needed = "before" if op == "d" else "after"
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
-    return RowRecord(op, before, after, origin_of(document.get("source")))
+    fields = document.get("before"), document.get("after")
+    drift = drift_of(columns, *fields, is_flat=False)
+    return RowRecord(op, before, after, drift, origin_of(document.get("source")))
 
 
-def _image(value: Any, name: str, columns: frozenset[str], *, strict: bool) -> Image | None:
+def _image(value: Any, name: str, columns: frozenset[str]) -> Image | None:
     if value is None:
         return None
     if not isinstance(value, dict):
         raise UnreadableRecordError(f"has a {name!r} that is a JSON {_cell(value)[0].name.lower()}")
     _check_once(value, columns)
-    if strict and (unknown := value.keys() - columns):
-        raise UnreadableRecordError(
-            f"column {min(unknown)!r} is not in the table (unknown-columns = strict)"
-        )
     return {column: _cell(value[column]) for column in columns & value.keys()}
 
 
-def _flat(
-    document: dict[str, Any], columns: frozenset[str], *, strict: bool
-) -> RowRecord | Truncate:
+def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
     """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)
@@ -223,17 +220,12 @@ def _flat(
         return Truncate()
     if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
-    row = {
-        name: value
-        for name, value in document.items()
-        if name in columns or not name.startswith("__")
-    }
-    _check_once(document, columns)
-    image = _image(row, "record", columns, strict=strict)
+    image = _image(document, "record", columns)
+    before, after = (image, None) if op == "d" else (None, image)
+    fields = (document, None) if op == "d" else (None, document)
+    drift = drift_of(columns, *fields, is_flat=True)
     origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
-    if op == "d":
-        return RowRecord(op, image, None, origin)
-    return RowRecord(op, None, image, origin, is_told)
+    return RowRecord(op, before, after, drift, origin, is_told or op == "d")
 
 
 def origin_of(source: Any) -> Origin:

@@ -16,8 +16,9 @@ import orjson
 import pyarrow as pa
 
 from stream_app.cdc.arrow_buffers import Bools
+from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.record_reader import DELETED_FIELD, OP_FIELD
+from stream_app.cdc.drift_search import document_drift
 
 _KINDS: dict[type, JsonKind] = {
     bool: JsonKind.BOOLEAN,
@@ -45,14 +46,14 @@ class RecordShape:
 
 
 def shape_of(
-    values: Sequence[bytes], readings: tuple[ColumnReading, ...], *, strict: bool
+    values: Sequence[bytes], readings: tuple[ColumnReading, ...], policy: ColumnPolicy
 ) -> tuple[RecordShape, Bools]:
     """The commonest shape, and which of the values have it.
 
-    Records that are no JSON objects, or in strict mode have unknown columns, do not.
+    Records that are no JSON objects, or that the policy refuses for their columns, do not.
     """
     names = tuple(reading.name for reading in readings)
-    signatures = [_signature(value, names, strict=strict) for value in values]
+    signatures = [_signature(value, names, policy) for value in values]
     counts = Counter(signature for signature in signatures if signature is not None)
     flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
     is_flat = 2 * flat > counts.total()
@@ -74,7 +75,7 @@ def shape_of(
     return RecordShape(is_flat, kinds), fits
 
 
-def _signature(value: bytes, names: tuple[str, ...], *, strict: bool) -> _Signature | None:
+def _signature(value: bytes, names: tuple[str, ...], policy: ColumnPolicy) -> _Signature | None:
     try:
         document: Any = orjson.loads(value)
     except orjson.JSONDecodeError:
@@ -89,14 +90,12 @@ def _signature(value: bytes, names: tuple[str, ...], *, strict: bool) -> _Signat
             continue
         if not isinstance(image, dict):
             return None
-        if strict and any(name not in names and not _is_added(name, is_flat) for name in image):
-            return None
         types.append(tuple(map(type, map(image.get, names))))
+    if policy.looks_at_each:
+        drift, _ = document_drift(document, policy.columns, is_flat=is_flat)
+        if policy.refusal(drift) is not None:
+            return None
     return is_flat, tuple(types)
-
-
-def _is_added(name: str, is_flat: bool) -> bool:
-    return is_flat and (name in (OP_FIELD, DELETED_FIELD) or name.startswith("__"))
 
 
 def _commonest(

@@ -7,7 +7,7 @@ record is decided by `debezium_json`, one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import pyarrow as pa
@@ -112,7 +112,7 @@ class Survey:
     def _doubtful(self, records: Sequence[SeenRecord]) -> Notice | None:
         """No update or delete was seen; what would become of one?"""
         for each in records:
-            deleted = RowRecord("d", {}, None, each.record.origin)
+            deleted = replace(each.record, op="d", before={}, after=None, is_op_told=True)
             question = question_of(self.rules, deleted)
             if not answers(self.rules, question, each.fields):
                 told = uncertainty(self.rules, question, each.fields)
@@ -208,9 +208,9 @@ def seen_records(
 def _read(value: bytes | None, columns: frozenset[str], keys: frozenset[str]) -> RowRecord | None:
     """None for what means no row, or cannot be read."""
     try:
-        record = None if value is None else read_record(value, columns, keys, strict=False)
+        record = None if value is None else read_record(value, columns, keys)
         if isinstance(record, Wrapped):
-            record = read_record(record.payload, columns, keys, strict=False)
+            record = read_record(record.payload, columns, keys)
     except (UnreadableRecordError, ValueError, RecursionError):
         return None
     return record if isinstance(record, RowRecord) else None

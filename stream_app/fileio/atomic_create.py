@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 
-from stream_app.errors import StorageError
+from stream_app.errors import NoAccessError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.store_time import PROBE_PREFIX
 
@@ -21,7 +21,7 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
         reason: what it means when both attempts succeed.
 
     Raises:
-        StorageError: both succeed.
+        NoAccessError: both succeed.
     """
     path = f"{folder}/{PROBE_PREFIX}{uuid.uuid4()}"
     try:
@@ -36,9 +36,9 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
         raise no_atomic_create(folder, reason)
 
 
-def no_atomic_create(folder: str, reason: str) -> StorageError:
+def no_atomic_create(folder: str, reason: str) -> NoAccessError:
     """The error that says so."""
-    return StorageError(
+    return NoAccessError(
         f"this file system cannot be written: it does not create a file only if there is none "
         f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
         where=folder,

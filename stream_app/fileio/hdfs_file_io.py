@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import StorageError, UsageError
+from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.hdfs_errors import as_os_errors, os_error, passes, told
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
@@ -321,7 +321,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     try:
         file_io._client  # noqa: B018 - it is made here, so that what it lacks is told at once
     except ImportError:
-        raise StorageError(
+        raise NoAccessError(
             "the client of HDFS is not installed",
             where=location,
             fix="pip install 'stream_app[hdfs]', on the driver and all executors",

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stream_app.errors import StorageError
+from stream_app.errors import NoAccessError
 from stream_app.fileio.s3_file_io import S3FileIO
 
 _MARK = ".create-lock-"
@@ -37,7 +37,7 @@ class LockedS3FileIO(S3FileIO):
            sees both marks, so at most one goes on.
 
         Raises:
-            StorageError: there is another mark, or no such lock file can be made.
+            NoAccessError: there is another mark, or no such lock file can be made.
         """
         with self._held() as lock:
             name = lock.read_text()
@@ -48,7 +48,7 @@ class LockedS3FileIO(S3FileIO):
         marks = [each for each in self.list_names(folder) if each.startswith(_MARK)]  # 2
         others = sorted(set(marks) - {_MARK + name})
         if others:
-            raise StorageError(
+            raise NoAccessError(
                 f"the table is written under another lock than {str(lock)!r}: two locks keep "
                 "nobody apart",
                 where=f"{folder}/{others[0]}",
@@ -75,7 +75,7 @@ class LockedS3FileIO(S3FileIO):
         try:
             file = path.open("a")
         except OSError as error:
-            raise StorageError(
+            raise NoAccessError(
                 f"the lock file cannot be opened: {error.strerror}",
                 where=str(path),
                 fix="let s3.create-lock-file be a file in a folder that is there, on a path that "

@@ -33,6 +33,7 @@ class FindingKind(enum.Enum):
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"
+    NOT_COMPARED = "not-compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ from stream_app.model.data_type import (
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
+DEFAULT_BUCKETS = 4
+"""Of each partition of a table that a job makes without being told; good for some gigabytes."""
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
 SYSTEM_FIELD_ID_MAX = 1_073_741_823
 
@@ -197,9 +199,11 @@ def _key_problems(
     ]
     core = CoreOptions(options)
     if not has_buckets(core.bucket, has_primary_key=True):
+        state = f"is {options['bucket']}" if "bucket" in options else "is missing"
         problems.append(
-            "option 'bucket' must be a fixed number ≥ 1 (dynamic and postpone buckets are not "
-            "supported)"
+            f"option 'bucket' {state}: "
+            f"give a fixed number ≥ 1, such as bucket = {DEFAULT_BUCKETS} (dynamic and postpone "
+            "buckets are not supported)"
         )
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"

@@ -11,16 +11,32 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.errors import BadRecordsError
 from stream_app.spark.job_folder import Folder
 
 _SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """The bad records of an epoch.
+
+    Attributes:
+        file: None: they are not kept.
+        first: place and reason of the first one, in words.
+        reasons: how many there are of each kind of `bad_reasons.REASON_KINDS`.
+    """
+
+    file: str | None
+    first: str
+    reasons: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -36,8 +52,8 @@ class DeadLetters:
     bad_records_max: int | None
     _count: int = field(default=0)
 
-    def write(self, epoch: int, bad: pa.Table) -> None:
-        """Keep an epoch's bad records.
+    def write(self, epoch: int, bad: pa.Table) -> SetAside | None:
+        """Keep an epoch's bad records; None: there are none.
 
         Args:
             bad: a table of `BAD_RECORD_SCHEMA`.
@@ -47,15 +63,13 @@ class DeadLetters:
         """
         count = bad.num_rows
         if not count:
-            return
+            return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
+        shown = [_shown(line) for line in itertools.islice(_lines(bad.slice(0, _SHOWN)), _SHOWN)]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
-            return
-        shown = []
-        for line, _ in zip(_lines(bad), range(_SHOWN), strict=False):
-            where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
-            shown.append(f"{where}: {line['reason']}")
+            reasons = reason_counts(bad.column("reason").to_pylist())
+            return SetAside(file=file, first=shown[0], reasons=reasons)
         kept = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
@@ -77,6 +91,11 @@ def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
     if before != data:
         files.overwrite(path, data)
     return path
+
+
+def _shown(line: Mapping[str, Any]) -> str:
+    where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
+    return f"{where}: {line['reason']}"
 
 
 def _keep(folder: Folder, stem: str, data: bytes) -> None:

@@ -7,9 +7,16 @@ Spark's accumulators do not promise.
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stream_app.cdc.column_drift import Column
+
+COLUMN_NAMES_MAX = 64
+"""Of unknown columns, and of missing ones: names come from messages, which may hold anything."""
+OTHER_COLUMNS = "(others)"
+_NAME_MAX = 100
 Where = tuple[str, int]
 """Topic and Kafka partition."""
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
@@ -24,13 +31,33 @@ class PartitionEnd:
     timestamp_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnSighting:
+    """Records in which a column is unknown or missing, and the place of the first."""
+
+    records: int
+    topic: str
+    partition: int
+    offset: int
+
+    def plus(self, other: ColumnSighting) -> ColumnSighting:
+        """Both together."""
+        first = min(self.place, other.place)
+        return ColumnSighting(self.records + other.records, *first)
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Topic, partition and offset."""
+        return self.topic, self.partition, self.offset
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
     """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
 
-    `decoder_errors` are those of the bad ones at which the decoder failed.
-
     Attributes:
+        decoder_errors: those of the bad ones at which the decoder failed.
+        columns: unknown and missing ones; see `cdc.column_drift`.
         tables: of the source, by name; those that are not told have the empty name.
     """
 
@@ -41,6 +68,7 @@ class DecodeCounts:
     decoder_errors: int = 0
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
+    columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Both together."""
@@ -59,6 +87,7 @@ class DecodeCounts:
                 table: min(places.get(table, place) for places in (self.tables, other.tables))
                 for table, place in (*self.tables.items(), *other.tables.items())
             },
+            columns=_together(self.columns, other.columns),
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
@@ -71,6 +100,24 @@ class DecodeCounts:
     def to_bytes(self) -> bytes:
         """What `counts_of` reads."""
         return pickle.dumps(self)
+
+
+def _together(
+    some: Mapping[Column, ColumnSighting], others: Mapping[Column, ColumnSighting]
+) -> Mapping[Column, ColumnSighting]:
+    """Both, with at most so many names of a kind: of those beyond, all count as `OTHER_COLUMNS`."""
+    if not others:
+        return some
+    columns = dict(some)
+    names = Counter(kind for kind, _ in columns)
+    for (kind, name), sighting in others.items():
+        column = (kind, name[:_NAME_MAX])
+        if column not in columns and names[kind] >= COLUMN_NAMES_MAX:
+            column = (kind, OTHER_COLUMNS)
+        known = columns.get(column)
+        names[kind] += known is None
+        columns[column] = sighting if known is None else sighting.plus(known)
+    return columns
 
 
 def counts_of(block: bytes) -> DecodeCounts:

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.json_lines import looks_like_object, parse_objects
-from stream_app.errors import SourceError, UsageError
+from stream_app.errors import UsageError, WrongSourceError
 
 _LINE_SCHEMA = pa.schema(
     [
@@ -87,7 +87,7 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Columns `line` (bytes) and `file` → messages; the timestamp in milliseconds.
 
     Raises:
-        SourceError: a line that is no message; names the file and shows the line.
+        WrongSourceError: a line that is no message; names the file and shows the line.
     """
     for batch in batches:
         lines = _trimmed(batch.column("line"))
@@ -118,7 +118,7 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
     return columns
 
 
-def _bad_line(lines: pa.Array, files: pa.Array) -> SourceError:
+def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
     """The error for the first line that is no message."""
     at = next(at for at in range(len(lines)) if _parse(lines.slice(at, 1)) is None)
     line = lines[at].as_py()
@@ -127,7 +127,7 @@ def _bad_line(lines: pa.Array, files: pa.Array) -> SourceError:
         problem = "it lacks a field, or a field has a wrong type"
     except ValueError as error:
         problem = f"it is no JSON ({error})"
-    return SourceError(
+    return WrongSourceError(
         f"a line is no message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
         where=unquote(files[at].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '

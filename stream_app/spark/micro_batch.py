@@ -24,7 +24,7 @@ from stream_app.errors import CheckpointError, StoppedError, StreamAppError
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.spark.bad_record_keys import in_order, with_keys
-from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.dead_letters import DeadLetters, SetAside
 from stream_app.spark.decode_counts import DecodeCounts, TablesSeen, counts_of
 from stream_app.spark.route_blocks import (
     BlockKind,
@@ -51,6 +51,7 @@ class EpochReport:
 
     Attributes:
         skipped: whether the table had the epoch already.
+        set_aside: the bad records; None: there are none.
         wait_s: back-pressure before the epoch's work.
         write_s: reading, decoding, routing and writing: the Spark job.
         sorted_runs: number of sorted runs → number of buckets that have so many; of the buckets
@@ -62,6 +63,7 @@ class EpochReport:
     epoch: int
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
+    set_aside: SetAside | None = None
     buckets: int = 0
     files: int = 0
     bytes: int = 0
@@ -98,6 +100,8 @@ class MicroBatch:
         check_tables: raises when the source's tables that an epoch has seen do not fit together.
         upkeep: of the table; called when nothing else may commit.
         failure: the error that stopped the query, with its own text.
+        totals: of all epochs that this run has committed.
+        epoch_at_work: the epoch that is being written; None: none is.
     """
 
     spark: SparkSession
@@ -112,6 +116,8 @@ class MicroBatch:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
+    totals: DecodeCounts = field(default_factory=DecodeCounts)
+    epoch_at_work: int | None = None
     _commit: StreamTableCommit | None = None
 
     def __call__(self, messages: DataFrame, epoch: int) -> None:
@@ -119,6 +125,7 @@ class MicroBatch:
         with self.lock:
             if self.stopping:
                 raise RuntimeError("the job is stopping")
+            self.epoch_at_work = epoch
             try:
                 report = self._run(messages, epoch)
                 self.listener(report)
@@ -131,6 +138,13 @@ class MicroBatch:
                 # Spark turns the trace into text and searches it with regular expressions, whose
                 # stack grows with the text: what it gets is short.
                 raise RuntimeError(first_line(self.failure)) from None
+            finally:
+                self.epoch_at_work = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no epoch has come yet."""
+        return self._commit is None
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions, or do upkeep, unless an epoch is being worked on."""
@@ -174,7 +188,7 @@ class MicroBatch:
         written = self._write(messages, first_sequence_number)
         try:
             self.check_tables(written.counts.tables)
-            self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
+            set_aside = self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
         except BaseException:
             commit.discard(written.messages)
             raise
@@ -182,6 +196,7 @@ class MicroBatch:
         committed = commit.commit_epoch(
             epoch, written.messages, properties=_properties(written.counts, source_end)
         )
+        self.totals = self.totals.plus(written.counts)
         files = [
             file
             for message in written.messages
@@ -190,6 +205,7 @@ class MicroBatch:
         return EpochReport(
             epoch=epoch,
             counts=written.counts,
+            set_aside=set_aside,
             buckets=len(written.messages),
             files=len(files),
             bytes=sum(file.file_size for file in files),

@@ -39,7 +39,12 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
 from stream_app.model.table_schema import TableSchema
-from stream_app.spark.decode_counts import DecodeCounts, PartitionEnd, Where
+from stream_app.spark.decode_counts import (
+    ColumnSighting,
+    DecodeCounts,
+    PartitionEnd,
+    Where,
+)
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""
@@ -196,6 +201,12 @@ class _Router:
                 tables={
                     (where[0], name): (where[1], offsets[at].as_py())
                     for name, at in decoded.tables.items()
+                },
+                columns={
+                    column: ColumnSighting(
+                        sighting.records, *where, offsets[sighting.first].as_py()
+                    )
+                    for column, sighting in decoded.columns.items()
                 },
             )
         )

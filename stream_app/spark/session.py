@@ -17,6 +17,8 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
+"""Names the file that Spark's own log goes to, or ``-`` for standard error."""
 LOOPBACK = "127.0.0.1"
 STACK = "-Xss16m"
 """Stack of the JVM's threads; only what is used of it is taken.
@@ -118,6 +120,12 @@ def start_session(
     return spark
 
 
+def where_spark_says_more(environ: Mapping[str, str]) -> str:
+    """For the end of an error: ``see Spark's log: /…``."""
+    path = environ.get(SPARK_LOG_VARIABLE, "-")
+    return "see Spark's log above" if path == "-" else f"see Spark's log: {path}"
+
+
 def launch_settings(
     settings: Mapping[str, str],
     *,
@@ -140,7 +148,8 @@ def launch_settings(
     if jars:
         launch["spark.jars"] = ",".join(str(jar) for jar in jars)
     if scheduler is not None:
-        launch["spark.scheduler.allocation.file"] = scheduler.absolute().as_uri()
+        # A path of Hadoop, which knows no %20; without a scheme it would lie on the cluster's HDFS.
+        launch["spark.scheduler.allocation.file"] = f"file:{scheduler.absolute()}"
     launch |= {
         key: value
         for key, value in settings.items()

@@ -3,30 +3,91 @@
 Under ``spark-submit`` the process that a user or a supervisor knows is the JVM, and Python is its
 child. Left alone, the JVM would answer a signal by ending at once, in the middle of an epoch.
 
+SIGTERM, a supervisor's, waits for the running epoch, however long it takes. SIGINT is Ctrl-C of
+somebody who waits at a terminal: what has not ended after `PATIENCE_S`, or at the second Ctrl-C,
+is cut off. That harms no more than SIGKILL: the next start takes the epoch up again.
+
 Source: `sun.misc.Signal`, which Spark uses likewise (`org.apache.spark.util.SignalUtils`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import signal
 import threading
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+_LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+INTERRUPTED = 130
+PATIENCE_S = 2.0
+_HOOKS_S = 1.0
+"""For the JVM's own clearing up; then it ends as it is."""
+_ONE_PRESS_S = 0.7
+"""One Ctrl-C reaches Python and the JVM, one a little after the other."""
+
+
+@dataclass(slots=True)
+class _Stop:
+    """What the signals do; called by Python's main thread and by threads of the JVM."""
+
+    stop_requested: threading.Event
+    jvm: Any
+    _first: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def on_signal(self, number: int) -> None:
+        self.stop_requested.set()
+        if number != signal.SIGINT:
+            return
+        now = time.monotonic()
+        with self._lock:
+            first, self._first = self._first, now if self._first is None else self._first
+        if first is None:
+            threading.Thread(target=self._end_later, name="ctrl-c", daemon=True).start()
+        elif now - first > _ONE_PRESS_S:
+            threading.Thread(target=self._end, name="ctrl-c again", daemon=True).start()
+
+    def _end_later(self) -> None:
+        threading.Event().wait(PATIENCE_S)
+        self._end()
+
+    def _end(self) -> None:
+        """End both processes, whatever they are at; what they say of it helps nobody."""
+        _LOG.warning("cut off in the middle: the next start takes that up again")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        threading.Thread(target=self._ask_jvm, daemon=True).start()
+        threading.Event().wait(_HOOKS_S)
+        try:
+            self.jvm.java.lang.Runtime.getRuntime().halt(INTERRUPTED)
+        finally:
+            os._exit(INTERRUPTED)
+
+    def _ask_jvm(self) -> None:
+        with contextlib.suppress(Py4JError):  # it has gone before it could answer
+            self.jvm.java.lang.System.exit(INTERRUPTED)
 
 
 class _JvmHandler:
     """What the JVM calls in a thread of its own."""
 
-    def __init__(self, stop_requested: threading.Event) -> None:
-        self._stop_requested = stop_requested
+    def __init__(self, stop: _Stop, number: int) -> None:
+        self._stop = stop
+        self._number = number
 
     def handle(self, _: Any) -> None:
         """Implements `sun.misc.SignalHandler`."""
-        self._stop_requested.set()
+        self._stop.on_signal(self._number)
 
     class Java:
         """Tells Py4J what this class implements."""
@@ -36,12 +97,13 @@ class _JvmHandler:
 
 def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> None:
     """Set the event when Python or the JVM is asked to end; call it in the main thread."""
-    for number in SIGNALS:
-        signal.signal(number, lambda *_: stop_requested.set())
     gateway = spark.sparkContext._gateway
     assert gateway is not None
+    stop = _Stop(stop_requested, gateway.jvm)
+    for number in SIGNALS:
+        signal.signal(number, lambda got, _: stop.on_signal(got))
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    handler = _JvmHandler(stop_requested)
     jvm_signals = gateway.jvm.sun.misc
     for number in SIGNALS:
-        jvm_signals.Signal.handle(jvm_signals.Signal(number.name.removeprefix("SIG")), handler)
+        name = number.name.removeprefix("SIG")
+        jvm_signals.Signal.handle(jvm_signals.Signal(name), _JvmHandler(stop, number))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -17,8 +18,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, WrongSourceError
 from stream_app.spark.micro_batch import IdleReport, MicroBatch
+from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.task_errors import readable
 
 _CAUSES_MAX, _CAUSE_MAX = 4, 300
@@ -48,6 +50,8 @@ class RunningStream:
 
     Attributes:
         on_progress, on_idle_commit: are told of what happens between epochs.
+        on_idle: is told how far the source was read when there was nothing new.
+        on_drained: is told the same when a source that is to be drained has been.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -56,8 +60,12 @@ class RunningStream:
     trigger: str | None
     on_progress: Callable[[SourceProgress], None]
     on_idle_commit: Callable[[IdleReport], None]
+    on_idle: Callable[[SourceProgress], None]
+    on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
     _reported: int = -1
+    _told: str = ""
+    _newest: SourceProgress | None = None
 
     def run(self, messages: DataFrame, name: str) -> None:
         """Run until the source is drained (`trigger` None) or the job is stopped or fails.
@@ -80,6 +88,7 @@ class RunningStream:
             if self.trigger is None and not self.stop_requested.is_set():
                 for report in self.batch.drain():
                     self.on_idle_commit(report)
+                self.on_drained(self._newest)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
@@ -113,10 +122,16 @@ class RunningStream:
         progress = query.lastProgress
         if progress is None:
             return
-        report = source_progress(json.loads(progress.json))
+        told = progress.json
+        if told == self._told:
+            return
+        self._told, self._newest = told, source_progress(json.loads(told))
+        report = self._newest
         if report.epoch > self._reported and (report.messages or report.lag):
             self._reported = report.epoch
             self.on_progress(report)
+        else:
+            self.on_idle(report)
 
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
@@ -155,14 +170,16 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     if causes:
         said += "\n  because: " + "; ".join(causes)
     if _LOGIN.search("".join(causes)):
-        return SourceError(
+        return WrongSourceError(
             f"the stream ended with an error: {said}",
             where="source.kafka",
             fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
             "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
             "driver and the executors",
         )
-    return SourceError(f"the stream ended with an error: {said}", fix="see Spark's log above")
+    return SourceError(
+        f"the stream ended with an error: {said}", fix=where_spark_says_more(os.environ)
+    )
 
 
 def java_causes(stack: str) -> list[str]:

@@ -12,10 +12,10 @@ import re
 from stream_app import errors
 from stream_app.errors import (
     BadRecordsError,
-    CheckpointError,
-    SourceError,
+    CommitConflictError,
     StreamAppError,
     WorkerLostError,
+    WrongSourceError,
 )
 from stream_app.table.storage_errors import storage_error
 
@@ -42,7 +42,7 @@ def readable(error: BaseException) -> BaseException:
     if ours is not None:
         return ours
     if _CONCURRENT.search(text):
-        return CheckpointError(
+        return CommitConflictError(
             "another process works with the same checkpoint",
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
@@ -66,7 +66,7 @@ def readable(error: BaseException) -> BaseException:
         )
     if _DATA_LOSS.search(text):
         found = _REASON.search(text)
-        return SourceError(
+        return WrongSourceError(
             "records were deleted from the topic before they were read",
             where=found[1].strip().rstrip(".") if found else "",
             fix="the topic keeps records for a shorter time than the job was away. Their changes "

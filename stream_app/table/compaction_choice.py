@@ -54,7 +54,7 @@ class CompactionChoice:
             raise UsageError(
                 "--partition-idle-time is set, and the table has no partitions",
                 where=table.location,
-                fix="leave it out",
+                fix="leave --partition-idle-time out",
             )
         for name in named:
             if name not in keys:
@@ -129,8 +129,6 @@ def parse_partition(text: str) -> dict[str, str]:
     for part in text.split(","):
         name, sign, value = part.partition("=")
         if not (name and sign):
-            raise UsageError(
-                f"--partition {text} is no partition", fix="write it as dt=2026-11-20,region=eu"
-            )
+            raise UsageError(f"{text!r} is no partition", fix="write it as dt=2026-11-20,region=eu")
         named[name.strip()] = value.strip()
     return named

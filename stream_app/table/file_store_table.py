@@ -285,16 +285,16 @@ def open_table(
         StorageError: the file system cannot be reached, or refuses.
     """
     path, file_io = file_io_of(location, file_io_options)
-    path, branch = table_and_branch(path)
     with storage_errors(path):
+        root, branch = table_and_branch(file_io, path)
         try:
-            schema = SchemaManager(file_io, branch_root(path, branch) if branch else path).latest()
+            schema = SchemaManager(file_io, path).latest()
         except NotADirectoryError:
             raise _no_table("a part of the path is a file, not a folder", path) from None
     if schema is None:
         is_there = file_io.exists(path)
         raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
-    return FileStoreTable(path, schema, file_io, clock or SystemClock(), branch)
+    return FileStoreTable(root, schema, file_io, clock or SystemClock(), branch)
 
 
 def _no_table(why: str, path: str) -> TableNotFoundError:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from stream_app.errors import StorageError
+from stream_app.errors import NoAccessError, StorageError
 
-_OF_A_DISK = (
-    "see that the disk has room and that this user may write there; then start the job again, it "
-    "goes on where it was"
+_AGAIN = "then start again, a job goes on where it was"
+_OF_A_DISK: Mapping[int | None, str] = {
+    errno.ENOSPC: f"make room on the disk; {_AGAIN}",
+    errno.EDQUOT: f"this user's quota is used up: make room; {_AGAIN}",
+    errno.ENOENT: f"see that it is there, and the folder that it lies in; {_AGAIN}",
+    errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_AGAIN}",
+}
+_OF_A_DISK_IN_TROUBLE = (
+    f"see that the disk is mounted and sound (the system's log tells of its errors); {_AGAIN}"
 )
 _OF_A_STORE = (
     "see that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
@@ -18,6 +25,17 @@ _OF_A_STORE = (
 )
 
 _OF_A_PATH = "give another path: a part of it is a file where a folder is wanted, or the opposite"
+_NO_ACCESS: Mapping[int | None, str] = {
+    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), _OF_A_PATH),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM),
+        "let the user of this process write there, or the nearest folder above it that exists; or "
+        "give another path",
+    ),
+    errno.EROFS: "it is mounted for reading only: give another path, or mount it for writing",
+    errno.ENAMETOOLONG: "give a shorter name: most file systems take 255 bytes",
+    errno.ELOOP: "a link in the path leads back to itself: give another path, or mend the link",
+}
 _OF_HDFS = (
     "see that the NameNode runs, has left safe mode, can be reached from here (HADOOP_CONF_DIR, or "
     "host and port in the location) and lets this user write there; then start again, a job goes "
@@ -26,10 +44,15 @@ _OF_HDFS = (
 
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
-    """An error of the file system, in our form; `where` stands in for a path that it lacks."""
+    """An error of the file system, in our form; `where` stands in for a path that it lacks.
+
+    What the same path will always be refused for is a `NoAccessError`.
+    """
     place = str(error.filename or where)
     notes = getattr(error, "__notes__", ())  # how a store's trouble is mended
-    return StorageError(
+    is_store = place.startswith(("s3", "hdfs", "viewfs"))
+    never = not notes and not is_store and error.errno in _NO_ACCESS
+    return (NoAccessError if never else StorageError)(
         f"the file system refused: {error.strerror or error}",
         where=place,
         fix=notes[0] if notes else _fix(error, place),
@@ -41,7 +64,9 @@ def _fix(error: OSError, place: str) -> str:
         return _OF_A_PATH
     if place.startswith("s3"):
         return _OF_A_STORE
-    return _OF_HDFS if place.startswith(("hdfs", "viewfs")) else _OF_A_DISK
+    if place.startswith(("hdfs", "viewfs")):
+        return _OF_HDFS
+    return _NO_ACCESS.get(error.errno) or _OF_A_DISK.get(error.errno) or _OF_A_DISK_IN_TROUBLE
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
     raise UsageError(
         f"snapshot {number} {gone}: the table has {earliest} to {latest}",
         where=table.location,
-        fix=f"give one from {earliest} to {latest}, or none for the latest",
+        fix=f"give one from {earliest} to {latest}",
     )
 
 
@@ -205,5 +205,5 @@ def _none_yet(table: FileStoreTable, what: str) -> UsageError:
     return UsageError(
         f"{what} does not exist: the table has none yet",
         where=table.location,
-        fix="leave it out",
+        fix="wait for the first commit of a job that writes the table",
     )

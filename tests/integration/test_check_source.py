@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from stream_app.app.cli import main
 from stream_app.app.embedded_broker import EmbeddedBroker
@@ -29,9 +31,15 @@ def message(op: str, k: int, v: str) -> tuple[bytes, bytes]:
     return json.dumps({"k": k}).encode(), json.dumps(value).encode()
 
 
-def a_table(folder: Path, topic: str, ends: dict[str, int], rows: dict[int, str]) -> SmallTable:
-    table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), bucket=2)
+def a_table(
+    folder: Path, topic: str, ends: dict[str, int], rows: dict[int, str], **options: object
+) -> SmallTable:
+    table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), bucket=2, **options)
     table.commit(*(("+I", {"k": k, "v": v}) for k, v in rows.items()))
+    return read_up_to(table, topic, ends)
+
+
+def read_up_to(table: SmallTable, topic: str, ends: dict[str, int]) -> SmallTable:
     end = json.dumps({topic: ends})
     Damage(table.table).snapshot(properties={SOURCE_END_PROPERTY: end})
     return table
@@ -72,3 +80,78 @@ def test_a_topic_that_the_table_is_not_written_from_is_refused(
     assert main(["check", table.path, "--source-kafka", "localhost:1/other"]) == 2
     assert "no snapshot tells how far a job has read other" in capsys.readouterr().err
     assert main(["check", table.path, "--source-kafka", "other"]) == 2
+
+
+def created(key: int, **image: object) -> tuple[bytes, bytes]:
+    value = json.dumps({"op": "c", "before": None, "after": {"k": key, **image}})
+    return json.dumps({"k": key}).encode(), value.encode()
+
+
+def test_what_cannot_be_compared_is_a_finding(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker)
+    told = [created(1, v="a"), created(2, v="a", phone=1), created(3), created(4, v="a", phone=2)]
+    produce(kafka_broker, topic, [*told, (b"k", b"no json"), (b"k", b"[]")])
+    source, rows = f"{kafka_broker.bootstrap}/{topic}", {1: "a", 2: "a", 3: None, 4: "a"}
+    table = a_table(tmp_path / "sound", topic, {"0": 6}, rows).table
+    where = f"topic {topic}, partition 0, offset"
+    assert check(table, source, capsys) == (
+        1,
+        [
+            (
+                "not-compared",
+                "bad records of the source, which were not compared: 2 (2 not-json); "
+                f"the first is {where} 4: is not JSON: Expecting value at character 0",
+            ),
+            (
+                "not-compared",
+                "column 'phone' of the source is not in the table, so it was not compared; such "
+                f"records: 2, the first is {where} 1",
+            ),
+            (
+                "not-compared",
+                "column 'v' of the table is missing in messages, so it was compared with null; "
+                f"such records: 1, the first is {where} 2",
+            ),
+        ],
+    )
+    admin = KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap)
+    admin.delete_records({TopicPartition(topic, 0): 4})
+    admin.close()
+    code, found = check(table, source, capsys)
+    gone = next(what for kind, what in found if kind == "not-compared")
+    assert code == 1
+    assert gone.startswith(f"the first 4 offsets of {topic}/0 are gone, so what they told was not")
+
+
+def test_rows_that_share_a_key_of_the_source(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As they come when the table's key holds more than the source's: the replay has them too."""
+    topic = new_topic(kafka_broker)
+    images = [(1, "mon"), (2, "mon"), (1, "tue"), (3, "tue"), (1, "wed")]
+    produce(kafka_broker, topic, [created(k, v=v) for k, v in images])
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("v", "k"), ("v",))
+    table.commit(*(("+I", {"k": k, "v": v}) for k, v in images))
+    read_up_to(table, topic, {"0": 5})
+    code, found = check(table.table, f"{kafka_broker.bootstrap}/{topic}", capsys)
+    told = "1 keys of the source (k) have several rows in the table, 2 too many, such as k = 1"
+    assert (code, found) == (1, [("source", told)])
+
+
+def test_tables_of_which_not_all_can_be_compared(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker)
+    produce(kafka_broker, topic, [created(1, v="a")])
+    source, rows = f"{kafka_broker.bootstrap}/{topic}", {1: "a", 2: "b"}
+    by_value = a_table(tmp_path / "seq", topic, {"0": 1}, rows, sequence__field="v").table
+    code, [(kind, what)] = check(by_value, source, capsys)
+    assert (code, kind) == (1, "not-compared")
+    assert what.startswith("1 rows of the table are not in the source, and whether they should be")
+    appended = small_table(tmp_path / "db.db" / "t", "k INT, v STRING")
+    appended.commit(*(("+I", {"k": k, "v": v}) for k, v in rows.items()))
+    code, [(kind, what)] = check(read_up_to(appended, topic, {"0": 1}).table, source, capsys)
+    assert (code, kind) == (1, "not-compared")
+    assert what.startswith("2 records of the table were not compared with the source: rows of a")

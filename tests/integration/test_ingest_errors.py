@@ -237,7 +237,7 @@ def test_compaction_that_cannot_succeed_stops_the_job_only_at_the_stop_trigger(
     (data,) = bench.table.glob("bucket-0/data-*")
     data.unlink()
     bench.send(topic, (change(k, "b") for k in range(20)))
-    error = bench.fails("table.options.num-sorted-run.stop-trigger=5")
+    error = bench.fails("table.options.num-sorted-run.stop-trigger=5", code=1)
     assert error.startswith("bucket 0 has 6 sorted runs and its compaction failed 3 times in a row")
     assert f"  where: {bench.table}/bucket-0\n  to fix: " in error
     assert [s for s in bench.snapshots() if "APPEND" in s] == [f"APPEND {n}" for n in range(6)]
@@ -263,7 +263,7 @@ def test_a_full_disk_and_a_read_only_one(bench: JobBench, small_disk: Path) -> N
     filler = small_disk / "filler"
     subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], capture_output=True, check=False)
     bench.send(topic, [change(2, "b")])
-    error = bench.fails()
+    error = bench.fails(code=1)
     assert "No space left on device" in error
     assert str(table) in error
     filler.unlink()
@@ -288,7 +288,7 @@ def test_a_disk_that_becomes_full_while_an_epoch_is_written(
         source={"max-offsets-per-trigger": 400},
         table={"warehouse": str(small_disk), "options.bucket": "1"},
     )
-    error = bench.fails()
+    error = bench.fails(code=1)
     table = small_disk / "db.db" / "t"
     assert "No space left on device" in error
     assert str(table) in error

@@ -47,7 +47,7 @@ def count(name: str, at_least: int = 1) -> Any:
 def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     bench: JobBench, job: IngestProcess
 ) -> None:
-    """SIGTERM to the JVM alone, as a supervisor does; SIGINT to all, as Ctrl-C does."""
+    """SIGTERM to the JVM alone, as a supervisor does; then to all. (Ctrl-C: test_ctrl_c.py.)"""
     topic = bench.topic(change(k, "a") for k in range(40))
     port = a_free_port()
     running(

@@ -174,11 +174,11 @@ def test_a_right_that_is_lost_stops_the_job_and_comes_back(watched: Watched) -> 
     job.start()
     job.wait_for(epochs(3))
     with forbidden(watched.table):
-        assert job.finish(60) == 1, job.log()
+        assert job.finish(60) == 2, job.log()
         error = job.log().rpartition("error: ")[2]
         assert error.startswith("the file system refused: Permission denied"), job.log()
         assert f"  where: {watched.table}" in error
-        assert "  to fix: see that the disk has room and that this user may write there" in error
+        assert "  to fix: let the user of this process write there" in error
         assert "\tat " not in error
     job.start()
     watched.wait_until_all_is_in()

@@ -151,7 +151,7 @@ def test_what_goes_wrong_with_a_password_is_told_without_it(
     )
     secrets = [wrong, "known-trust-password"]
     done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
-    assert done.code == 1
+    assert done.code == 2
     assert "the topics are not checked" in done.output
     assert_nobody_sees(secrets, done.output, secure_bench.events_file)
 
@@ -173,7 +173,7 @@ def test_a_login_that_fails_in_java_is_told(
         },
     )
     done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
-    assert done.code == 1
+    assert done.code == 2
     assert "because: Failed to create new KafkaAdminClient; " in done.error
     assert "sasl.jaas.config there, and the ticket" in done.error
     assert_nobody_sees(["known-pass"], done.output, secure_bench.events_file)

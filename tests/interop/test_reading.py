@@ -21,6 +21,7 @@ from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.random_changes import RandomChanges
+from tests.support.small_table import small_table
 from tests.support.table_writer import TableWriter, by_content
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
@@ -295,3 +296,48 @@ def _normal(row: Mapping[str, Any]) -> Row:
     value = normal_value(dict(row))
     assert isinstance(value, dict)
     return value
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("order", "values", "newest"),
+    [
+        ("ascending", [1.0, NAN], 1),
+        ("ascending", [NAN, None], 0),
+        ("ascending", [3.0, -1.0, NAN, None], 2),
+        ("ascending", [-0.0, 0.0], 1),
+        ("descending", [NAN, 1.0], 1),
+        ("descending", [NAN, 3.0, -1.0], 2),
+        ("descending", [0.0, -0.0], 1),
+    ],
+)
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_nan_in_a_sequence_field(
+    tmp_path: Path, paimon_java: PaimonJava, kind: str, order: str,
+    values: list[float | None], newest: int,
+) -> None:  # fmt: skip
+    """Cases in which Paimon 1.4, for which NaN equals every number, agrees with 2.0."""
+    options = {"sequence.field": "s", "sequence.field.sort-order": order, "write-only": "true"}
+    table = small_table(
+        tmp_path / "db.db" / "t", f"k INT, s {kind}, n INT", ("k",), **options
+    )  # fmt: skip
+    for number, value in enumerate(values):
+        table.commit(("+I", {"k": 1, "s": value, "n": number}))
+    found = normal_rows(PaimonTable(table.table).read().read_all())
+    assert [row["n"] for row in found] == [newest]
+    assert [row["n"] for row in paimon_java.read(table.path)] == [newest]
+
+
+def test_a_number_behind_nan_in_a_sequence_field(tmp_path: Path, paimon_java: PaimonJava) -> None:
+    """NaN stays the newest, as from Paimon 2.0 on; for 1.4 the two are equal, so the later wins."""
+    table = small_table(
+        tmp_path / "db.db" / "t", "k INT, s DOUBLE, n INT", ("k",),
+        **{"sequence.field": "s", "write-only": "true"},
+    )  # fmt: skip
+    table.commit(("+I", {"k": 1, "s": NAN, "n": 0}))
+    table.commit(("+I", {"k": 1, "s": 1.0, "n": 1}))
+    found = normal_rows(PaimonTable(table.table).read().read_all())
+    assert [row["n"] for row in found] == [0]
+    assert [row["n"] for row in paimon_java.read(table.path)] == [1]

@@ -63,6 +63,12 @@ def test_rows_of_a_table_whose_columns_have_changed(
     assert by_content(rows_of(frame(source, location), location)) == by_content(
         paimon_java.read(location)
     )
+    paimon_java.alter(location, ("type", "a", "STRING"), ("type", "d", "DOUBLE"))
+    paimon_java.write(location, [("+I", {"k": 3, "a": "x", "c": "z", "d": 0.5})], identifier=2)
+    altered = frame(source, location)
+    assert by_content(rows_of(altered, location)) == by_content(paimon_java.read(location))
+    for condition, keys in (("a = '2'", [1]), ("a > '2'", [3]), ("d >= 3", [2])):
+        assert [row.k for row in altered.where(condition).collect()] == keys
     first = frame(source, location, scan__snapshot_id="1")
     assert first.schema.simpleString() == "struct<k:int,a:int,b:string>"
     assert [tuple(row) for row in first.collect()] == [(1, 2, "x")]

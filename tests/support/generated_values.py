@@ -174,7 +174,6 @@ def sources_with_schema() -> Iterator[Source]:
     yield Source("BYTES", Column("BYTES", encoding="base64"), field={"type": "bytes", "field": "v"})
 
 
-_TEXTS_MAX = 90
 _ANY = (
     "null", "true", "false", "0", "-0", "1", "-1", "7", "1.5", "-0.0", "1.0", "1e2", "1E+2", "1e-2",
     '""', '"0"', '"-0"', '"1"', '"007"', '"x"', '" 1"', '"1 "', '"+1"', '"1_0"', '"1\\n"',
@@ -214,10 +213,11 @@ _STAMPS = (
 )  # fmt: skip
 
 
-def texts_for(source: Source, rng: random.Random) -> list[str]:
+def texts_for(source: Source, rng: random.Random, most: int) -> list[str]:
     """JSON texts for the column: what any column may meet, and what lies near its own limits.
 
-    So many at most, each source its own choice, and all of them where there are more sources.
+    Args:
+        most: how many of them are chosen.
     """
     column = source.column
     own: list[str] = []
@@ -243,7 +243,7 @@ def texts_for(source: Source, rng: random.Random) -> list[str]:
         case _:
             own = [*_forms(rng.randrange(-(10**9), 10**9), 2), *_forms(5, 2), *_forms(-7, 0)]
     texts = [*_ANY, *_TEXTS, *own]
-    return rng.sample(texts, min(_TEXTS_MAX, len(texts)))
+    return rng.sample(texts, min(most, len(texts)))
 
 
 def _forms(number: int, scale: int) -> list[str]:

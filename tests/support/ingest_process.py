@@ -112,9 +112,9 @@ class IngestProcess:
         self.process.wait()
 
     def stop(self, seconds: float = 60) -> int:
-        """Ask the job to end, as Ctrl-C does."""
+        """Ask the job to end after its epoch; Ctrl-C would cut a long one off."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGINT)
+        os.killpg(self.process.pid, signal.SIGTERM)
         return self.process.wait(seconds)
 
     def finish(self, seconds: float = 300) -> int:

@@ -74,8 +74,8 @@ class JobBench:
         assert done.code == code, done.output
         return done
 
-    def fails(self, *settings: str, code: int = 1) -> str:
-        """Run the job, which must fail in its own words: those words."""
+    def fails(self, *settings: str, code: int = 2) -> str:
+        """Run the job, which must fail in its own words, and need a person: those words."""
         return self.run(*settings, code=code).error
 
     def rows(self) -> dict[int, str]:

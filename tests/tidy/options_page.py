@@ -102,8 +102,9 @@ DEBEZIUM_MEANINGS = {
     "time.precision.mode": "How the connector writes dates and times.",
     "binary.handling.mode": "How the connector writes bytes.",
     "truncate": "What a TRUNCATE of the source does: stop the job, or nothing.",
-    "unknown-columns": "Columns that the table does not have: leave them out, or count the record "
-    "as bad.",
+    "unknown-columns": "A record with a column that the table does not have: it is stored without "
+    "that column, with a warning or without one; it stops the job; or it is bad.",
+    "missing-columns": "A record without a column of the table: the same.",
     "replica-identity": "What before-images hold: the whole row, the source's key alone, or what "
     "each message proves.",
     "unproven-keys": "What an update or a delete does whose row is not certain: stop the job, or "

@@ -5,9 +5,15 @@ See ingest.py beside it.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
-from stream_app.app.compact_job import main
-
 if __name__ == "__main__":
+    # Until the job listens itself there is nothing to clear up, and a trace would help nobody.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: os._exit(128 + got))
+
+    from stream_app.app.compact_job import main
+
     sys.exit(main())

@@ -7,13 +7,15 @@ line (``~`` is a tombstone, ``b'…'`` raw bytes in Python's spelling) and print
 ``message kind column=value …`` without nulls, the bad records with their reason, and how many
 messages were skipped. Decoded one by one, they must give the same. ``decode key=a,b`` names the
 columns of the messages' key, which else are the table's; ``key-text`` is a key as it stands.
+``tell-columns`` shows the columns that the table or messages do not have, in how many records, and
+the first.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,8 @@ class _Tables:
             key = self._key(case.args)
             together = _lines(self._format(), values, key)
             self._check_alone(values, together, key)
+            if "tell-columns" not in self._case.args:
+                together = [line for line in together if not _tells_a_column(line)]
         except StreamAppError as error:
             return str(error)
         return "\n".join(together)
@@ -62,15 +66,19 @@ class _Tables:
             f"{at} {line.split(' ', 1)[1]}"
             for at, lines in enumerate(parts)
             for line in lines
-            if not line.startswith("skipped")
+            if line[0].isdigit()
         ]
-        assert sorted(alone) == sorted(line for line in together if not line.startswith("skipped"))
+        assert sorted(alone) == sorted(line for line in together if line[0].isdigit())
+        assert sorted(_columns_of(parts)) == sorted(
+            line for line in together if _tells_a_column(line)
+        )
 
     def _format(self) -> MessageFormat:
         assert self._case is not None
         args = dict(self._case.args)
         keys = [key for key in args.pop("key", "").split(",") if key]
         keep = args.pop("no-update-before", None) is None and bool(keys)
+        args.pop("tell-columns", None)
         sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
@@ -79,6 +87,21 @@ class _Tables:
         if keys:
             return found
         return InsertOnly(messages=found, sets_aside=sets_aside, ignores_deletes=ignores)
+
+
+def _tells_a_column(line: str) -> bool:
+    return line.startswith(("unknown column ", "missing column "))
+
+
+def _columns_of(parts: list[list[str]]) -> Iterator[str]:
+    """The lines about columns, added up over messages that were decoded alone."""
+    seen: dict[str, list[int]] = {}
+    for at, lines in enumerate(parts):
+        for line in lines:
+            if _tells_a_column(line):
+                seen.setdefault(line.split(":")[0], []).append(at)
+    for column, places in seen.items():
+        yield f"{column}: {len(places)}, first {places[0]}"
 
 
 def _value(line: str) -> Value:
@@ -98,6 +121,12 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
         for at, kind, *row in rows_of(decoded)
     ]
     lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+    lines += [
+        f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
+        for (kind, name), sighting in sorted(
+            decoded.columns.items(), key=lambda item: (item[0][0].value, item[0][1])
+        )
+    ]
     return [*lines, f"skipped {decoded.skipped}"]
 
 

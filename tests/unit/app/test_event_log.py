@@ -10,7 +10,16 @@ from dataclasses import replace
 import pytest
 
 from stream_app.app.event_log import EventLog
+from stream_app.app.prometheus_metrics import JobMetrics
+from stream_app.cdc.column_drift import DriftKind
+from stream_app.spark.decode_counts import (
+    COLUMN_NAMES_MAX,
+    OTHER_COLUMNS,
+    ColumnSighting,
+    DecodeCounts,
+)
 from stream_app.spark.micro_batch import EpochReport, IdleReport
+from stream_app.spark.streaming_query import SourceProgress
 from stream_app.table.compaction_metrics import CompactionMetrics
 from stream_app.table.compaction_report import CompactionReport
 from tests.support.small_table import SteppingClock, small_table
@@ -92,3 +101,62 @@ def test_an_idle_commit_tells_of_its_compactions(
     events.idle_commit(IdleReport(snapshot, {5: 1, 1: 7}, (REPORT,), METRICS))
     assert caplog.messages == ["idle commit: snapshot 1 APPEND", LINE]
     assert TOLD.items() <= json.loads(sink.getvalue()).items()
+
+
+def sighting(records: int, offset: int) -> ColumnSighting:
+    return ColumnSighting(records, "t", 3, offset)
+
+
+def test_a_column_is_warned_of_once_a_run(
+    log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    events, sink = log
+    events.metrics = JobMetrics("db.t")
+    columns = {(DriftKind.MISSING, "v"): sighting(2, 9), (DriftKind.UNKNOWN, "x"): sighting(1, 7)}
+    for epoch in range(2):
+        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(columns=columns)))
+    unknown, missing = (one.message for one in caplog.records if one.levelname == "WARNING")
+    assert unknown.startswith("column 'x' is not in the table")
+    assert unknown.endswith("the first is topic t, partition 3, offset 7")
+    assert missing.startswith("column 'v' of the table is missing")
+    for line in sink.getvalue().splitlines():
+        assert json.loads(line)["unknown_columns"] == {"x": 1}
+        assert json.loads(line)["missing_columns"] == {"v": 2}
+
+
+def test_names_of_columns_are_bounded(
+    log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In an epoch, and over a run: they come from messages."""
+    events, sink = log
+    counts = DecodeCounts()
+    for number in range(200):
+        column = (DriftKind.UNKNOWN, f"{number} " * 99)
+        counts = counts.plus(DecodeCounts(columns={column: sighting(1, number)}))
+    assert len(counts.columns) == COLUMN_NAMES_MAX + 1
+    assert counts.columns[DriftKind.UNKNOWN, OTHER_COLUMNS] == sighting(200 - COLUMN_NAMES_MAX, 64)
+    events.epoch(EpochReport(epoch=0, counts=counts))
+    more = {(DriftKind.MISSING, f"m{number}"): sighting(1, number) for number in range(9)}
+    events.epoch(EpochReport(epoch=1, counts=DecodeCounts(columns=more)))
+    told = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert len(told) == COLUMN_NAMES_MAX + 2
+    assert max(map(len, told)) < 400
+    assert json.loads(sink.getvalue().splitlines()[1])["missing_columns"] == {OTHER_COLUMNS: 9}
+
+
+def test_who_has_caught_up_and_who_has_not(
+    log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    events, _ = log
+    events.drained(SourceProgress(4, 0, 0, {"t": {"0": 9}}))
+    events.drained(SourceProgress(4, 0, 3, {"t": {"0": 9}}))
+    events.drained(None)
+    events.epoch(EpochReport(epoch=5))
+    events.drained(SourceProgress(5, 1, 0, {"t": {"0": 9}}))
+    new, behind, unknown, _, after_some = caplog.messages
+    assert new == (
+        'caught up with the source, there was nothing new; lag 0, next offsets {"t": {"0": 9}}'
+    )
+    assert behind.startswith("the source has more that this run did not read; lag 3, ")
+    assert unknown.endswith("; lag unknown, next offsets {}")
+    assert after_some.startswith("caught up with the source, epochs in this run: 1; lag 0, ")

@@ -103,16 +103,18 @@ demo --records 0
 demo --dir file
 nope
 """
-FAILED = """
+DAMAGED = """
 read DAMAGED
 changelog DAMAGED
 inspect DAMAGED files
-check DAMAGED
 expire-snapshots DAMAGED
 create-tag DAMAGED x
 truncate DAMAGED
 remove-orphan-files DAMAGED
 compact DAMAGED --dry-run
+"""
+FAILED = """
+check DAMAGED
 """
 DONE = """
 read T --limit 1
@@ -155,6 +157,7 @@ def cases() -> list[tuple[int, str]]:
     return [
         *((2, line) for line in no_tables),
         *((2, line) for line in WRONG.strip().splitlines()),
+        *((2, line) for line in DAMAGED.strip().splitlines()),
         *((1, line) for line in FAILED.strip().splitlines()),
         *((0, line) for line in DONE.strip().splitlines()),
     ]
@@ -174,6 +177,40 @@ def test_the_exit_code_tells_who_is_wrong(
         assert "Traceback" not in told, told
         found.append((got, line))
     assert found == cases()
+
+
+@pytest.mark.parametrize("name", ["NUL \0", "x" * 300])
+def test_a_name_that_can_be_none_is_told(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = a_table(tmp_path / "shop.db" / "t").path
+    for words in (
+        ["read", name],
+        ["create-tag", table, name],
+        ["delete-tag", table, name],
+        ["changelog", table, "--consumer", name],
+        ["read", table, "--out", name + "/x"],
+    ):
+        code, told = main(words), capsys.readouterr().err
+        assert code == 2, (words, told)
+        assert "to fix" in told, words
+
+
+def test_a_table_is_found_by_its_name_in_the_warehouse(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    a_table(tmp_path / "warehouse" / "shop.db" / "orders")
+    a_table(tmp_path / "else where" / "shop.db" / "orders")
+    assert main(["read", "shop.orders", "--format", "csv"]) == 0
+    assert main(["inspect", "shop.orders", "snapshots"]) == 0
+    assert capsys.readouterr().out.startswith('"dt","k","v"\n')
+    assert main(["read", "shop.customers"]) == 2
+    assert "warehouse/shop.db/customers" in capsys.readouterr().err
+    monkeypatch.setenv("STREAM_APP_TABLE__WAREHOUSE", str(tmp_path / "else where"))
+    monkeypatch.chdir("/")
+    assert main(["read", "shop.orders", "--limit", "1"]) == 0
 
 
 def test_every_verb_is_tried() -> None:

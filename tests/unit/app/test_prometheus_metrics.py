@@ -12,7 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics, serving, table_label
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
+from stream_app.spark.dead_letters import SetAside
 from stream_app.spark.decode_counts import DecodeCounts
 from stream_app.spark.micro_batch import EpochReport
 from stream_app.spark.streaming_query import SourceProgress
@@ -48,8 +50,8 @@ def test_epochs_and_lag() -> None:
     metrics.epoch(EpochReport(epoch=0, counts=counts, wait_s=0.5, write_s=2.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, counts=counts, wait_s=0.0, write_s=4.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
-    metrics.progress(SourceProgress(1, 10, 77, {}))
-    metrics.progress(SourceProgress(1, 10, None, {}))
+    metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
+    metrics.progress(SourceProgress(1, 10, None, {}), 2000)
     found = samples(metrics.registry)
     assert {name.removeprefix("stream_app_"): value for name, value in found.items()}.items() >= {
         "epochs_total": 2,
@@ -59,12 +61,28 @@ def test_epochs_and_lag() -> None:
         "bad_records_total": 4,
         "decoder_errors_total": 2,
         "lag_messages": 77,
+        "source_looked_timestamp_seconds": 2,
         "epoch_seconds_sum write": 6,
         "epoch_seconds_count write": 2,
         "epoch_seconds_sum wait": 0.5,
         "epoch_seconds_bucket 2.5 write": 1,
         "epoch_seconds_bucket 5.0 write": 2,
     }.items()
+
+
+def test_bad_records_by_reason_and_columns() -> None:
+    metrics = JobMetrics("db.t")
+    aside = SetAside(file=None, first="", reasons={"not-json": 2, "value": 1})
+    for epoch in range(2):
+        metrics.epoch(EpochReport(epoch=epoch, set_aside=aside))
+    metrics.column(DriftKind.UNKNOWN, "phone", 3)
+    metrics.column(DriftKind.UNKNOWN, "phone", 4)
+    found = samples(metrics.registry)
+    assert found["stream_app_bad_records_by_reason_total not-json"] == 4
+    assert found["stream_app_bad_records_by_reason_total value"] == 2
+    assert found["stream_app_bad_records_by_reason_total other"] == 0
+    assert found["stream_app_unknown_column_records_total phone"] == 7
+    assert not [name for name in found if "missing_column" in name]
 
 
 def test_snapshots_by_kind(tmp_path: object) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import stream_app
-from stream_app.app.cli import VERBS, WRONG_USE, main
+from stream_app.app.cli import VERBS, main
 from stream_app.app.secrets import HIDDEN
-from stream_app.errors import StorageError
+from stream_app.errors import PERSON_NEEDED, StorageError
 from stream_app.fileio import s3_file_io
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
@@ -120,7 +120,7 @@ def test_no_verb_tells_a_secret(
                 shown = capfd.readouterr()
                 for secret in SECRETS:
                     assert secret not in shown.out + shown.err, (verb, words)
-                assert code != WRONG_USE, shown.err
+                assert code != PERSON_NEEDED, shown.err
                 assert "Traceback" not in shown.err, shown.err
                 if trouble is not None:
                     assert code == 1, shown

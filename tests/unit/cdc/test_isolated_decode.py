@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import MessageFormat
@@ -131,3 +132,15 @@ def test_errors_are_counted_behind_other_formats_too() -> None:
     decoded = decoder.decode(messages(*values))
     assert (decoded.decoder_errors, decoded.skipped) == (1, 1)
     assert list(reasons_of(decoded)) == [0, 3]
+
+
+def test_columns_are_counted_across_the_halves() -> None:
+    """Where the decoder fails, the first record with a column keeps its place in the batch."""
+    plain, odd = insert(1), '{"op":"c","after":{"id":2,"w":1}}'
+    decoded = IsolatedDecode(FailingDecoder(refused_by_arrow)).decode(
+        messages(plain, insert(9, POISON.decode()), plain, odd, plain, odd)
+    )
+    assert decoded.columns == {
+        (DriftKind.UNKNOWN, "w"): Sighting(2, 3),
+        (DriftKind.MISSING, "v"): Sighting(2, 3),
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -59,3 +61,40 @@ def test_retracts_are_update_before_and_delete() -> None:
     columns = [pa.array([1, 2, 3, 4]), pa.array([0, 1, 2, 3], pa.int8()), pa.array([1, 2, 3, 4])]
     batch = pa.RecordBatch.from_arrays(columns, schema=ONE.schema)
     assert is_retract(batch).tolist() == [False, True, False, True]
+
+
+FLOATS = st.one_of(
+    st.none(), st.floats(width=32), st.sampled_from([0.0, -0.0, float("nan"), float("inf")])
+)
+
+
+def as_java_compares(value: float | None) -> tuple[int, int, float, int]:
+    """`Double.compare`: -0.0 before 0.0, NaN behind all; a null is the oldest."""
+    if value is None:
+        return 0, 0, 0.0, 0
+    if math.isnan(value):
+        return 1, 1, 0.0, 0
+    return 1, 0, value, 0 if math.copysign(1, value) < 0 else 1
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+@given(values=st.lists(FLOATS, max_size=12))
+def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None:
+    """Of two NaN, as of all equal values, the later one is newer."""
+    layout = a_layout(f"k INT NOT NULL, s {kind}", "k", sequence_fields=("s",))
+    columns = [range(len(values)), [0] * len(values), [1] * len(values), values]
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(columns, layout.schema, strict=True)
+        ],
+        schema=layout.schema,
+    )
+    ascending = sorted(range(len(values)), key=lambda row: (as_java_compares(values[row]), row))
+    assert key_order(batch, layout)[0].tolist() == ascending
+    # The other way round nulls stay the oldest.
+    ranks = sorted({as_java_compares(value) for value in values}, reverse=True)
+    ranks.sort(key=lambda rank: rank[0])
+    places = [(ranks.index(as_java_compares(value)), row) for row, value in enumerate(values)]
+    descending = key_order(batch, replace(layout, sequence_descending=True))[0].tolist()
+    assert descending == [row for _, row in sorted(places)]

@@ -49,7 +49,7 @@ def test_every_problem_is_in_one_error() -> None:
     assert str(caught.value) == (
         "the table definition is wrong: primary-keys names 'no', which is no column; "
         "primary key 'id' is FLOAT: floating point cannot be a key; "
-        "option 'bucket' must be a fixed number ≥ 1 (dynamic and postpone buckets are not "
-        "supported)\n"
+        "option 'bucket' is missing: give a fixed number ≥ 1, such as bucket = 4 (dynamic and "
+        "postpone buckets are not supported)\n"
         "  to fix: mend the [table] section"
     )

@@ -12,7 +12,7 @@ import pytest
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.dead_letters import DeadLetters
+from stream_app.spark.dead_letters import DeadLetters, SetAside
 from stream_app.spark.job_folder import Folder
 
 
@@ -99,3 +99,17 @@ def test_without_a_quarantine_the_first_one_stops_the_job() -> None:
     with pytest.raises(BadRecordsError) as caught:
         DeadLetters(None, 0).write(0, records({"reason": "r"}))
     assert caught.value.where == "topic t, partition 0, offset 0: r"
+
+
+def test_what_is_told_of_an_epoch(tmp_path: Path) -> None:
+    bad = records(
+        {"partition": 2, "offset": 7, "reason": "is empty"}, {"reason": "column 'v' is wrong"},
+        {"reason": "is not JSON: why"},
+    )  # fmt: skip
+    told = DeadLetters(local(tmp_path), None).write(4, bad)
+    assert told == SetAside(
+        file=f"{tmp_path}/epoch-4.jsonl",
+        first="topic t, partition 2, offset 7: is empty",
+        reasons={"not-json": 2, "value": 1},
+    )
+    assert DeadLetters(local(tmp_path), None).write(5, records()) is None

@@ -51,15 +51,15 @@ def test_what_a_running_jvm_cannot_take_is_said_at_its_start_and_the_user_wins()
     assert "spark.sql.session.timeZone" not in launch
 
 
-def test_files_are_named_as_uris() -> None:
+def test_files_are_named_as_their_readers_read_them() -> None:
     launch = launch_settings(
         {},
         jars=[Path("/j/a.jar"), Path("/j/b.jar")],
         log4j=Path("/with space/log4j2.properties"),
-        scheduler=Path("/c/fair.xml"),
+        scheduler=Path("/with space/fair.xml"),
     )
     assert launch["spark.jars"] == "/j/a.jar,/j/b.jar"
-    assert launch["spark.scheduler.allocation.file"] == "file:///c/fair.xml"
+    assert launch["spark.scheduler.allocation.file"] == "file:/with space/fair.xml"
     assert launch["spark.driver.extraJavaOptions"] == (
         f"{STACK} -Dlog4j2.configurationFile=file:///with%20space/log4j2.properties "
         + " ".join(THROUGHPUT)

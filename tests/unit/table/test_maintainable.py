@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli import main
-from stream_app.errors import UnsupportedTableError
+from stream_app.errors import TableNotFoundError, UnsupportedTableError
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.model.data_file_meta import EMPTY_ROW
 from stream_app.model.data_type import parse_columns
@@ -18,7 +18,7 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_deletion import FileCollector
 from stream_app.table.file_store_scan import FileStoreScan
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
 from stream_app.table.manifest_reads import ManifestReads
 from tests.support.plain_object import plain_object
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -104,6 +104,15 @@ def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
     assert main([verb, table.location, *rest]) == 1
     assert "data-file.path-directory = /nowhere" in capsys.readouterr().err
     assert all_files(table) == before
+
+
+def test_a_table_may_be_named_as_branches_are(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "branch" / "branch-x", {})
+    moved = Path(table.location).rename(tmp_path / "branch" / "branch-t")
+    assert open_table(str(moved)).branch == ""
+    with pytest.raises(TableNotFoundError, match="no schema") as error:
+        open_table(str(tmp_path / "branch" / "branch-x"))
+    assert error.value.where.endswith("/branch/branch-x")
 
 
 @pytest.mark.parametrize("kind", ["data", "changelog"])

@@ -1,0 +1,45 @@
+"""Kinds of reasons for which records are bad: few, so that they can be counted by name.
+
+A reason is a sentence for people, with names and values in it. Its kind is told from its words,
+which `cdc` and the wrappers of message formats in `spark` choose; the tests hold their reasons
+against this list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+OTHER = "other"
+
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
+    ("unknown-column", r"column .* is not in the table \("),
+    ("missing-column", r"column .* is missing \("),
+    ("null-value", r"(primary key|NOT NULL) column .* is (null|missing)"),
+    ("unchanged-value", r"column .* is unchanged and its value was not sent"),
+    ("value", r"column '"),
+    ("uncertain-row", r".* which row it changes is not certain"),
+    ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
+    ("partition", r"has a (value of the partition column|partition that tells no time)"),
+    ("decoder-error", r"(the )?decoder "),
+    ("not-a-change", r"has (neither|op|the unknown|a )|is an envelope"),
+)
+_PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
+
+REASON_KINDS: tuple[str, ...] = (*(kind for kind, _ in _KINDS), OTHER)
+"""All that `reason_kind` gives."""
+
+
+def reason_kind(reason: str) -> str:
+    """The kind of a bad record's reason; `OTHER` when no kind fits."""
+    for kind, pattern in _PATTERNS:
+        if pattern.match(reason):
+            return kind
+    return OTHER
+
+
+def reason_counts(reasons: Iterable[str]) -> dict[str, int]:
+    """How many reasons there are of each kind."""
+    return dict(sorted(Counter(map(reason_kind, reasons)).items()))

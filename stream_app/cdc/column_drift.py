@@ -1,0 +1,153 @@
+"""Where the columns of messages differ from the table's: unknown ones, and missing ones.
+
+A column that the table does not have is unknown, whichever image of a record has it. A column of
+the table that an after-image does not have is missing; null and an unchanged value that was not
+sent (TOAST) are there. Before-images may hold the key alone, so nothing is missing in them.
+
+Used by `drift_search` for many records at once, and by `record_reader` for one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+ADDED_PREFIX = "__"
+"""Of the fields that ExtractNewRecordState adds to a flattened record."""
+
+
+class DriftKind(enum.Enum):
+    """Which of both does not have the column: the table or the messages."""
+
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+
+
+class Reaction(enum.Enum):
+    """What becomes of a record; the values are those of the options."""
+
+    WARN = "warn"
+    IGNORE = "ignore"
+    STOP = "stop"
+    QUARANTINE = "quarantine"
+
+
+Column = tuple[DriftKind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The columns by which one record differs from the table."""
+
+    unknown: frozenset[str]
+    missing: frozenset[str]
+
+    def columns(self) -> Iterable[Column]:
+        """All of them."""
+        yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
+        yield from ((DriftKind.MISSING, name) for name in self.missing)
+
+
+NO_DRIFT = Drift(frozenset(), frozenset())
+
+
+def drift_of(
+    columns: frozenset[str],
+    before: Collection[str] | None,
+    after: Collection[str] | None,
+    *,
+    is_flat: bool,
+) -> Drift:
+    """How a record's images differ from a table of these columns.
+
+    Args:
+        before, after: the fields of the images; None: there is none.
+    """
+    found = (set(before or ()) | set(after or ())) - columns
+    if is_flat:
+        found = {name for name in found if not name.startswith(ADDED_PREFIX)}
+    lacking = frozenset() if after is None else columns.difference(after)
+    return Drift(frozenset(found), lacking) if found or lacking else NO_DRIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a record is not stored, and whether that stops the job."""
+
+    reason: str
+    stops: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPolicy:
+    """What the table's columns are, and what becomes of a record that has others."""
+
+    columns: frozenset[str]
+    unknown: Reaction
+    missing: Reaction
+
+    @property
+    def looks_at_each(self) -> bool:
+        """Whether records may be refused, so that each has to be looked at."""
+        return not {self.unknown, self.missing}.isdisjoint({Reaction.STOP, Reaction.QUARANTINE})
+
+    @property
+    def looks(self) -> bool:
+        """Whether anything is to be told."""
+        return {self.unknown, self.missing} != {Reaction.IGNORE}
+
+    def refusal(self, drift: Drift) -> Refusal | None:
+        """Why a record is not stored; None: it is. A reason that stops the job comes first."""
+        found = [
+            Refusal(f"column {min(names)!r} {what} = {reaction.value})", reaction is Reaction.STOP)
+            for names, what, reaction in (
+                (drift.unknown, "is not in the table (unknown-columns", self.unknown),
+                (drift.missing, "is missing (missing-columns", self.missing),
+            )
+            if names and reaction in (Reaction.STOP, Reaction.QUARANTINE)
+        ]
+        return min(found, key=lambda refusal: not refusal.stops, default=None)
+
+    def told(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
+        """Those that are not to be ignored."""
+        reactions = {DriftKind.UNKNOWN: self.unknown, DriftKind.MISSING: self.missing}
+        return {
+            column: sighting
+            for column, sighting in sightings.items()
+            if reactions[column[0]] is not Reaction.IGNORE
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Records with the same unknown or missing column.
+
+    Attributes:
+        records: how many.
+        first: the position of the first of them in the batch of messages.
+    """
+
+    records: int
+    first: int
+
+    def plus(self, other: Sighting) -> Sighting:
+        """Both together."""
+        return Sighting(self.records + other.records, min(self.first, other.first))
+
+
+def sightings_together(
+    left: Mapping[Column, Sighting], right: Mapping[Column, Sighting], shift: int
+) -> dict[Column, Sighting]:
+    """Those of two halves of a batch, of which the first has `shift` messages."""
+    found = dict(left)
+    for column, sighting in right.items():
+        moved = Sighting(sighting.records, sighting.first + shift)
+        found[column] = found[column].plus(moved) if column in found else moved
+    return found
+
+
+def add_sighting(into: dict[Column, Sighting], drift: Drift, sighting: Sighting) -> None:
+    """Count records that have this drift."""
+    for column in drift.columns():
+        into[column] = sighting.plus(into[column]) if column in into else sighting

@@ -1,0 +1,83 @@
+"""What somebody meets in the first hour, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.ingest_process import IngestProcess, job_conf
+from tests.support.small_table import small_table
+
+READ = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print("rows:", spark.read.format("stream_app").load(sys.argv[1]).count())
+"""
+
+
+def outside(tmp_path: Path) -> dict[str, str]:
+    """An environment that knows of the virtual environment only by the Python that is called."""
+    bare = {key: os.environ[key] for key in ("PATH", "HOME", "JAVA_HOME") if key in os.environ}
+    venv = str(Path(sys.executable).parent)
+    bare["PATH"] = ":".join(part for part in bare["PATH"].split(":") if part != venv)
+    return {**bare, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
+    """With nothing but the Python of the environment: no activation, no variables."""
+    table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
+    table.commit(*(("+I", {"k": k, "v": "a"}) for k in range(7)))
+    (tmp_path / "read.py").write_text(READ)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "read.py"), table.path],
+        cwd=tmp_path, env=outside(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "rows: 7" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_checksum_whose_file_is_gone_is_no_other_process(tmp_path: Path) -> None:
+    stale = ("offsets/.1.crc", "commits/.1.crc", "sources/0/.1.crc")
+    source = tmp_path / "in"
+    source.mkdir()
+    conf = job_conf(
+        tmp_path,
+        source={"kind": "files", "path": str(source)},
+        table={"columns": "id BIGINT NOT NULL", "options.changelog-producer": "none"},
+    )
+    job = IngestProcess(conf, tmp_path)
+    for number in range(2):
+        value = json.dumps({"op": "c", "after": {"id": number}})
+        message = {"topic": "t", "partition": 0, "offset": number, "key": None, "value": value}
+        (source / f"{number}.jsonl").write_text(json.dumps(message) + "\n")
+        job.start()
+        assert job.finish() == 0, job.log()
+        for left in stale:
+            (tmp_path / "checkpoint" / left).write_bytes(b"crc\0\0\0\2\0")
+    assert all(f"{left}, a checksum whose file is gone" in job.log() for left in stale)
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(tmp_path: Path) -> None:
+    """Also where the locale knows no Unicode: Java reads names by it."""
+    folder = tmp_path / "ein dömo 東京, [it's] #1"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "stream_app", "demo", "--records", "50", "--dir", folder],
+        cwd=tmp_path, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True,
+        check=False, encoding="utf-8", timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "nothing is lost and nothing is twice" in done.stdout
+    assert done.stderr == ""
+    assert (folder / "warehouse" / "demo.db" / "orders" / "snapshot").is_dir()

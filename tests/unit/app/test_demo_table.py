@@ -1,0 +1,39 @@
+"""How far the demo's table is, by its snapshots alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from stream_app.app.demo_table import TableProgress, messages_before
+from stream_app.model.snapshot import SOURCE_END_PROPERTY
+from stream_app.table.file_store_table import open_table
+from tests.support.small_table import small_table
+
+
+def test_offsets_are_added_up() -> None:
+    assert messages_before('{"a":{"0":3,"1":4}}\n{"b":{"0":5}}') == 12
+
+
+def test_snapshots_tell_how_far_the_table_is(tmp_path: Path) -> None:
+    place = tmp_path / "db.db" / "t"
+    progress = TableProgress(str(place))
+    progress.look()
+    assert (progress.read, progress.latest, progress.epoch) == (0, 0, None)
+    table = small_table(place, "k INT, v STRING", ("k",))
+    table.commit(("+I", {"k": 1, "v": "a"}))
+    progress.look()
+    assert (progress.read, progress.latest) == (0, 1), "another writer's tells of no source"
+    snapshots = open_table(str(place)).snapshots
+    one = snapshots.snapshot(1)
+    for number in (2, 3):
+        end = json.dumps({"shop": {"0": number * 10, "1": 5}})
+        document = json.loads(Path(f"{place}/snapshot/snapshot-1").read_text())
+        document.pop("stream_app.digest", None)
+        document |= {"id": number, "commitIdentifier": number}
+        document["properties"] = {**(document.get("properties") or {}), SOURCE_END_PROPERTY: end}
+        Path(f"{place}/snapshot/snapshot-{number}").write_text(json.dumps(document))
+    Path(f"{place}/snapshot/LATEST").write_text("3")
+    progress.look()
+    assert (progress.read, progress.latest, progress.epoch) == (35, 3, 3)
+    assert progress.snapshots == {one.commit_kind.value: 3}

@@ -1,0 +1,59 @@
+"""The table of a job: what a configuration leaves to us, and folders that cannot be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.config import AppConfig, load_config
+from stream_app.app.ingest_job import job_table
+from stream_app.clock import SystemClock
+from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.table.file_store_table import open_table
+
+TEXT = """
+[source]
+kind = "files"
+path = "in"
+[table]
+warehouse = "{warehouse}"
+name = "t"
+columns = "id BIGINT NOT NULL, v STRING"
+primary-keys = ["id"]
+[stream]
+checkpoint = "{warehouse}/checkpoint"
+"""
+
+
+def conf(folder: Path, warehouse: str, *settings: str) -> AppConfig:
+    (folder / "job.toml").write_text(TEXT.format(warehouse=warehouse))
+    return load_config(folder / "job.toml", settings, {})
+
+
+def test_a_table_whose_buckets_nobody_chose_has_four_and_keeps_its_own(tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    left_open = conf(tmp_path, warehouse)
+    assert job_table(left_open, SystemClock()).schema.options["bucket"] == "4"
+    assert open_table(left_open.table.path).schema.options["bucket"] == "4"
+    chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
+    assert job_table(chosen, SystemClock()).options.bucket == 7
+    again = conf(tmp_path, warehouse + "2")
+    assert job_table(again, SystemClock()).options.bucket == 7
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "kind", "told"),
+    [
+        ("/proc/nowhere", StorageError, "see that it is there, and the folder that it lies in"),
+        ("{folder}/job.toml", UsageError, "a part of the path is a file"),
+        ("{folder}/" + "x" * 300, NoAccessError, "give a shorter name"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_told_as_that(
+    tmp_path: Path, warehouse: str, kind: type[Exception], told: str
+) -> None:
+    config = conf(tmp_path, warehouse.format(folder=tmp_path))
+    with pytest.raises(kind, match=told) as caught:
+        job_table(config, SystemClock())
+    assert "room" not in str(caught.value)

@@ -1,0 +1,70 @@
+"""A job that has said nothing for a while says what it is at."""
+
+from __future__ import annotations
+
+import logging
+
+from stream_app.app.job_log import quiet_libraries
+from stream_app.app.signs_of_life import Activity, SignsOfLife
+
+
+class SetClock:
+    """Stands still until it is set."""
+
+    seconds = 0.0
+
+    def steady_seconds(self) -> float:
+        return self.seconds
+
+    def now_ms(self) -> int:
+        return round(self.seconds * 1000)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+WORK, WAIT = Activity("epoch 3 is at work"), Activity("nothing comes in", repeats=False)
+
+
+def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int) -> dict[int, str]:
+    """Second → line, looked at each second."""
+    clock = SetClock()
+    signs = SignsOfLife(clock)
+    found = {}
+    for second in range(until):
+        clock.seconds = second
+        if second in activities:
+            signs.at_work = lambda now=activities[second]: now
+        if second in heard:
+            signs.heard()
+        if line := signs.look():
+            found[second] = line
+    return found
+
+
+def test_work_is_told_again_and_again() -> None:
+    assert lines_of({0: WORK}, {0}, 20) == {
+        7: "epoch 3 is at work: 7 s so far",
+        14: "epoch 3 is at work: 14 s so far",
+    }
+
+
+def test_nobody_is_told_twice_that_nothing_comes_in() -> None:
+    assert lines_of({0: WAIT}, {0}, 60) == {7: "nothing comes in"}
+
+
+def test_whoever_speaks_is_not_interrupted() -> None:
+    assert lines_of({0: WORK}, {0, 5, 10, 15}, 20) == {}
+    assert lines_of({0: None}, {0}, 60) == {}
+
+
+def test_a_new_activity_does_not_prolong_the_silence() -> None:
+    assert lines_of({0: Activity("begins"), 5: WORK}, {0}, 10) == {
+        7: "epoch 3 is at work: 2 s so far"
+    }
+
+
+def test_kafkas_client_keeps_its_inside_to_itself() -> None:
+    quiet_libraries()
+    assert not logging.getLogger("kafka.net.selector").isEnabledFor(logging.WARNING)
+    assert logging.getLogger("kafka.net.selector").isEnabledFor(logging.ERROR)

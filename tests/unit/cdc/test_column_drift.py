@@ -1,0 +1,127 @@
+"""Unknown and missing columns among many records: those of each record, added up."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stream_app.cdc.column_drift import Column, DriftKind, Sighting
+from tests.unit.cdc.debezium_messages import a_format, messages
+
+COLUMNS = "id BIGINT, v STRING, w STRING, n DECIMAL(38,2), j STRING"
+NAMES = {"id", "v", "w", "n", "j"}
+Row = dict[str, Any]
+Change = Callable[[Row, int], None]
+COUNT = 3000
+
+
+def put(name: str, value: object = "x") -> Change:
+    return lambda row, _: row.update({name: value})
+
+
+def drop(name: str) -> Change:
+    return lambda row, _: row.pop(name, None)
+
+
+def rename(old: str, new: str) -> Change:
+    return lambda row, _: row.update({new: row.pop(old)})
+
+
+def between(change: Change, start: int, stop: int = COUNT) -> Change:
+    return lambda row, at: change(row, at) if start <= at < stop else None
+
+
+SCENARIOS: dict[str, list[Change]] = {
+    "nothing": [],
+    "always": [put("phone", None), drop("w")],
+    "from one record on": [between(put("phone"), 1717)],
+    "one record": [between(put("phone"), 1717, 1718)],
+    "some records": [between(put("phone"), 40, 90), between(put("fax"), 60, 61)],
+    "dropped": [between(drop("v"), 2999)],
+    "dropped for a while": [between(drop("w"), 5, 7)],
+    "renamed": [between(rename("v", "v2"), 1000)],
+    "renamed and back": [between(rename("v", "v2"), 1000, 1001)],
+    "one comes, another goes": [between(put("phone"), 100), between(drop("w"), 2000)],
+    "in turns": [lambda row, at: row.update(phone=1) if at % 3 else None],
+    "several at once": [between(put("a"), 9), between(put("b"), 9), between(drop("w"), 9)],
+    "an object": [between(put("o", {"v": 1, "w": [{"j": 2}]}), 8)],
+}
+
+
+def record(rng: random.Random, at: int, changes: list[Change], shape: str) -> str:
+    def image() -> Row:
+        # n: a number of variable scale is an object, and j a text with names of its own.
+        scaled = {"scale": 1, "value": "Aw=="} if rng.random() < 0.8 else None
+        inner = json.dumps({name: 1 for name in "abcd"[: rng.randrange(5)]})
+        row: Row = {"id": at, "v": "v", "w": rng.choice(["w", None]), "n": None, "j": None}
+        if shape == "varied":
+            row |= {"n": scaled, "j": inner}
+        for change in changes:
+            change(row, at)
+        return row
+
+    # Where something comes or goes for a moment there is no delete: one of a renamed column has as
+    # many fields as any other, and lacks nothing.
+    op = rng.choice("ccuuu" if at in (1000, COUNT - 1) else "ccuuud")
+    if shape == "flat":
+        return json.dumps(image() | {"__op": op, "__ts": 1}, separators=(",", ":"))
+    before = None if op == "c" or rng.random() < 0.2 else image()
+    if op == "d":
+        before = {"id": at} if before is None else image()
+    event = {
+        "before": before,
+        "after": None if op == "d" else image(),
+        "source": {"name": 'a "quoted": name', "lsn": at},
+        "op": op,
+        "transaction": {"id": "x", "total_order": at, "data_collection_order": 1},
+    }
+    if shape == "varied" and rng.random() < 0.3:
+        event["transaction"] = None
+    return json.dumps(event, separators=(",", ":"))
+
+
+def told_by_one(value: str) -> set[Column]:
+    """The rule, without the product."""
+    document = json.loads(value)
+    if "after" in document:
+        before, after = document["before"], document["after"]
+    else:
+        row = {name: one for name, one in document.items() if not name.startswith("__")}
+        before, after = (row, None) if document["__op"] == "d" else (None, row)
+    unknown = {*(before or ()), *(after or ())} - NAMES
+    missing = NAMES - set(NAMES if after is None else after)
+    return {(DriftKind.UNKNOWN, name) for name in unknown} | {
+        (DriftKind.MISSING, name) for name in missing
+    }
+
+
+@pytest.mark.parametrize("shape", ["plain", "varied", "flat"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_all_that_single_records_have(name: str, shape: str) -> None:
+    rng = random.Random(f"{name} {shape}")
+    values = [record(rng, at, SCENARIOS[name], shape) for at in range(COUNT)]
+    expected: dict[Column, Sighting] = {}
+    for at, value in enumerate(values):
+        for column in told_by_one(value):
+            seen = Sighting(1, at)
+            expected[column] = expected[column].plus(seen) if column in expected else seen
+    assert bool(expected) == (name != "nothing")
+    assert a_format(COLUMNS).decode(messages(*values)).columns == expected
+
+
+def test_records_that_the_parser_refuses_are_counted_once() -> None:
+    """Beside good ones: other kinds of values, blanks before the colon, bad records."""
+    plain = '{"op":"c","after":{"id":1,"v":"a","w":"b","n":null,"j":null,"phone":1}}'
+    odd = plain.replace('"a"', "[1]")
+    blanks = plain.replace('":', '" :')
+    bad = plain.replace('"id":1', '"id":"x"')
+    values = [plain] * 50 + [odd, blanks, bad] * 5 + [plain.replace(',"w":"b"', "")]
+    random.Random(1).shuffle(values)
+    decoded = a_format(COLUMNS).decode(messages(*values))
+    assert decoded.bad.num_rows == 5
+    counts = {name: sighting.records for (_, name), sighting in decoded.columns.items()}
+    assert counts == {"phone": 61, "w": 1}
