@@ -51,7 +51,7 @@ def test_columns_bad_records_and_the_end(bench: JobBench) -> None:
     assert bench.events("drained")[-1].items() >= ended.items()
 
     bench.send(topic, [NO_JSON, NO_JSON])
-    error = bench.fails()
+    error = bench.fails(code=1)
     assert error.startswith("all 2 records of this run are bad; none is in the table\n")
     assert f"  where: stream.quarantine: {folder}\n  to fix: " in error
     assert "there was nothing new" in bench.run().output
