@@ -133,8 +133,8 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``.
-            SourceError: a change whose row is not certain, unless ``unproven-keys = quarantine``.
+            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``,
+                or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
         values = messages.column("value")
         if values.type != pa.binary():

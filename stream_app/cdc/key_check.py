@@ -21,7 +21,7 @@ from stream_app.cdc.key_proof import (
     uncertainty,
 )
 from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class KeyCheck:
             index: positions of the messages that ask, and what each of them asks.
 
         Raises:
-            SourceError: there is one, and it is not to be set aside.
+            WrongSourceError: there is one, and it is not to be set aside.
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(
@@ -87,11 +87,11 @@ class KeyCheck:
 
 def _stop(
     messages: pa.RecordBatch, at: int, rules: KeyRules, question: Question, fields: Fields
-) -> SourceError:
+) -> WrongSourceError:
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )
-    return SourceError(
+    return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
         where=f"topic {topic}, partition {partition}, offset {offset}",
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sets such "

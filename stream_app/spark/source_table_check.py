@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.spark.checkpoint_state import remember_tables, remembered_tables
 from stream_app.spark.decode_counts import TablesSeen
 from stream_app.spark.job_folder import Folder
@@ -49,7 +49,7 @@ class SourceTableCheck:
             seen: empty when several tables are allowed.
 
         Raises:
-            SourceError: this epoch and those before have records of several tables.
+            WrongSourceError: this epoch and those before have records of several tables.
         """
         if not seen:
             return
@@ -59,7 +59,7 @@ class SourceTableCheck:
             merged.setdefault(topic, set()).add(name)
         tables = distinct_tables(merged)
         if len(tables) > 1:
-            raise SourceError(
+            raise WrongSourceError(
                 f"the records are of {len(tables)} tables of the source: "
                 + ", ".join(f"{name} (in {topic})" for name, topic in tables.items()),
                 where="; ".join(
