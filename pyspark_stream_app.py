@@ -3,6 +3,6 @@
 Source: Spark `pyspark/sql/worker/lookup_data_sources.py`.
 """
 
-from stream_app.spark.data_source import PaimonDataSource as DefaultSource
+from stream_app.spark.read.data_source import PaimonDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

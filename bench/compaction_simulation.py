@@ -29,9 +29,9 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.table.compact_coordinator import CompactCoordinator
+from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.compact.finished_compaction import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
-from stream_app.table.finished_compaction import FinishedCompaction
 
 MB = 1 << 20
 KEYS = 10**12
@@ -296,7 +296,7 @@ def simulated_bucket(
 
 
 class Simulation:
-    """One run; the steps are those of `table.stream_commit`."""
+    """One run; the steps are those of `table.job.stream_commit`."""
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load

@@ -24,9 +24,9 @@ from typing import Any
 
 from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
 from stream_app.app.embedded_broker import EmbeddedBroker
-from stream_app.app.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.job.jars import installed_spark_version, spark_kafka_jars
 from stream_app.app.shop import COLUMNS
-from stream_app.spark.kafka_source import KafkaSource
+from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session
 
 GOAL = 1.3
@@ -153,8 +153,8 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     """The job itself, with the time from the query's start to the last epoch's commit."""
-    from stream_app.app import ingest_job
-    from stream_app.app.config import load_config
+    from stream_app.app.config.app_config import load_config
+    from stream_app.app.job import ingest_job
 
     folder = Path(job["folder"])
     folder.mkdir(parents=True)

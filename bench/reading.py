@@ -144,7 +144,7 @@ def _fastest(command: Sequence[str], environment: dict[str, str]) -> Run:
 
 def _delete_old_files(table: FileStoreTable) -> None:
     """Arrow must see the compacted files alone."""
-    from stream_app.table.file_store_scan import FileStoreScan
+    from stream_app.table.versions.file_store_scan import FileStoreScan
 
     live = {entry.file.file_name for entry in FileStoreScan(table).live(table.snapshots.latest())}
     for file in Path(table.location).glob("bucket-*/data-*"):

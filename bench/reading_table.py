@@ -21,10 +21,10 @@ from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.write_bucket import bucket_writer, finish
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.write.bucket_writer import bucket_writer, finish
 
 BUCKETS = 4
 RUNS = 5

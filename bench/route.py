@@ -29,7 +29,7 @@ from bench.shop_changes import shop_format, shop_schema
 from bench.shop_topic import TOPIC, fill_topic, write_messages
 from bench.spark_baseline import Epoch, bench_session, drain, from_json_epoch, source_of, to_noop
 from stream_app.app.embedded_broker import EmbeddedBroker
-from stream_app.spark.route_blocks import RoutePlan, route_blocks
+from stream_app.spark.ingest.route_blocks import RoutePlan, route_blocks
 
 CORES = 2
 _COUNT = "n LONG"

@@ -15,8 +15,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from stream_app.app.jars import installed_spark_version, spark_kafka_jars
-from stream_app.spark.kafka_source import KafkaSource
+from stream_app.app.job.jars import installed_spark_version, spark_kafka_jars
+from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session
 
 ROW = "id BIGINT, customer STRING, amount STRING, status STRING, updated_at BIGINT, dt STRING"

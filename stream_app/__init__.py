@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stream_app.table.paimon_table import PaimonTable, open_table
+    from stream_app.table.api.paimon_table import PaimonTable, open_table
 
 __version__ = "0.1.0"
 __all__ = ["PaimonTable", "__version__", "open_table"]
 
-_READING = "stream_app.table.paimon_table"
+_READING = "stream_app.table.api.paimon_table"
 
 
 def __getattr__(name: str) -> Any:

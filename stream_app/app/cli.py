@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from stream_app import __version__
-from stream_app.app.config_settings import environment_secrets
-from stream_app.app.job_log import quiet_libraries
-from stream_app.app.secrets import Secrets, hiding
+from stream_app.app.config.secrets import Secrets, hiding
+from stream_app.app.config.settings import environment_secrets
+from stream_app.app.job.job_log import quiet_libraries
 from stream_app.errors import FAILED, PERSON_NEEDED, StreamAppError
 from stream_app.table.storage_errors import storage_error
 
@@ -44,32 +44,36 @@ class Verb:
 
 VERBS = (
     Verb("demo", "stream_app.app.demo", "watch a shop's changes become a table, crash included"),
-    Verb("ingest", "stream_app.app.ingest_command", "run the job: Kafka CDC into a Paimon table"),
-    Verb("compact", "stream_app.app.compact_command", "compact a table outside of its job"),
-    Verb("read", "stream_app.app.read_command", "print a table's rows"),
-    Verb("changelog", "stream_app.app.changelog_command", "print a table's changes"),
+    Verb("ingest", "stream_app.app.verbs.ingest", "run the job: Kafka CDC into a Paimon table"),
+    Verb("compact", "stream_app.app.verbs.compact", "compact a table outside of its job"),
+    Verb("read", "stream_app.app.verbs.read", "print a table's rows"),
+    Verb("changelog", "stream_app.app.verbs.changelog", "print a table's changes"),
     Verb(
         "expire-snapshots",
-        "stream_app.app.expire_snapshots_command",
+        "stream_app.app.verbs.expire_snapshots",
         "delete old snapshots, and the files that only they need",
     ),
     Verb(
         "expire-partitions",
-        "stream_app.app.expire_partitions_command",
+        "stream_app.app.verbs.expire_partitions",
         "drop partitions that are too old",
     ),
     Verb(
         "inspect",
-        "stream_app.app.inspect_command",
+        "stream_app.app.verbs.inspect",
         "look at snapshots, files and levels of a table",
     ),
-    Verb("check", "stream_app.app.check_command", "check that a table is sound"),
-    Verb("create-tag", "stream_app.app.create_tag_command", "keep a version under a name"),
-    Verb("delete-tag", "stream_app.app.delete_tag_command", "delete tags and what only they keep"),
-    Verb("rollback-to", "stream_app.app.rollback_command", "go back to an earlier version"),
-    Verb("drop-partition", "stream_app.app.drop_partition_command", "delete partitions' rows"),
-    Verb("truncate", "stream_app.app.truncate_command", "delete all rows of a table"),
-    Verb("remove-orphan-files", "stream_app.app.orphan_command", "delete files nothing names"),
+    Verb("check", "stream_app.app.verbs.check", "check that a table is sound"),
+    Verb("create-tag", "stream_app.app.verbs.create_tag", "keep a version under a name"),
+    Verb("delete-tag", "stream_app.app.verbs.delete_tag", "delete tags and what only they keep"),
+    Verb("rollback-to", "stream_app.app.verbs.rollback", "go back to an earlier version"),
+    Verb("drop-partition", "stream_app.app.verbs.drop_partition", "delete partitions' rows"),
+    Verb("truncate", "stream_app.app.verbs.truncate", "delete all rows of a table"),
+    Verb(
+        "remove-orphan-files",
+        "stream_app.app.verbs.remove_orphan_files",
+        "delete files nothing names",
+    ),
 )
 _EPILOG = """\
 exit codes: 0 done; 1 failed, may be tried again; 2 only a person can mend it; 130 ended by Ctrl-C

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.app.shop import Order
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
+from stream_app.table.read.merge_read import MergeRead
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 
-from stream_app.app.jars import broker_jars
-from stream_app.app.java import find_java, unicode_environment
+from stream_app.app.job.jars import broker_jars
+from stream_app.app.job.java import find_java, unicode_environment
 from stream_app.errors import SourceError, StreamAppError
 
 LOOPBACK = "127.0.0.1"

@@ -10,7 +10,7 @@ these may be taken for a key of the table. A row is certain in two ways.
    key is of a table without one, of which PostgreSQL lets nobody update or delete rows unless the
    before-images are whole.
 
-Called by `debezium_columns` and `debezium_records` (`questions_of`) and by `key_check`, which reads
+Called by `columns` and `records` (`questions_of`) and by `key_check`, which reads
 keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
@@ -26,8 +26,8 @@ from enum import Enum, IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.cdc.arrow_buffers import Bools
 from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.message_keys import NO_KEY, Fields
 from stream_app.cdc.row_assembly import DELETE, UPDATE, Ops
 

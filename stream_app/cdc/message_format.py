@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
-from stream_app.cdc.debezium_json import DebeziumJson
+from stream_app.cdc.debezium.debezium_json import DebeziumJson
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.errors import UsageError
 from stream_app.model.data_type import RowType

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.arrow_buffers import (
+from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     bools_of,
     bytes_of,

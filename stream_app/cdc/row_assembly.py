@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.arrow_buffers import Bools, bools_of, null_where, valid_of
-from stream_app.cdc.column_reading import ColumnReading
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
 
 Ops = npt.NDArray[np.uint8]

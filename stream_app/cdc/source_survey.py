@@ -12,8 +12,14 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from stream_app.cdc.column_reading import JsonKind
-from stream_app.cdc.debezium_records import question_of
+from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.debezium.record_reader import (
+    RowRecord,
+    UnreadableRecordError,
+    Wrapped,
+    read_record,
+)
+from stream_app.cdc.debezium.records import question_of
 from stream_app.cdc.key_proof import (
     POSTGRESQL,
     KeyRules,
@@ -23,12 +29,6 @@ from stream_app.cdc.key_proof import (
     uncertainty,
 )
 from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
-from stream_app.cdc.record_reader import (
-    RowRecord,
-    UnreadableRecordError,
-    Wrapped,
-    read_record,
-)
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
 """Added to keys by Debezium's router of topics, which brings several tables into one."""

@@ -1,6 +1,6 @@
 """Of which tables of the source records tell, by database, schema and table.
 
-Called by `debezium_columns`; `record_reader` reads the same of a single record.
+Called by `columns`; `record_reader` reads the same of a single record.
 
 Source: Debezium `AbstractSourceInfo.java`; PostgreSQL tells schema and table, MySQL no schema.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.arrow_buffers import Bools
+from stream_app.cdc.columns.arrow_buffers import Bools
 
 TABLE_FIELDS = ("db", "schema", "table")
 """Of an envelope's `source`; in a flattened record they begin with two underscores."""

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
+from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
-from stream_app.fileio.locked_s3_file_io import LockedS3FileIO
-from stream_app.fileio.s3_file_io import S3FileIO
-from stream_app.fileio.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
+from stream_app.fileio.s3.locked_s3_file_io import LockedS3FileIO
+from stream_app.fileio.s3.s3_file_io import S3FileIO
+from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
 
 _HADOOP = ("hdfs", "viewfs")
 _S3 = ("s3", "s3a", "s3n")

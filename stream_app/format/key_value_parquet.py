@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
-from stream_app.model.core_options import CoreOptions
+from stream_app.model.options.core_options import CoreOptions
 
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""

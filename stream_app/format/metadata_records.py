@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.avro_container import read_records
+from stream_app.format.avro.avro_container import read_records
 
 _PARQUET, _ORC = b"PAR1", b"ORC"
 

@@ -1,6 +1,6 @@
 """Someone who follows a table, and how far he has come.
 
-Source: Paimon `consumer/Consumer.java`. Bytes on disk: `filestore.consumer_manager`.
+Source: Paimon `consumer/Consumer.java`. Bytes on disk: `filestore.versions.consumer_manager`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One data or changelog file as a manifest knows it.
 
-Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.manifest_avro`.
+Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.avro.manifest_avro`.
 """
 
 from __future__ import annotations

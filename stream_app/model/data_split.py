@@ -1,7 +1,7 @@
 """The unit of reading: files of one bucket that are read together, by one task or thread.
 
-Made by `planning.split_generator` and `table.split_scan`, read by `table.split_read`. Small, and
-can be pickled: it names files and holds no rows.
+Made by `planning.read.split_generator` and `table.read.split_scan`, read by
+`table.read.split_read`. Small, and can be pickled: it names files and holds no rows.
 
 Source: Paimon `table/source/DataSplit.java`.
 """
@@ -75,7 +75,7 @@ class StreamContent(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSplit:
-    """A split of a streaming read, made by `table.stream_scan`, read by `table.stream_read`.
+    """A split of a streaming read: `table.follow.stream_scan` makes it, `stream_read` reads it.
 
     Attributes:
         split: files of CHANGES are read in this order, which is that in which they were written.

@@ -1,6 +1,7 @@
 """What an expiry says before it deletes anything, so that nobody tags what is going.
 
-Bytes on disk: `filestore.announcements`; what follows from it: `planning.announced_expiry`.
+Bytes on disk: `filestore.versions.announcements`; what follows from it:
+`planning.upkeep.announced_expiry`.
 """
 
 from __future__ import annotations

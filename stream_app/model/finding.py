@@ -45,7 +45,7 @@ class Finding:
         where: the file, bucket or version.
         fix: what can be done about it.
         needed_by: the versions that cannot be read without what is damaged, for people; empty where
-            `where` says it, or where all can be read.
+            `parser` says it, or where all can be read.
     """
 
     kind: FindingKind

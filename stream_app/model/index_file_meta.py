@@ -5,7 +5,7 @@ as it is, for a file that is left out there is lost.
 
 Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
 `index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
-`format.index_manifest_avro`.
+`format.avro.index_manifest_avro`.
 """
 
 from __future__ import annotations

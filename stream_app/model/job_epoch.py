@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EPOCHS_PROPERTY = "stream_app.epochs"
-"""Key of a snapshot's property: the newest epoch of each job; see `planning.job_epochs`."""
+"""Key of a snapshot's property: the newest epoch of each job; see `planning.commit.job_epochs`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

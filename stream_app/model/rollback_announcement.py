@@ -1,7 +1,7 @@
 """What a rollback says before it takes anything away, so that nobody keeps or follows what goes.
 
-Bytes on disk: `filestore.announcements`; what follows from it:
-`planning.announced_rollback`.
+Bytes on disk: `filestore.versions.announcements`; what follows from it:
+`planning.upkeep.announced_rollback`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.spark.task_errors import readable
-from stream_app.table.compact_bucket import CompactRequest, CompactResult, compact_bucket
+from stream_app.table.compact.compact_bucket import CompactRequest, CompactResult, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
 

@@ -1,7 +1,7 @@
 """Files of a file system that Hadoop alone knows, by way of Spark's JVM.
 
 For a checkpoint or a quarantine on what our own `FileIO` does not speak: WebHDFS, a store of
-another cloud. `app.job_folders` chooses.
+another cloud. `app.job.job_folders` chooses.
 
 Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManager` uses them.
 """

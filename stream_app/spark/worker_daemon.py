@@ -24,9 +24,9 @@ PRELOADED = (
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.message_format",
-    "stream_app.spark.route_blocks",
-    "stream_app.spark.write_task",
-    "stream_app.table.compact_bucket",
+    "stream_app.spark.ingest.route_blocks",
+    "stream_app.spark.ingest.write_task",
+    "stream_app.table.compact.compact_bucket",
 )
 
 

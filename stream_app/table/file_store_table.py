@@ -24,26 +24,31 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.filestore.announcements import EXPIRIES, ROLLBACKS, Announcements
-from stream_app.filestore.branches import branch_root, table_and_branch
-from stream_app.filestore.bucket_files import BucketFiles
-from stream_app.filestore.changelog_manager import ChangelogManager
-from stream_app.filestore.consumer_manager import ConsumerManager
-from stream_app.filestore.data_file_reader import BATCH_ROWS, DataFileReader
-from stream_app.filestore.deletion_vector_files import DeletionVectorFiles
-from stream_app.filestore.manifest_files import ManifestFiles
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
+from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
+from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.filestore.row_group_filter import RowGroupFilter
-from stream_app.filestore.schema_manager import SchemaManager
-from stream_app.filestore.snapshot_manager import SnapshotManager
-from stream_app.filestore.tag_manager import TagManager
+from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.versions.branches import branch_root, table_and_branch
+from stream_app.filestore.versions.changelog_manager import ChangelogManager
+from stream_app.filestore.versions.consumer_manager import ConsumerManager
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
-from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions, check_writable
 from stream_app.model.data_type import RowType
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.options.core_options import (
+    FIXED_OPTIONS,
+    OPTIONS,
+    CoreOptions,
+    check_writable,
+)
 from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.table_schema import (
     SEQUENCE_NUMBER,

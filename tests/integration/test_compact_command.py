@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.fast_jvm import fast_jvm
 from tests.support.small_table import Change, small_table
 from tests.support.table_writer import CompactLater, TableWriter, assert_table_is, read_rows

@@ -28,11 +28,11 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.bad_record_keys import with_keys
-from stream_app.spark.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.files_source import FilesSource
-from stream_app.spark.kafka_source import KafkaSource
-from stream_app.spark.route_blocks import (
+from stream_app.spark.ingest.bad_record_keys import with_keys
+from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.ingest.files_source import FilesSource
+from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.ingest.route_blocks import (
     BlockKind,
     RoutePlan,
     bad_records_of,

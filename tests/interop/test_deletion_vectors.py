@@ -18,14 +18,14 @@ from stream_app.format.deletion_vector import DeletionVector, live_rows
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.index_changes import index_conflict
-from stream_app.table.deletion_vectors import (
+from stream_app.planning.commit.index_changes import index_conflict
+from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
     write_index_manifest,
 )
-from stream_app.table.file_store_scan import FileStoreScan
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.normal_rows import Row, normal_rows, sorted_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader

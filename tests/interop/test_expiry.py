@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_changelogs import ExpireChangelogs
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.paimon_java import PaimonJava, sorted_rows
 from tests.support.random_changes import RandomChanges

@@ -15,9 +15,9 @@ import stream_app
 from stream_app.errors import UsageError
 from stream_app.model.finding import FindingKind
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.changelog_follow import ChangelogBatch
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.changelog_follow import ChangelogBatch
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.interop import test_append_tables as appending
 from tests.interop.test_tables import LOW, TABLES, a_table
 from tests.support.damaged_table import Damage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
-from stream_app.model.option import (
+from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
+from stream_app.model.options.option import (
     parse_boolean,
     parse_duration_ms,
     parse_integer,
@@ -15,7 +15,7 @@ from stream_app.model.option import (
     parse_real,
     parse_text,
 )
-from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from tests.support.paimon_java import PaimonJava
 
 pytestmark = pytest.mark.java

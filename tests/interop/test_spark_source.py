@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import stream_app
-from stream_app.spark.data_source import NAME
-from stream_app.table.row_tables import ROW_TABLES
-from stream_app.table.system_tables import SYSTEM_TABLES
+from stream_app.spark.read.data_source import NAME
+from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.system_tables import SYSTEM_TABLES
 from tests.interop import test_append_tables as append
 from tests.interop.test_reading import written
 from tests.support.normal_rows import without_nanoseconds

@@ -13,11 +13,11 @@ import pytest
 
 import stream_app
 from stream_app.table.file_store_table import FileStoreTable, open_table
-from stream_app.table.orphan_files import plan_orphans
-from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.table_maintenance import TableMaintenance
-from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
-from stream_app.table.time_travel import Version
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.upkeep.orphan_files import plan_orphans
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.versions.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava, sorted_rows

@@ -28,11 +28,11 @@ from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.model.table_schema import VALUE_KIND
-from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.table_write import TableWrite
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
@@ -163,7 +163,7 @@ class Job:
             self.attempt(self.process, commit)
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
-        """Do the pending epoch, as `spark.micro_batch` does."""
+        """Do the pending epoch, as `spark.ingest.micro_batch` does."""
         epoch = self.finished + 1
         if epoch == len(self.epochs) or commit.commit_user not in ("compactor", self.user):
             return
@@ -193,7 +193,7 @@ class Job:
         return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
 
     def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
-        """Whether the checkpoint was of no use, as `spark.micro_batch` sees it; then get one."""
+        """Whether the checkpoint was of no use, as `micro_batch` sees it; then get one."""
         last = -1 if commit.last_identifier is None else commit.last_identifier
         if last in (finished, finished + 1):
             return False

@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from stream_app.filestore.branches import branch_names, branch_root
+from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.format.snapshot_json import encode_snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
+from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.named_files import branches_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand

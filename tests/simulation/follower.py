@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError, CorruptFileError, UsageError
-from stream_app.planning.stream_start import StartMode, StreamStart
-from stream_app.planning.stream_step import StreamStep
-from stream_app.table.changelog_follow import ChangelogFollow, Following
+from stream_app.planning.read.stream_start import StartMode, StreamStart
+from stream_app.planning.read.stream_step import StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import holding_rollbacks
-from stream_app.table.next_snapshot import earliest_changes
-from stream_app.table.stream_read import StreamRead
+from stream_app.table.follow.changelog_follow import ChangelogFollow, Following
+from stream_app.table.follow.next_snapshot import earliest_changes
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.upkeep.announcements import holding_rollbacks
 from tests.simulation.actors import seen_by
 from tests.simulation.oracle import COLUMNS, Oracle
 from tests.simulation.promises import demand

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.stream_step import StreamPosition
+from stream_app.planning.read.stream_step import StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.stream_read import StreamRead
-from stream_app.table.stream_scan import StreamScan
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.follow.stream_scan import StreamScan
+from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
+from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.actors import Job
 from tests.simulation.kept_versions import KeptVersions
 from tests.simulation.named_files import files_of, named_files, with_memory

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import holding_rollbacks
-from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
-from stream_app.table.time_travel import Version
+from stream_app.table.upkeep.announcements import holding_rollbacks
+from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
+from stream_app.table.versions.time_travel import Version
 from tests.simulation.actors import Job, seen_by
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand

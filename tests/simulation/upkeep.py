@@ -15,17 +15,17 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError, LateCommitError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.commit_history import CommitHistory
-from stream_app.table.expire_changelogs import ExpireChangelogs
-from stream_app.table.expire_partitions import ExpirePartitions, partition_retention
-from stream_app.table.expire_snapshots import ExpireSnapshots
-from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import holding_rollbacks
-from stream_app.table.orphan_files import delete_orphans, plan_orphans
-from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
-from stream_app.table.tag_upkeep import TagUpkeep
+from stream_app.table.upkeep.announcements import holding_rollbacks
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
+from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.upkeep.tag_upkeep import TagUpkeep
+from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
 from tests.simulation.actors import Job, seen_by
 from tests.simulation.follower import CONSUMER
 from tests.simulation.oracle import Oracle

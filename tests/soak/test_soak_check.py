@@ -16,7 +16,7 @@ import pytest
 from stream_app.app.shop import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import open_table
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.soak.soak_check import SoakCheck
 from tests.support.damaged_table import Damage
 from tests.support.paimon_java import PaimonJava

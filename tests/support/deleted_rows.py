@@ -8,9 +8,13 @@ from typing import Any
 
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from stream_app.table.deletion_vectors import deletion_vectors, index_changes, write_index_manifest
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import (
+    deletion_vectors,
+    index_changes,
+    write_index_manifest,
+)
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:

@@ -14,7 +14,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from stream_app.app.jars import installed_spark_version
+from stream_app.app.job.jars import installed_spark_version
 from tests.support.ingest_process import ROOT, IngestProcess, write_conf
 from tests.support.paimon_java import java_tool
 

@@ -18,11 +18,11 @@ from stream_app.format.binary_row import deserialize_row, serialize_row
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.table.commit_history import CommitHistory
-from stream_app.table.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, write_changes
 from tests.support.table_writer import CompactInCaller
 

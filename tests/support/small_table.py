@@ -19,10 +19,10 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_type import parse_columns
 from stream_app.model.row_kind import RowKind
 from stream_app.model.table_schema import VALUE_KIND, new_table_schema
-from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.write_bucket import bucket_writer, finish
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.write.bucket_writer import bucket_writer, finish
 
 KINDS = {kind.short: kind for kind in RowKind}
 TIME_MS = 1_767_225_600_000  # 2026-01-01

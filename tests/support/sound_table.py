@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.table_check import CheckReport, TableCheck
 
 
 def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:

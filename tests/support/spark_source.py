@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.model.data_type import TypeRoot
-from stream_app.spark.batch_reader import BatchReader
-from stream_app.spark.data_source import NAME, PaimonDataSource, register
-from stream_app.spark.stream_reader import StreamReader
+from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.data_source import NAME, PaimonDataSource, register
+from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.file_store_table import open_table
 from tests.support.normal_rows import Row, normal_rows
 

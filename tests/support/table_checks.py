@@ -7,9 +7,9 @@ from pathlib import Path
 
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from stream_app.planning.live_entries import live_entries
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.planning.commit.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def check_chain(table: FileStoreTable) -> list[Snapshot]:

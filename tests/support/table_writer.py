@@ -17,11 +17,11 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.table.compact_bucket import compact_bucket
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.paimon_table import PaimonTable
-from stream_app.table.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.read.merge_read import MergeRead
 from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.small_table import Change, write_changes
 from tests.support.table_checks import check_chain

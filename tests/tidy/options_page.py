@@ -9,16 +9,16 @@ import dataclasses
 import textwrap
 from collections.abc import Iterable
 
-from stream_app.app.config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
-from stream_app.cdc.column_reading import ENCODINGS
-from stream_app.cdc.debezium_options import CHOICES, SOURCE_KEY
-from stream_app.fileio.hdfs_file_io import HDFS_OPTION_PREFIX
-from stream_app.fileio.s3_options import S3_OPTION_NAMES
-from stream_app.model.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
-from stream_app.model.ignored_options import IGNORED_KEYS
-from stream_app.model.option import Option
-from stream_app.model.paimon_option_keys import CORE_KEYS
-from stream_app.model.source_options import SOURCE_OPTIONS
+from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
+from stream_app.cdc.columns.column_reading import ENCODINGS
+from stream_app.cdc.debezium.options import CHOICES, SOURCE_KEY
+from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
+from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
+from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
+from stream_app.model.options.ignored_options import IGNORED_KEYS
+from stream_app.model.options.option import Option
+from stream_app.model.options.paimon_option_keys import CORE_KEYS
+from stream_app.model.options.source_options import SOURCE_OPTIONS
 
 MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",

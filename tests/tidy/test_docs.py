@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config import load_config
-from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics, MaintenanceCollector
-from stream_app.model.core_options import OPTIONS
-from stream_app.table.compaction_metrics import CompactionMetrics
-from stream_app.table.table_maintenance import MaintenanceMetrics
+from stream_app.app.config.app_config import load_config
+from stream_app.app.job.prometheus_metrics import (
+    CompactionCollector,
+    JobMetrics,
+    MaintenanceCollector,
+)
+from stream_app.model.options.core_options import OPTIONS
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
 from tests.support.datadriven import rewriting
 from tests.tidy.options_page import (
     DEBEZIUM_MEANINGS,
@@ -50,7 +54,7 @@ def test_every_option_of_a_table_is_acted_on() -> None:
     """What is declared and not read would be a promise; one that allows one value is kept."""
     reading = "".join(
         text_of(name).partition("class CoreOptions")[2]
-        if name == "stream_app/model/core_options.py"
+        if name == "stream_app/model/options/core_options.py"
         else text_of(name)
         for name in modules("stream_app")
     )
@@ -138,7 +142,7 @@ def _overrides(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_names_of_our_code_in_the_text_exist(name: str) -> None:
-    """Paths (`table/merge_read.py`) and names (`table.merge_read.MergeRead`)."""
+    """Paths (`table/read/merge_read.py`) and names (`table.read.merge_read.MergeRead`)."""
     text = text_of(name)
     packages = {Path(module).parent.name for module in modules("stream_app")} - {"stream_app"}
     missing = []

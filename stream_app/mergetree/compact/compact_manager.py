@@ -1,6 +1,6 @@
 """One bucket's compactions on the driver: when, which, at most one at a time.
 
-Owned by `table.compact_coordinator`. Decide (universal_compaction) → do (the executor) → apply:
+Owned by `table.compact.coordinator`. Decide (universal_compaction) → do (the executor) → apply:
 a finished result changes `Levels` only after the committer has published it, so what this class
 believes is always what the table says.
 

@@ -1,7 +1,7 @@
 """Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
 everything else is rewritten.
 
-Called on an executor by `table.compact_bucket`.
+Called on an executor by `table.compact.compact_bucket`.
 
 Source: seed document 000 §5.5, Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config import AppConfig, load_config
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.errors import UsageError
 from tests.support.datadriven import Case, files, run_file
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.rollback_announcement import RollbackAnnouncement
-from stream_app.planning.announced_rollback import has_begun, holds, in_the_way
+from stream_app.planning.upkeep.announced_rollback import has_begun, holds, in_the_way
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.planning.append_compaction import PackRules, SubCoordinator, plan_round
-from stream_app.planning.bucketed_append_compaction import (
+from stream_app.planning.compact.append_compaction import PackRules, SubCoordinator, plan_round
+from stream_app.planning.compact.bucketed_append_compaction import (
     in_sequence,
     pick_compact_before,
     pick_full,

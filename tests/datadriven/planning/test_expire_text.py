@@ -11,14 +11,14 @@ import re
 from pathlib import Path
 
 from stream_app.errors import UsageError
-from stream_app.planning.expire_range import (
+from stream_app.planning.upkeep.expire_range import (
     Retention,
     but_for_consumer,
     changelog_range,
     snapshot_range,
 )
-from stream_app.planning.partition_time import partition_time
-from stream_app.planning.unused_files import (
+from stream_app.planning.upkeep.partition_time import partition_time
+from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     file_key,
     tag_before,

@@ -11,7 +11,7 @@ from pathlib import Path
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import SplitGroup
-from stream_app.planning.split_generator import SplitRules, append_groups, merge_tree_groups
+from stream_app.planning.read.split_generator import SplitRules, append_groups, merge_tree_groups
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.errors import UsageError
-from stream_app.model.core_options import CoreOptions
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.follow_up import follow_up, least_full_level
-from stream_app.planning.stream_start import start_of_options
-from stream_app.planning.stream_step import Admitted, StepLimits
+from stream_app.planning.read.follow_up import follow_up, least_full_level
+from stream_app.planning.read.stream_start import start_of_options
+from stream_app.planning.read.stream_step import Admitted, StepLimits
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file
 

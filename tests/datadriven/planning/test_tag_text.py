@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app.model.consumer import Consumer
-from stream_app.model.option import parse_duration_ms
+from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.tag import Tag
-from stream_app.planning.orphans import Candidate, emptied_folders, may_be_cleaned, orphans
-from stream_app.planning.rollback_plan import rollback_numbers
-from stream_app.planning.tag_creation import (
+from stream_app.planning.upkeep.orphans import Candidate, emptied_folders, may_be_cleaned, orphans
+from stream_app.planning.upkeep.rollback_plan import rollback_numbers
+from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
     TagRules,
     due_ms,
@@ -20,8 +20,8 @@ from stream_app.planning.tag_creation import (
     surplus_tags,
     tags_whose_time_is_over,
 )
-from stream_app.planning.tag_neighbours import nearest_numbers
-from stream_app.planning.tag_periods import TagPeriods, tag_periods
+from stream_app.planning.upkeep.tag_neighbours import nearest_numbers
+from stream_app.planning.upkeep.tag_periods import TagPeriods, tag_periods
 from tests.support.datadriven import Case, run_file
 from tests.support.snapshots import a_snapshot
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.filestore.stats_filter import StatsFilter
+from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.data_type import DataType, RowType, TypeRoot, parse_columns
-from stream_app.table.where import parse_where
+from stream_app.predicate.parser import parse_where
 from tests.support.datadriven import Case, files, run_file
 
 

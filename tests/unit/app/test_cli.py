@@ -12,7 +12,7 @@ import pytest
 from stream_app.app import cli
 from stream_app.app.cli import Verb, main
 from stream_app.errors import CommitError, UsageError
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import small_table
 
 

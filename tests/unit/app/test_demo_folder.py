@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config import load_config
+from stream_app.app.config.app_config import load_config
 from stream_app.app.demo import DemoFolder
 from stream_app.errors import UsageError
 

@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from stream_app.app.event_log import EventLog
-from stream_app.app.prometheus_metrics import JobMetrics
+from stream_app.app.job.event_log import EventLog
+from stream_app.app.job.prometheus_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.spark.decode_counts import (
+from stream_app.spark.ingest.decode_counts import (
     COLUMN_NAMES_MAX,
     OTHER_COLUMNS,
     ColumnSighting,
     DecodeCounts,
 )
-from stream_app.spark.micro_batch import EpochReport, IdleReport
-from stream_app.spark.streaming_query import SourceProgress
-from stream_app.table.compaction_metrics import CompactionMetrics
-from stream_app.table.compaction_report import CompactionReport
+from stream_app.spark.ingest.micro_batch import EpochReport, IdleReport
+from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
 from tests.support.small_table import SteppingClock, small_table
 
 REPORT = CompactionReport(

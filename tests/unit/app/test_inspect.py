@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stream_app.app.inspect_levels import (
+from stream_app.app.inspect.levels import (
     NextCompactions,
     level_rows,
     levels_picture,
@@ -18,9 +18,9 @@ from stream_app.app.inspect_levels import (
     not_due,
     run_rows,
 )
-from stream_app.app.inspect_listing import size_text, time_text
-from stream_app.app.inspect_options import option_rows
-from stream_app.app.inspect_snapshots import snapshot_log, snapshot_rows
+from stream_app.app.inspect.options import option_rows
+from stream_app.app.inspect.snapshots import snapshot_log, snapshot_rows
+from stream_app.app.output.listing import size_text, time_text
 from stream_app.table.file_store_table import open_table
 from tests.support.plain_object import plain_object
 from tests.support.small_table import small_table

@@ -18,9 +18,9 @@ import pytest
 
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
-from stream_app.app.config import KEYS, load_config
+from stream_app.app.config.app_config import KEYS, load_config
 from stream_app.app.embedded_broker import main as run_broker
-from stream_app.app.jar_sets import KAFKA_BROKER_VERSION
+from stream_app.app.job.jar_sets import KAFKA_BROKER_VERSION
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -11,14 +11,19 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_app.app.prometheus_metrics import CompactionCollector, JobMetrics, serving, table_label
+from stream_app.app.job.prometheus_metrics import (
+    CompactionCollector,
+    JobMetrics,
+    serving,
+    table_label,
+)
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
-from stream_app.spark.dead_letters import SetAside
-from stream_app.spark.decode_counts import DecodeCounts
-from stream_app.spark.micro_batch import EpochReport
-from stream_app.spark.streaming_query import SourceProgress
-from stream_app.table.compaction_metrics import CompactionMetrics
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.decode_counts import DecodeCounts
+from stream_app.spark.ingest.micro_batch import EpochReport
+from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.table.compact.metrics import CompactionMetrics
 from tests.support.ingest_process import a_free_port
 from tests.support.small_table import small_table
 

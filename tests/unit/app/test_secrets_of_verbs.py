@@ -10,9 +10,9 @@ import pytest
 
 import stream_app
 from stream_app.app.cli import VERBS, main
-from stream_app.app.secrets import HIDDEN
+from stream_app.app.config.secrets import HIDDEN
 from stream_app.errors import PERSON_NEEDED, StorageError
-from stream_app.fileio import s3_file_io
+from stream_app.fileio.s3 import s3_file_io
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
@@ -139,7 +139,7 @@ def test_a_fault_of_ours_tells_no_secret(
     def fail(*_: object) -> None:
         raise raised(f"with {SECRET_KEY}")
 
-    monkeypatch.setattr("stream_app.app.read_command.columns_of", fail)
+    monkeypatch.setattr("stream_app.app.verbs.read.columns_of", fail)
     assert main(["read", table_on(s3).location]) == 1
     shown = capfd.readouterr().err
     assert f"with {HIDDEN}" in shown

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.java import unicode_environment
+from stream_app.app.job.java import unicode_environment
+from stream_app.app.job.spark_log import log_file
 from stream_app.app.set_up import PipProgress, Steps, pinned
-from stream_app.app.spark_log import log_file
 
 PIP = """\
 Collecting numpy==2.4.6 (from -r requirements.lock (line 9))

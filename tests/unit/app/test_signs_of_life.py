@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from stream_app.app.job_log import quiet_libraries
-from stream_app.app.signs_of_life import Activity, SignsOfLife
+from stream_app.app.job.job_log import quiet_libraries
+from stream_app.app.job.signs_of_life import Activity, SignsOfLife
 
 
 class SetClock:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.decimal_columns import decimals_from_bytes
+from stream_app.cdc.columns.decimal_columns import decimals_from_bytes
 from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 TYPES = [

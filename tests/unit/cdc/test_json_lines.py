@@ -6,7 +6,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.json_lines import may_be_misread
+from stream_app.cdc.columns.json_lines import may_be_misread
 
 
 @pytest.mark.parametrize(

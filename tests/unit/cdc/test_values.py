@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.base64_columns import decode_base64, decode_hex
-from stream_app.cdc.decimal_columns import decimals_from_bytes
+from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex
+from stream_app.cdc.columns.decimal_columns import decimals_from_bytes
 from tests.unit.cdc.debezium_messages import (
     Bad,
     a_format,

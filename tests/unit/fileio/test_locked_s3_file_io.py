@@ -14,7 +14,7 @@ import pytest
 
 from stream_app.errors import StorageError
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.fileio.locked_s3_file_io import LockedS3FileIO
+from stream_app.fileio.s3.locked_s3_file_io import LockedS3FileIO
 from tests.support.s3_server import S3Server
 
 NAMES = range(15)

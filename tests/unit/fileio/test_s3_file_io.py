@@ -13,10 +13,10 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
 from stream_app.errors import StorageError
-from stream_app.fileio import s3_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.ranged_input import CACHE_BYTES, TAIL_BYTES
+from stream_app.fileio.s3 import s3_file_io
 from stream_app.format.key_value_parquet import read_batches
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 

@@ -20,9 +20,9 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.reference import NotThereError
-from stream_app.fileio.s3_file_io import S3FileIO
-from stream_app.fileio.s3_keys import KeyFiles, RenewedKeys, S3Keys
-from stream_app.fileio.s3_options import s3_options
+from stream_app.fileio.s3.s3_file_io import S3FileIO
+from stream_app.fileio.s3.s3_keys import KeyFiles, RenewedKeys, S3Keys
+from stream_app.fileio.s3.s3_options import s3_options
 from tests.support.s3_server import S3Server
 
 ROLE_VARIABLES = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")

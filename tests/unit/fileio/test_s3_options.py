@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.fileio.s3_keys import S3Keys
-from stream_app.fileio.s3_options import S3Options, s3_options
+from stream_app.fileio.s3.s3_keys import S3Keys
+from stream_app.fileio.s3.s3_options import S3Options, s3_options
 
 VARIABLES = {
     "AWS_ACCESS_KEY_ID": "id",

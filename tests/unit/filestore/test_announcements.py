@@ -10,8 +10,8 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.filestore.announcements import EXPIRIES, ROLLBACKS, Announcements
-from stream_app.filestore.tag_manager import TagManager
+from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.model.expiry_announcement import ExpiryAnnouncement
 from stream_app.model.rollback_announcement import RollbackAnnouncement
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError

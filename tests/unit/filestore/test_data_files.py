@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_app.errors import CorruptFileError, UnsupportedTableError
-from stream_app.filestore.bucket_files import BucketFiles
+from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.data_type import DataField, RowType, parse_columns, parse_data_type

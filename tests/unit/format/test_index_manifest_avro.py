@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.avro_container import read_records, write_records
-from stream_app.format.deletion_vector import decode_deletion_vectors
-from stream_app.format.index_manifest_avro import (
+from stream_app.format.avro.avro_container import read_records, write_records
+from stream_app.format.avro.index_manifest_avro import (
     _PARSED,
     INDEX_MANIFEST_SCHEMA,
     decode_index_manifest,
     encode_index_manifest,
 )
+from stream_app.format.deletion_vector import decode_deletion_vectors
 from stream_app.model.data_file_meta import EMPTY_ROW
 from stream_app.model.index_file_meta import (
     DELETION_VECTORS,

@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_app.format.arrow_schema import key_value_file_schema
-from stream_app.format.binary_row import serialize_arrow_row, serialize_row
-from stream_app.format.bucket_hash import bucket_of
-from stream_app.format.column_stats import key_stats, stats_from_footer
-from stream_app.format.key_value_parquet import parquet_writer
-from stream_app.format.manifest_avro import (
+from stream_app.format.avro.manifest_avro import (
     describe_manifest,
     encode_manifest,
     encode_manifest_list,
 )
+from stream_app.format.binary_row import serialize_arrow_row, serialize_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.format.column_stats import key_stats, stats_from_footer
+from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import encode_snapshot

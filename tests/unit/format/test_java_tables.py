@@ -13,17 +13,17 @@ import pytest
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import key_value_file_schema
-from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
-from stream_app.format.bucket_hash import bucket_of
-from stream_app.format.column_stats import key_stats, stats_from_footer
-from stream_app.format.key_value_parquet import conform, parquet_writer, read_batches
-from stream_app.format.manifest_avro import (
+from stream_app.format.avro.manifest_avro import (
     decode_manifest,
     decode_manifest_list,
     describe_manifest,
     encode_manifest,
     encode_manifest_list,
 )
+from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.format.column_stats import key_stats, stats_from_footer
+from stream_app.format.key_value_parquet import conform, parquet_writer, read_batches
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot

@@ -10,9 +10,8 @@ import fastavro
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.avro_container import read_records, write_records
-from stream_app.format.binary_row import serialize_row
-from stream_app.format.manifest_avro import (
+from stream_app.format.avro.avro_container import read_records, write_records
+from stream_app.format.avro.manifest_avro import (
     MANIFEST_LIST_SCHEMA,
     MANIFEST_SCHEMA,
     decode_manifest,
@@ -21,6 +20,7 @@ from stream_app.format.manifest_avro import (
     encode_manifest,
     encode_manifest_list,
 )
+from stream_app.format.binary_row import serialize_row
 from stream_app.model.data_file_meta import (
     EMPTY_ROW,
     EMPTY_STATS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.core_options import OPTIONS, REFUSED, CoreOptions
-from stream_app.model.ignored_options import IGNORED_KEYS
-from stream_app.model.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.core_options import OPTIONS, REFUSED, CoreOptions
+from stream_app.model.options.ignored_options import IGNORED_KEYS
+from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 
 
 @pytest.mark.parametrize("key", OPTIONS)

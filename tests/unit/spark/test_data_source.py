@@ -14,13 +14,13 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.spark.batch_reader import BatchReader
-from stream_app.spark.stream_reader import StreamReader
+from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open
-from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.row_tables import ROW_TABLES
-from stream_app.table.system_tables import SYSTEM_TABLES
-from stream_app.table.time_travel import Version
+from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.versions.time_travel import Version
 from tests.support.s3_server import S3Server
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
 from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values

@@ -12,7 +12,7 @@ import pytest
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.dead_letters import DeadLetters, SetAside
+from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.job_folder import Folder
 
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from stream_app.spark.dead_letters import DeadLetters
-from stream_app.spark.micro_batch import MicroBatch
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

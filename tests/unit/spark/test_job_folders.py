@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.job.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
-from stream_app.spark.checkpoint_state import (
+from stream_app.spark.hadoop_files import HadoopFiles
+from stream_app.spark.ingest.checkpoint_state import (
     open_checkpoint,
     query_id,
     remember_topics,
     source_end,
 )
-from stream_app.spark.dead_letters import DeadLetters
-from stream_app.spark.hadoop_files import HadoopFiles
+from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.hdfs_cluster import HdfsCluster

@@ -8,8 +8,8 @@ import pytest
 
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import TableSchema, new_table_schema
-from stream_app.spark.partition_times import DatedPartitions
-from stream_app.table.strict_partitions import strict_partitions
+from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.table.write.strict_partitions import strict_partitions
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from stream_app.planning.expire_config import expire_config
-from stream_app.spark.batch_reader import BatchReader
-from stream_app.spark.stream_reader import StreamReader
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.stream_reader import StreamReader
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.small_table import TIME_MS, SmallTable, small_table
 from tests.support.spark_source import a_reader, a_stream
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.planned_compactions import planned_compactions
+from stream_app.app.inspect.planned_compactions import planned_compactions
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.append_compact_planner import AppendCompactPlanner, append_compact_requests
-from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.compaction_choice import CompactionChoice
-from stream_app.table.compaction_failures import FAILURES_MAX, LONGEST_RETRY_S
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.compact.append_planner import AppendCompactPlanner, append_compact_requests
+from stream_app.table.compact.compact_bucket import compact_bucket
+from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
 from tests.support.table_writer import (

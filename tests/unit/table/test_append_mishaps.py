@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.compact_arguments import CompactJob
-from stream_app.app.compact_job import _Compaction
+from stream_app.app.arguments.compact import CompactJob
+from stream_app.app.job.compact_job import _Compaction
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compaction_choice import CompactionChoice
-from stream_app.table.deletion_vectors import index_changes, write_index_manifest
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.versions.deletion_vectors import index_changes, write_index_manifest
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.small_table import Change, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.append_compact_coordinator import AppendCompactCoordinator
-from stream_app.table.append_compact_planner import AppendCompactPlanner
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
+from stream_app.table.compact.append_planner import AppendCompactPlanner
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.deleted_rows import delete_some
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
 from tests.support.table_writer import CompactInCaller, CompactInThreads, TableWriter, read_rows

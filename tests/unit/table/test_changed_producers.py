@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.orphan_files import plan_orphans
-from stream_app.table.paimon_table import PaimonTable
+from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.small_table import SteppingClock
 from tests.support.sound_table import found_in
 from tests.unit.table.test_expire_snapshots import History, a_history, expire

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UsageError
-from stream_app.planning.stream_start import stream_start
-from stream_app.table.changelog_follow import (
+from stream_app.planning.read.stream_start import stream_start
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
     Following,
     changelog_batches,
 )
-from stream_app.table.paimon_table import PaimonTable
-from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.stream_read import StreamRead
-from stream_app.table.time_travel import Version
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.versions.time_travel import Version
 from tests.support.small_table import TIME_MS, SmallTable, small_table
 
 

@@ -13,11 +13,11 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.data_type import DataField, RowType, parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.planning.retry_wait import retry_wait_s
-from stream_app.table.commit_history import CommitHistory
-from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable, open_table
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.small_table import Change, SteppingClock, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk
 from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.small_table import small_table
 from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows

@@ -12,11 +12,11 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.compaction_metrics import CompactionLoad, CompactionMetrics, CompactionTally
-from stream_app.table.compaction_report import CompactionReport
+from stream_app.table.compact.compact_bucket import compact_bucket
+from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
+from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.compacting_table import a_table, rows
 from tests.support.lsm_files import a_file
 from tests.support.small_table import SteppingClock
@@ -157,7 +157,7 @@ def test_back_pressure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     executor = writer.executor
     assert isinstance(executor, CompactWhenWaitedFor)
     monkeypatch.setattr(
-        "stream_app.table.compact_coordinator.CompactCoordinator.wait_for_any",
+        "stream_app.table.compact.coordinator.CompactCoordinator.wait_for_any",
         lambda _: executor.work(),
     )
     for epoch in range(4):

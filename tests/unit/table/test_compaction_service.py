@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.compact_arguments import CompactJob
-from stream_app.app.compact_job import _Compaction
+from stream_app.app.arguments.compact import CompactJob
+from stream_app.app.job.compact_job import _Compaction
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.compaction_choice import CompactionChoice
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.row_filter import row_filter
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.row_filter import row_filter
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
@@ -165,7 +165,7 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     """compact --set record-level.expire-time=1d, of a table without a time field."""
     import argparse
 
-    from stream_app.app.compact_arguments import add_arguments, compact_job
+    from stream_app.app.arguments.compact import add_arguments, compact_job
     from stream_app.errors import UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.planning.expire_config import expire_config
-from stream_app.planning.stream_start import StartMode, StreamStart
-from stream_app.table.changelog_follow import ChangelogFollow, Following, changelog_batches
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.read.stream_start import StartMode, StreamStart
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_read import StreamRead
+from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.random_changes import RandomChanges
 from tests.support.table_writer import TableWriter

@@ -13,11 +13,11 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.compact_coordinator import CompactCoordinator
-from stream_app.table.compaction_choice import CompactionChoice, parse_partition
+from stream_app.predicate.parser import parse_predicate
+from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.where import parse_predicate
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name

@@ -17,13 +17,13 @@ from stream_app.model.index_file_meta import IndexFileMeta, IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.table_schema import new_table_schema
-from stream_app.table.deletion_vectors import (
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
     write_index_manifest,
 )
-from stream_app.table.file_store_scan import BucketId
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId
 from tests.support.small_table import TIME_MS, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")

@@ -11,13 +11,13 @@ import pytest
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
-from stream_app.table.expire_partitions import (
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.upkeep.expire_partitions import (
     ExpirePartitions,
     PartitionExpiry,
     partition_retention,
 )
-from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.table_maintenance import TableMaintenance
 from tests.support.small_table import TIME_MS, Change, SteppingClock, small_table
 from tests.support.table_writer import TableWriter, by_content, read_rows
 from tests.unit.table.test_commit_races import RacedFileIO

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.filestore.snapshot_manager import SnapshotManager
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.expire_config import expire_config
-from stream_app.planning.expire_range import Retention
-from stream_app.table.expire_changelogs import ExpireChangelogs
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import Retention
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import (

@@ -15,16 +15,16 @@ from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, CommitKind
-from stream_app.planning.expire_config import expire_config
-from stream_app.planning.job_epochs import KEPT_MS
-from stream_app.table.commit_history import CommitHistory
-from stream_app.table.expire_snapshots import ExpireSnapshots
-from stream_app.table.file_store_commit import FileStoreCommit
+from stream_app.planning.commit.job_epochs import KEPT_MS
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job_epochs import newest_epochs
-from stream_app.table.rollback import plan_rollback, roll_back
-from stream_app.table.stream_commit import StreamTableCommit
-from stream_app.table.tag_changes import create_tag, new_tag
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.plain_object import plain_object
 from tests.support.small_table import SteppingClock, small_table

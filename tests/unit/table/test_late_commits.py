@@ -18,10 +18,10 @@ from stream_app.fileio import local_file_io
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.table_schema import new_table_schema
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rollback import plan_rollback, roll_back
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.small_table import small_table
 from tests.support.sound_table import found_in

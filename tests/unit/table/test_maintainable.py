@@ -16,10 +16,10 @@ from stream_app.model.data_file_meta import EMPTY_ROW
 from stream_app.model.data_type import parse_columns
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.table_schema import new_table_schema
-from stream_app.table.file_deletion import FileCollector
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
-from stream_app.table.manifest_reads import ManifestReads
+from stream_app.table.upkeep.file_deletion import FileCollector
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.manifest_reads import ManifestReads
 from tests.support.plain_object import plain_object
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.small_table import TIME_MS, SmallTable, small_table

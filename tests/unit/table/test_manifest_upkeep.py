@@ -9,10 +9,10 @@ import pytest
 
 from bench.commits import LOADS, CommitCost, CommitLoad, CountedFileIO, costs, new_table
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
-from stream_app.planning.live_entries import live_entries
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.table.commit.manifest_merger import ManifestMerger
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.manifest_merger import ManifestMerger
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COMMITS = 400

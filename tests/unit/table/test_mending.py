@@ -11,9 +11,9 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.table.file_store_scan import FileStoreScan
 from stream_app.table.file_store_table import FileStoreTable, open_table
-from stream_app.table.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.expiring_table import give_tag, make_branch
 from tests.support.small_table import small_table
 from tests.support.sound_table import found_in

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.filestore.data_file_reader import DataFileReader
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable, open_table
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.paimon_table import PaimonTable
-from stream_app.table.row_filter import row_filter
+from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.row_filter import row_filter
 from tests.support.make_java_tables import TABLES
 from tests.support.normal_rows import json_value, normal_rows, sorted_rows
 from tests.support.small_table import small_table

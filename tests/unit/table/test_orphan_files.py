@@ -15,7 +15,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.orphan_files import delete_orphans, plan_orphans, time_of_age
+from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans, time_of_age
 from tests.support.expiring_table import (
     changes_of_all,
     files_on_disk,

@@ -15,11 +15,11 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.planning.live_entries import live_entries
-from stream_app.table.commit_history import CommitHistory
-from stream_app.table.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk
 from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.going_versions import is_announced, is_whole
+from stream_app.table.upkeep.announcements import is_announced, is_whole
 from tests.support.expiring_table import rows_of, versions
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.sound_table import found_in

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.filestore.schema_manager import SchemaManager
+from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import new_table_schema

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.paimon_table import PaimonTable
-from stream_app.table.read_protection import TAG_PREFIX, protected
-from stream_app.table.tag_upkeep import TagUpkeep
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.read_protection import TAG_PREFIX, protected
+from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import TableWriter

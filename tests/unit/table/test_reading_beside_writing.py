@@ -24,17 +24,17 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.model.table_schema import new_table_schema
-from stream_app.planning.stream_start import StreamStart, stream_start
-from stream_app.table.changelog_follow import (
+from stream_app.planning.read.stream_start import StreamStart, stream_start
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
     Following,
     changelog_batches,
 )
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
-from stream_app.table.paimon_table import PaimonTable
-from stream_app.table.stream_read import StreamRead
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import Change

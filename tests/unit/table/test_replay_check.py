@@ -15,11 +15,11 @@ import pytest
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_changelogs import ExpireChangelogs
-from stream_app.table.expire_snapshots import ExpireSnapshots
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.damaged_table import Damage, set_value
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import give_tag, make_branch

@@ -17,11 +17,11 @@ from stream_app.errors import (
     CorruptFileError,
     UsageError,
 )
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rollback import RollbackPlan, plan_rollback, roll_back
-from stream_app.table.tag_changes import create_tag, new_tag
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back
+from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter, read_rows
@@ -168,9 +168,9 @@ def test_who_is_interrupted_before_he_deletes_takes_back_what_he_announced(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    plan, checks = plan_of(table), "stream_app.table.rollback._check_no_expiry"
+    plan, checks = plan_of(table), "stream_app.table.upkeep.rollback._check_no_expiry"
     if work is expire:
-        checks = "stream_app.table.expire_snapshots.ExpireSnapshots._check_no_new_tag"
+        checks = "stream_app.table.upkeep.expire_snapshots.ExpireSnapshots._check_no_new_tag"
     with monkeypatch.context() as patch:
         patch.setattr(checks, interrupted)
         with pytest.raises(KeyboardInterrupt):

@@ -8,12 +8,12 @@ import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.data_split import StreamSplit
-from stream_app.planning.stream_start import StartMode, StreamStart, stream_start
-from stream_app.planning.stream_step import StepLimits, StreamPosition
+from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
+from stream_app.planning.read.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_filter import row_filter
-from stream_app.table.stream_read import StreamRead
-from stream_app.table.stream_scan import StreamScan, start_of_table
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.follow.stream_scan import StreamScan, start_of_table
+from stream_app.table.versions.row_filter import row_filter
 from tests.support.small_table import SmallTable, small_table
 
 ONE = StepLimits(max_snapshots=1)

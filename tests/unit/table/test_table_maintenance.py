@@ -14,7 +14,7 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
 from tests.support.table_writer import CompactInCaller, StreamTableCommit, write_changes
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rollback import plan_rollback
-from stream_app.table.tag_changes import create_tag, new_tag
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.rollback import plan_rollback
+from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.expiring_table import rows_of, versions
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.random_changes import RandomChanges

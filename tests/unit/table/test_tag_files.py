@@ -9,13 +9,13 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.errors import UsageError
-from stream_app.filestore.branches import branch_names
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.filestore.versions.branches import branch_names
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.table_maintenance import TableMaintenance
-from stream_app.table.tag_changes import new_tag, plan_tag_deletion
-from stream_app.table.tag_upkeep import TagUpkeep
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.tag_upkeep import TagUpkeep
+from stream_app.table.upkeep.tags import new_tag, plan_tag_deletion
 from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
 from tests.support.small_table import small_table
 from tests.unit.table.test_orphan_files import clean

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UsageError
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rollback import plan_rollback, roll_back, rollback_target
-from stream_app.table.tag_changes import create_tag, delete_tags, new_tag, plan_tag_deletion
-from stream_app.table.time_travel import Version
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
+from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
+from stream_app.table.versions.time_travel import Version
 from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
 from tests.support.faulty_file_io import Fault, InjectedError, Mode
 from tests.support.small_table import small_table

@@ -13,10 +13,10 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact_bucket import compact_bucket
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit import StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import SmallTable, small_table
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli import main
-from stream_app.planning.expire_config import expire_config
-from stream_app.table.expire_snapshots import ExpireSnapshots
-from stream_app.table.file_store_scan import FileStoreScan
+from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.orphan_files import delete_orphans, plan_orphans
-from stream_app.table.readable_range import time_of
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
+from stream_app.table.upkeep.readable_range import time_of
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.expiring_table import (
     files_on_disk,
     files_that_are_named,

@@ -12,8 +12,8 @@ import pytest
 
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.merge_read import MergeRead
-from stream_app.table.table_maintenance import TableMaintenance
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.read.merge_read import MergeRead
 from tests.support.small_table import TIME_MS, small_table
 from tests.support.table_writer import TableWriter
 
@@ -52,7 +52,7 @@ class Job:
         self.upkeep = TableMaintenance(self.table)
 
     def row(self, value: str) -> None:
-        """An epoch, as `spark.micro_batch` does it."""
+        """An epoch, as `spark.ingest.micro_batch` does it."""
         self.upkeep.before_rows()
         self.writer.write([("+I", {"k": 1, "v": value})])
         self.upkeep.after_commit()

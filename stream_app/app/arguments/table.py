@@ -1,0 +1,73 @@
+"""The table that a command line names, and the parsers of the verbs that take one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.config.settings import file_io_options
+from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable, open_table
+
+WAREHOUSE = "./warehouse"
+"""Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""
+_WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
+_DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
+
+
+def add_table_parser(
+    verbs: Any, name: str, *, summary: str, description: str, epilog: str
+) -> argparse.ArgumentParser:
+    """The parser of a verb that works on a table; the verb adds what is its own."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_table(parser)
+    return parser
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """The argument TABLE."""
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
+        f"${_WAREHOUSE_VARIABLE}",
+    )
+
+
+def table_location(text: str, environ: Mapping[str, str]) -> str:
+    """The folder of what a command line calls a table: a folder, or ``database.name``.
+
+    Raises:
+        UsageError: it can be neither.
+    """
+    if "\0" in text or not text.strip():
+        raise UsageError(
+            f"{text!r} names no table", fix="give the table's folder, or database.name"
+        )
+    named = _DATABASE_AND_NAME.fullmatch(text)
+    if named is None or Path(text).exists():
+        return text
+    warehouse = environ.get(_WAREHOUSE_VARIABLE) or WAREHOUSE
+    return f"{warehouse.rstrip('/')}/{named[1]}.db/{named[2]}"
+
+
+def named_table(location: str) -> FileStoreTable:
+    """Open it, with what the environment says of its file system.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        UsageError: the file system is not known, or what it needs is missing.
+    """
+    where = table_location(location, os.environ)
+    return open_table(where, file_io_options=file_io_options(os.environ))

@@ -1,0 +1,1 @@
+"""What `check --conf` compares a table with: its source, read again. Start with `source_replay`."""

@@ -1,0 +1,245 @@
+"""Reads a job's topics anew, up to where the table is, and holds the table against them.
+
+Up to where: the newest snapshot of a job says where its epoch ends in each topic. From where: the
+beginning of each topic; what is gone there cannot be compared, and that is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from stream_app.app.check.uncompared import Uncompared
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.job.preflight import client_settings
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
+from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.errors import SourceError, UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.finding import Finding
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.column_defaults import with_defaults
+from stream_app.spark.ingest.route_blocks import split_by_bucket
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.check.table_check import CheckReport
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.write.partition_names import NameablePartitions
+from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.table.write.strict_partitions import strict_partitions
+
+_CHUNK_ROWS = 200_000
+"""Changes that are written to a sorted run of each bucket at a time."""
+_POLL_MS = 10_000
+_RECORDS_MAX = 20_000
+_Ends = Mapping[tuple[str, int], int]
+
+
+def source_findings(
+    table: FileStoreTable, source: SourceConfig, progress: Progress, report: CheckReport
+) -> Iterator[Finding]:
+    """What differs between the table's newest snapshot of a job and its topics.
+
+    Args:
+        report: gets what was compared. What could not be compared is a finding.
+
+    Raises:
+        UsageError: the table has no snapshot that tells of these topics.
+        UnsupportedTableError: stream_app cannot merge the table's rows.
+        SourceError: a message stops a job, or the broker does not answer.
+    """
+    left = Uncompared(table.location)
+    snapshot, ends = _table_end(table, source)
+    if why := _incomparable(table):
+        left.add(
+            f"{snapshot.total_record_count} records of the table were not compared with the "
+            f"source: {why}",
+            "leave --conf and --source-kafka out for such a table",
+        )
+        yield from left.findings()
+        return
+    check_readable(table, merges=True)
+    for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
+        left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
+    decode = message_format(
+        source.format,
+        columns=table.schema.fields,
+        arrow_schema=arrow_schema(table.schema.fields),
+        primary_keys=table.schema.primary_keys,
+        options=source.format_options,
+        keep_update_before=False,
+        traits=TableTraits(
+            sequence_fields=table.schema.sequence_fields,
+            ignores_deletes=table.options.boolean("ignore-delete"),
+            merges_shards=source.merge_shards,
+        ),
+    )
+    decode = with_defaults(decode, table.schema.fields)
+    if table.schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
+    if (strict := strict_partitions(table.schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
+    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+        check, count = SourceCheck(table, folder), 0
+        for rows in _changes(source, ends, decode, progress, left):
+            count += rows.num_rows
+            check.add(split_by_bucket(rows, table.schema))
+        yield from check.findings(snapshot)
+        if len(left.key_names) == 1:
+            yield from check.repeated(snapshot, *left.key_names.values())
+    yield from left.findings()
+    topics = ", ".join(sorted({topic for topic, _ in ends}))
+    report.replayed.append(f"{count} changes of {topics}, up to where the table is")
+
+
+def _incomparable(table: FileStoreTable) -> str:
+    """Why none of the table's rows can be compared; empty: they can."""
+    if not table.schema.has_primary_key:
+        return "rows of a table without a primary key cannot be told apart"
+    if table.options.optional_integer("record-level.expire-time") is not None:
+        return "rows of the table expire"
+    if table.merges_by_vectors:
+        return "rows of level 0 are not read before they are compacted"
+    return ""
+
+
+def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _Ends]:
+    """The newest snapshot, and up to where the newest epoch in it has read.
+
+    Others may have compacted since, which changes no row.
+    """
+    latest = table.snapshots.latest()
+    epochs = newest_epochs(table.snapshots).values()
+    for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
+        if epoch.source_end is None:
+            continue
+        ends = {
+            (topic, int(partition)): int(end)
+            for topic, partitions in json.loads(epoch.source_end).items()
+            if not source.topics or topic in source.topics
+            for partition, end in partitions.items()
+        }
+        if ends and latest is not None:
+            return latest, ends
+    raise UsageError(
+        f"no snapshot tells how far a job has read {', '.join(source.topics) or 'its topics'}",
+        where=table.location,
+        fix="give the topic that the table is written from",
+    )
+
+
+def _changes(
+    source: SourceConfig,
+    ends: _Ends,
+    decode: MessageFormat,
+    progress: Progress,
+    left: Uncompared,
+) -> Iterator[pa.RecordBatch]:
+    """The changes of all topics, some at a time; a partition's stay in their order."""
+    waiting: list[pa.RecordBatch] = []
+    for messages in _messages(source, ends, progress, left):
+        decoded = decode.decode(messages)
+        left.see(messages, decoded)
+        waiting.append(decoded.changes.rows)
+        if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if any(rows.num_rows for rows in waiting):
+        yield pa.concat_batches(waiting)
+
+
+def _messages(
+    source: SourceConfig, ends: _Ends, progress: Progress, left: Uncompared
+) -> Iterator[pa.RecordBatch]:
+    consumer = _consumer(source)
+    try:
+        ranges = _ranges(consumer, ends, left)
+        consumer.assign(list(ranges))
+        for place, (begin, _) in ranges.items():
+            consumer.seek(place, begin)
+        total = sum(end - begin for begin, end in ranges.values())
+        unread = {place for place, (begin, end) in ranges.items() if begin < end}
+        while unread:
+            consumer.pause(*(ranges.keys() - unread))
+            for place, records in consumer.poll(timeout_ms=_POLL_MS).items():
+                if kept := [record for record in records if record.offset < ranges[place][1]]:
+                    yield batch_of(kept)
+            done = sum(consumer.position(place) - begin for place, (begin, _) in ranges.items())
+            progress("offsets", min(done, total), total)
+            unread = {place for place in unread if consumer.position(place) < ranges[place][1]}
+    except KafkaError as error:
+        raise SourceError(
+            f"the topics cannot be read: {error}",
+            where=source.bootstrap_servers,
+            fix="see that the broker runs, and that the user may read the topics",
+        ) from error
+    finally:
+        consumer.close()
+
+
+def _consumer(source: SourceConfig) -> KafkaConsumer:
+    try:
+        return KafkaConsumer(
+            bootstrap_servers=source.bootstrap_servers.split(","),
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            max_poll_records=_RECORDS_MAX,
+            **client_settings(source.kafka_options),
+        )
+    except (KafkaError, OSError, ValueError, AssertionError) as error:
+        raise SourceError(
+            f"no Kafka broker answers at {source.bootstrap_servers} ({error})",
+            where="--source-kafka, or source.bootstrap-servers of --conf",
+            fix="give HOST:PORT of a broker that runs",
+        ) from error
+
+
+def _ranges(
+    consumer: KafkaConsumer, ends: _Ends, left: Uncompared
+) -> dict[TopicPartition, tuple[int, int]]:
+    """From where to where each partition is read; what of it is gone is told."""
+    places = [TopicPartition(*place) for place in ends]
+    begins, lasts = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    ranges = {}
+    for place in places:
+        name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
+        if begins[place]:
+            left.add(
+                f"the first {begins[place]} offsets of {name} are gone, so what they told was not "
+                "compared, and rows that differ may be older ones",
+                "compare while the topic still has all records (its retention.ms)",
+            )
+        if lasts[place] < end:
+            left.add(
+                f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic was "
+                "made anew, and its older records were not compared",
+                "give the table's job a new checkpoint",
+            )
+        ranges[place] = begins[place], min(end, lasts[place])
+    return ranges
+
+
+def batch_of(records: Sequence[Any]) -> pa.RecordBatch:
+    """Records of Kafka's Python client as `MESSAGE_SCHEMA`."""
+    # The client of Python gives one object a record; this is the only place that looks at them.
+    columns = [
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp * 1000 for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
+    ]
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(columns, MESSAGE_SCHEMA.types, strict=False)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)

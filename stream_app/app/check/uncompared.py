@@ -1,0 +1,114 @@
+"""What a comparison of a table with its source could not compare: findings with numbers.
+
+Filled by `source_replay` while it reads the topics. What is not compared is not known to be right,
+so a check that has left something out does not say that nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.cdc.bad_reasons import reason_counts
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.spark.ingest.decode_counts import ColumnSighting
+
+_FIX_COLUMNS = {
+    DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
+    "topic again; or set source.debezium.unknown-columns = 'ignore'",
+    DriftKind.MISSING: "give the table's column the name that the source has; or set "
+    "source.debezium.missing-columns = 'ignore'",
+}
+
+
+@dataclass(slots=True)
+class Uncompared:
+    """Gathers what is left out, in the order in which it is found.
+
+    Attributes:
+        where: the table.
+        key_names: the fields of the messages' keys, by topic; of the first key of each.
+    """
+
+    where: str
+    key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _found: list[Finding] = field(default_factory=list)
+    _reasons: Counter[str] = field(default_factory=Counter)
+    _first_bad: str = ""
+    _columns: dict[Column, ColumnSighting] = field(default_factory=dict)
+
+    def add(self, what: str, fix: str, where: str = "") -> None:
+        """Something else that is not compared, in words."""
+        self._found.append(_finding(what, where or self.where, fix))
+
+    def see(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
+        """Take in a batch of messages, and what has come of it."""
+        self._see_key(messages)
+        if decoded.bad.num_rows:
+            self._reasons.update(reason_counts(decoded.bad.column("reason").to_pylist()))
+            reason = decoded.bad.column("reason")[0].as_py()
+            self._first_bad = self._first_bad or f"{_shown(*_place(decoded.bad, 0))}: {reason}"
+        for column, sighting in decoded.columns.items():
+            place = _place(messages, sighting.first)
+            seen = ColumnSighting(sighting.records, *place)
+            known = self._columns.get(column)
+            self._columns[column] = seen if known is None else known.plus(seen)
+
+    def findings(self) -> Iterator[Finding]:
+        """All that was left out."""
+        yield from self._found
+        if self._reasons:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))
+            yield _finding(
+                f"bad records of the source, which were not compared: {self._reasons.total()} "
+                f"({kinds}); the first is {self._first_bad}",
+                self.where,
+                "mend the source or the configuration; the job has these records in its quarantine",
+            )
+        for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
+            what = {
+                DriftKind.UNKNOWN: f"column {name!r} of the source is not in the table, so it was "
+                "not compared",
+                DriftKind.MISSING: f"column {name!r} of the table is missing in messages, so it "
+                "was compared with null",
+            }[kind]
+            counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
+            yield _finding(what + counted, self.where, _FIX_COLUMNS[kind])
+
+    def _see_key(self, messages: pa.RecordBatch) -> None:
+        topic = messages.column("topic")[0].as_py()
+        keys = messages.column("key")
+        if topic not in self.key_names and keys.null_count < len(keys):
+            self.key_names[topic] = _key_names(keys.drop_null()[0].as_py())
+
+
+def _finding(what: str, where: str, fix: str) -> Finding:
+    return Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=fix)
+
+
+def _place(messages: pa.RecordBatch, at: int) -> tuple[str, int, int]:
+    topic, partition, offset = (
+        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+    )
+    return topic, partition, offset
+
+
+def _shown(topic: str, partition: int, offset: int) -> str:
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
+def _key_names(key: bytes) -> tuple[str, ...]:
+    """The fields of a message's key, with or without the schema envelope; none if it has none."""
+    try:
+        document = json.loads(key)
+    except (ValueError, RecursionError):
+        return ()
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    return tuple(document) if isinstance(document, dict) else ()

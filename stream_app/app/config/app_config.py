@@ -1,0 +1,361 @@
+"""The job's configuration: a TOML file, the environment and ``--set`` → a frozen `AppConfig`.
+
+Called by `cli`. Precedence: file < environment (``STREAM_APP_SOURCE__MIN_PARTITIONS``: two
+underscores part section from key and stand for a dot, one for a hyphen) < ``--set KEY=VALUE``.
+Nested tables and dotted keys are the same thing here: everything is flattened to dotted keys.
+All problems are reported at once, each with where it came from and its key. Relative paths
+stay as they are: they are relative to the current directory, as spark-submit's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
+from stream_app.app.config.settings import read_settings, secret_texts, shown
+from stream_app.app.config.values import (
+    SET_BY_SPARK,
+    Setting,
+    WrongValueError,
+    boolean,
+    columns,
+    folder,
+    free_text,
+    identifier,
+    integer,
+    names,
+    offsets,
+    one_of,
+    regular_expression,
+    some_names,
+    text,
+    trigger,
+)
+from stream_app.cdc.debezium.options import parse_options
+from stream_app.cdc.message_format import KNOWN_FORMATS
+from stream_app.errors import UsageError
+from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
+from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
+from stream_app.model.data_type import RowType
+from stream_app.model.options.core_options import option_problems, unknown_key
+from stream_app.model.table_schema import DEFAULT_BUCKETS, schema_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConfig:
+    """Section ``[source]``.
+
+    Attributes:
+        kind: ``kafka`` or ``files``.
+        topics: names; empty when `topic_pattern`, a Java regular expression, chooses them.
+        format_options: the message format's own options, e.g. ``decimal.handling.mode``.
+        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
+        max_offsets_per_trigger: records of an epoch; None: all that there are.
+        min_partitions: least number of tasks that read; None: as many as there are cores.
+        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+        merge_shards: whether records of several tables of the source belong into the table.
+        path: folder of ``*.jsonl`` when the kind is ``files``.
+    """
+
+    kind: str = "kafka"
+    bootstrap_servers: str = ""
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    format: str = "debezium-json"
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    starting_offsets: str = "earliest"
+    max_offsets_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    merge_shards: bool = False
+    path: str | None = None
+    max_files_per_trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """Section ``[table]``; `options` are Paimon's."""
+
+    warehouse: str = ""
+    database: str = "default"
+    name: str = ""
+    columns: RowType = field(default_factory=lambda: RowType(()))
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where the table lies, as Paimon's file-system catalog names it."""
+        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """Options that a new table gets and an existing one need not have."""
+        leaves_buckets = bool(self.primary_keys) and "bucket" not in self.options
+        return {"bucket": str(DEFAULT_BUCKETS)} if leaves_buckets else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamConfig:
+    """Section ``[stream]``.
+
+    Attributes:
+        trigger: ``availableNow``, or how long after an epoch's start the next one starts.
+        quarantine: folder for records that cannot be decoded; None: the first one stops the job.
+        max_bad_records: bad records of a run that are put up with; None: any number.
+        non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
+        write_parallelism: tasks that write; None: Spark's default parallelism.
+        decode_parallelism: tasks that decode; None: one for each task that reads.
+        metrics_port: of the endpoint for Prometheus; None: there is none.
+    """
+
+    checkpoint: str = ""
+    trigger: str = "5 seconds"
+    quarantine: str | None = None
+    max_bad_records: int | None = None
+    non_insert_records: str = "error"
+    write_parallelism: int | None = None
+    decode_parallelism: int | None = None
+    metrics_port: int | None = None
+
+    @property
+    def is_available_now(self) -> bool:
+        """Whether the job ends when all that there was at its start is in the table."""
+        return self.trigger == "availableNow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppConfig:
+    """The whole configuration; its text holds no secret.
+
+    Attributes:
+        file_system: options of file systems, such as ``s3.endpoint``.
+        spark: Spark's settings.
+        secrets: what must not be seen.
+    """
+
+    source: SourceConfig
+    table: TableConfig
+    stream: StreamConfig
+    file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
+
+    def masked(self) -> dict[str, dict[str, object]]:
+        """Everything, for logs: values whose key tells of a secret are hidden."""
+        found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
+        for name in ("source", "table", "stream"):
+            section = getattr(self, name)
+            found[name] = {
+                one.name: self._plain(getattr(section, one.name)) for one in fields(section)
+            }
+        return found
+
+    def _masked(self, settings: Mapping[str, str]) -> dict[str, object]:
+        return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
+
+    def _plain(self, value: object) -> object:
+        if isinstance(value, RowType):
+            return ", ".join(f"{column.name} {column.data_type}" for column in value)
+        if isinstance(value, str):
+            return self.secrets.hide(value)
+        return self._masked(value) if isinstance(value, Mapping) else value
+
+
+KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
+    "source": {
+        "kind": one_of("kafka", "files"),
+        "bootstrap-servers": text,
+        "topics": some_names,
+        "topic-pattern": regular_expression,
+        "format": one_of(*KNOWN_FORMATS),
+        "starting-offsets": offsets,
+        "max-offsets-per-trigger": integer(1),
+        "min-partitions": integer(1),
+        "fail-on-data-loss": boolean,
+        "merge-shards": boolean,
+        "path": text,
+        "max-files-per-trigger": integer(1),
+    },
+    "table": {
+        "warehouse": text,
+        "database": identifier,
+        "name": identifier,
+        "columns": columns,
+        "primary-keys": some_names,
+        "partition-keys": names,
+        "comment": text,
+    },
+    "stream": {
+        "checkpoint": folder,
+        "trigger": trigger,
+        "quarantine": folder,
+        "max-bad-records": integer(0),
+        "non-insert-records": one_of("error", "quarantine"),
+        "write-parallelism": integer(1),
+        "decode-parallelism": integer(1),
+        "metrics-port": integer(1, 65535),
+    },
+    "file-system": {},
+    "spark": {},
+}
+PREFIXES: Mapping[str, Mapping[str, str]] = {
+    "source": {"kafka.": "kafka_options", "debezium.": "format_options"},
+    "table": {"options.": "options"},
+}
+"""By section: the beginning of keys that are handed on, and the field that holds them."""
+
+
+def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
+    """Read, overlay and check the configuration.
+
+    Args:
+        overrides: ``KEY=VALUE`` of each ``--set``, e.g. ``table.options.bucket=8``.
+        environ: the process's environment.
+
+    Raises:
+        UsageError: lists every problem.
+    """
+    problems: list[str] = []
+    settings = read_settings(path, overrides, environ, problems)
+    values = _convert(settings, problems)
+    config = AppConfig(
+        source=SourceConfig(**values["source"]),
+        table=TableConfig(**values["table"]),
+        stream=StreamConfig(**_with_limit(values["stream"])),
+        file_system=values["file-system"],
+        spark=values["spark"],
+        secrets=Secrets(secret_texts(settings, environ)),
+    )
+    for key, problem in _joint_problems(config, settings.keys()):
+        origin = settings[key].origin if key in settings else str(path)
+        problems.append(f"{origin}: {shown(key)}: {problem}")
+    if problems:
+        count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+        told = "\n".join(f"  - {line}" for line in problems)
+        raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{told}"))
+    return config
+
+
+def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Section → field → value; what cannot be converted is a problem and left out."""
+    values: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
+    for full_key, setting in settings.items():
+        section, _, key = full_key.partition(".")
+        try:
+            if section not in KEYS or not key:
+                raise WrongValueError(
+                    f"must be a table, [{section}]"
+                    if section in KEYS
+                    else unknown_key("section", section, KEYS)
+                )
+            _put(values[section], section, key, setting)
+        except WrongValueError as problem:
+            problems.append(f"{setting.origin}: {shown(full_key)}: {problem}")
+    return values
+
+
+def _put(section_values: dict[str, Any], section: str, key: str, setting: Setting) -> None:
+    if section in ("spark", "file-system"):
+        section_values[key] = free_text(setting)
+        return
+    for prefix, name in PREFIXES.get(section, {}).items():
+        if key.startswith(prefix):
+            section_values.setdefault(name, {})[key.removeprefix(prefix)] = free_text(setting)
+            return
+    converter = KEYS[section].get(key)
+    if converter is None:
+        raise WrongValueError(_unknown(section, key))
+    section_values[key.replace("-", "_")] = converter(setting)
+
+
+def _unknown(section: str, key: str) -> str:
+    for other, keys in KEYS.items():
+        if other != section and key in keys:
+            return f"unknown key; did you mean {other + '.' + key!r}?"
+    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    found = unknown_key("key", key, known)
+    return found if "mean" in found else f"{found}; known: {', '.join(known)}"
+
+
+def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
+    """Without a quarantine no bad record is put up with: it would be lost."""
+    return values if "quarantine" in values else {"max_bad_records": 0} | values
+
+
+def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with values beside each other: (key, problem)."""
+    yield from _source_problems(config, given)
+    yield from _table_problems(config.table, given)
+    for problem in _file_system_problems(config.file_system, config.table.warehouse):
+        yield "file-system", problem
+    if "stream.checkpoint" not in given:
+        yield "stream.checkpoint", "is missing: the folder that remembers what was read"
+    if "stream.quarantine" not in given and config.stream.max_bad_records:
+        yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
+    fits = "stream.quarantine" in given and not config.table.primary_keys
+    if config.stream.non_insert_records == "quarantine" and not fits:
+        needs = "needs stream.quarantine, and is for a table without table.primary-keys"
+        yield "stream.non-insert-records", f"'quarantine' {needs}"
+
+
+def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    source = config.source
+    if source.kind == "files" and "source.path" not in given:
+        yield "source.path", "is missing: the folder of *.jsonl files"
+    if source.kind == "kafka":
+        if "source.bootstrap-servers" not in given:
+            yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
+        chosen = {"source.topics", "source.topic-pattern"} & set(given)
+        if len(chosen) != 1:
+            not_both = ", not both" if chosen else ""
+            yield "source.topics", f"give either topics or topic-pattern{not_both}"
+    for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
+        yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
+    if source.format_options and config.table.columns.fields:
+        try:
+            parse_options(source.format_options, config.table.columns)
+        except UsageError as error:
+            yield "source.debezium", error.what
+
+
+def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:
+    for key in options:
+        if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
+            yield f"unknown key {key!r}; known: those that begin with s3. or {HDFS_OPTION_PREFIX}"
+    try:
+        s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
+    except UsageError as error:
+        yield f"{error.what} ({error.fix})"
+
+
+def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    for key, meaning in (
+        ("table.warehouse", "the folder of all databases"),
+        ("table.name", "the table's name"),
+        ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
+    ):
+        if key not in given:
+            yield key, f"is missing: {meaning}"
+    options_fit = True
+    for key, value in table.options.items():
+        for problem in option_problems({key: value}):
+            options_fit = False
+            yield f"table.options.{key}", problem
+    # Keys that could be read are judged beside columns and options that could be, too.
+    options_fit &= bool(table.primary_keys) or "table.primary-keys" not in given
+    if table.columns.fields and options_fit:
+        for problem in schema_problems(
+            table.columns,
+            table.primary_keys,
+            table.partition_keys,
+            {**table.defaults, **table.options},
+        ):
+            yield "table", problem

@@ -1,0 +1,192 @@
+"""Where settings come from: a TOML file, the environment and ``--set``, each beating the last.
+
+Called by `app_config`, which says what they mean. Here they are flattened to dotted keys, and what
+a value says of the environment or of a file is put in: ``${env:NAME}`` and ``${file:PATH}``.
+Secrets come by these or stand in the file; a command line is seen by everybody on the machine.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from stream_app.app.config.secrets import is_secret
+from stream_app.app.config.values import Setting
+from stream_app.errors import UsageError
+from stream_app.fileio.reference import REFERENCE, NotThereError, referred
+
+_ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
+_FILE_SYSTEM = "file-system."
+_AWS_SECRETS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+)
+"""Not by what names look like: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are paths."""
+
+
+def read_settings(
+    path: Path, overrides: Sequence[str], environ: Mapping[str, str], problems: list[str]
+) -> dict[str, Setting]:
+    """All settings by key, with what they refer to put in.
+
+    Args:
+        overrides: ``KEY=VALUE`` of each ``--set``.
+        problems: gets what is wrong, a line each.
+
+    Raises:
+        UsageError: there is no such file, or it is no TOML.
+    """
+    settings = _from_file(path, problems)
+    settings |= _from_environment(environ, problems)
+    settings |= _from_overrides(overrides, problems)
+    # An empty text takes a key away, so that a topic pattern can replace a file's topics.
+    return {
+        key: _resolved(key, setting, environ, problems)
+        for key, setting in settings.items()
+        if not (setting.is_text and setting.value == "")
+    }
+
+
+def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
+    """Options of file systems that variables give: ``STREAM_APP_FILE_SYSTEM__S3__ENDPOINT``.
+
+    Raises:
+        UsageError: what a value refers to is not there.
+    """
+    problems: list[str] = []
+    found = {}
+    for key, setting in _from_environment(environ, []).items():
+        if key.startswith(_FILE_SYSTEM) and setting.value:
+            value = str(_resolved(key, setting, environ, problems).value)
+            found[key.removeprefix(_FILE_SYSTEM)] = value
+    if problems:
+        raise UsageError("; ".join(problems), fix="set the variable or make the file")
+    return found
+
+
+def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
+    """What must not be seen: settings that are secrets, what they refer to, and AWS's variables."""
+    found = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
+    for key, setting in settings.items():
+        found += setting.secrets
+        if is_secret(key) and not REFERENCE.search(str(setting.value)):
+            found.append(str(setting.value))
+    return found
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """What must not be seen of a command line that has no configuration file."""
+    problems: list[str] = []
+    settings = {
+        key: _resolved(key, setting, environ, problems)
+        for key, setting in _from_environment(environ, problems).items()
+    }
+    return secret_texts(settings, environ)
+
+
+def shown(key: str) -> str:
+    """A key as users write it."""
+    return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
+
+
+def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"the configuration file cannot be read: {error.strerror}",
+            where=str(path),
+            fix="give a TOML file with --conf; conf/orders.toml is an example",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the configuration file is no TOML: {error}",
+            where=str(path),
+            fix="strings need quotes; a key that is more than letters, digits, - and _ too",
+        ) from None
+    settings: dict[str, Setting] = {}
+    for key, value in _flatten(document, ""):
+        if key in settings:
+            problems.append(f"{path}: {shown(key)}: is given twice, nested and with dots")
+        settings[key] = Setting(value, str(path))
+    return settings
+
+
+def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        key = prefix + name
+        if not isinstance(value, dict):
+            yield _canonical(key), value
+        else:
+            yield from _flatten(value, key + ".")
+
+
+def _canonical(key: str) -> str:
+    """Spark's settings begin with ``spark.`` themselves: with and without the section's name."""
+    return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
+
+
+def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
+    settings = {}
+    for name, value in sorted(environ.items()):
+        found = _ENVIRONMENT.fullmatch(name)
+        if not found:
+            continue
+        if found[1] == "SPARK":
+            # Their names have capitals, which the name of a variable cannot tell.
+            problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
+            continue
+        parts = [found[1], *found[2].split("__")]
+        key = ".".join(part.lower().replace("_", "-") for part in parts)
+        settings[key] = Setting(value, f"environment {name}", is_text=True)
+    return settings
+
+
+def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
+    settings = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        key = key.strip()
+        if not equals:
+            problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
+        elif is_secret(key) and value and not REFERENCE.search(value):
+            problems.append(
+                f"--set: {key}: is a secret, which everybody on the machine could see on a command "
+                "line: give ${env:NAME} or ${file:PATH}, or set it in the file or the environment"
+            )
+        else:
+            settings[_canonical(key)] = Setting(value, "--set", is_text=True)
+    return settings
+
+
+def _resolved(
+    key: str, setting: Setting, environ: Mapping[str, str], problems: list[str]
+) -> Setting:
+    """The setting with what its value refers to; problems name the reference, never a value."""
+    if not isinstance(setting.value, str) or not REFERENCE.search(setting.value):
+        return setting
+    is_hidden = is_secret(key)
+    # Keys of a store are read from their files again when they have expired.
+    is_renewed = is_hidden and key.startswith(_FILE_SYSTEM)
+    secrets = []
+
+    def put_in(found: re.Match[str]) -> str:
+        try:
+            text = referred(found, environ)
+        except NotThereError as error:
+            problems.append(f"{setting.origin}: {shown(key)}: {error}")
+            return ""
+        if is_hidden or is_secret(found[2]):
+            secrets.append(text)
+        return found[0] if is_renewed and found[1] == "file" else text
+
+    value = REFERENCE.sub(put_in, setting.value)
+    if (is_hidden or secrets) and not REFERENCE.search(value):
+        secrets.append(value)
+    return replace(setting, value=value, secrets=tuple(secrets))

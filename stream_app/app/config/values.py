@@ -1,0 +1,216 @@
+"""Values of the configuration: what a TOML value, or text from elsewhere, must be for its key.
+
+Called by `app_config` with one value at a time. A converter returns the value or raises
+`WrongValueError` with words that go on after "source.topics: …".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_local
+from stream_app.fileio.local_file_io import local_path
+from stream_app.model.data_type import RowType, parse_columns
+
+SET_BY_SPARK = {
+    "bootstrap.servers": "use source.bootstrap-servers",
+    "auto.offset.reset": "use source.starting-offsets",
+    "enable.auto.commit": "Spark keeps the offsets in the checkpoint",
+    "interceptor.classes": "Spark's source does not allow it",
+    "key.deserializer": "Spark reads bytes",
+    "value.deserializer": "Spark reads bytes",
+}
+"""Options of Kafka's client that are not the user's to set, and what there is instead."""
+
+FILE_NAME_BYTES_MAX = 250
+"""255 on most file systems, less what a database's folder ends with."""
+_TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and where it came from; from the environment and ``--set`` it is always text.
+
+    Attributes:
+        secrets: texts that the value took from elsewhere and that must not be seen.
+    """
+
+    value: object = field(repr=False)
+    origin: str
+    is_text: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+class WrongValueError(ValueError):
+    """A value does not fit its key."""
+
+
+def text(setting: Setting) -> str:
+    """A string that says something."""
+    if not isinstance(setting.value, str):
+        raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
+    if not setting.value.strip():
+        raise WrongValueError("must not be empty")
+    if "\0" in setting.value:
+        raise WrongValueError(f"must hold no NUL character, is {setting.value[:80]!r}")
+    return setting.value
+
+
+def folder(setting: Setting) -> str:
+    """A path on the driver, which a ``file:`` URI becomes too, or ``SCHEME://…`` of a cluster."""
+    location = text(setting)
+    if not is_local(location):
+        if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
+            raise WrongValueError(
+                f"{location!r} is no folder: give a path, s3://BUCKET/PATH, hdfs://HOST/PATH or "
+                "another that Spark's Hadoop knows"
+            )
+        return location.rstrip("/")
+    try:
+        path = local_path(location)
+    except UsageError as error:
+        raise WrongValueError(f"{error.what}: {error.fix}") from None
+    return path if location.startswith("file:") else location
+
+
+def boolean(setting: Setting) -> bool:
+    """True or false."""
+    if isinstance(setting.value, bool):
+        return setting.value
+    if setting.is_text and str(setting.value).lower() in ("true", "false"):
+        return str(setting.value).lower() == "true"
+    raise WrongValueError(f"must be true or false, is {_kind(setting.value)}")
+
+
+def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
+    """A whole number from `minimum` on, up to `maximum`."""
+
+    def convert(setting: Setting) -> int:
+        value = setting.value
+        if setting.is_text and re.fullmatch(r"[+-]?\d+", str(value)):
+            value = int(str(value))
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise WrongValueError(f"must be a whole number, is {_kind(value)}")
+        if value < minimum:
+            raise WrongValueError(f"must be at least {minimum}, is {value}")
+        if maximum is not None and value > maximum:
+            raise WrongValueError(f"must be at most {maximum}, is {value}")
+        return value
+
+    return convert
+
+
+def names(setting: Setting) -> tuple[str, ...]:
+    """A list of strings; as text ``a,b`` or ``["a", "b"]``."""
+    value = setting.value
+    if setting.is_text:
+        value = [part.strip() for part in str(value).strip("[] ").split(",")]
+        value = [part.strip("\"'") for part in value if part]
+    if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
+        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_kind(value)}')
+    return tuple(value)
+
+
+def some_names(setting: Setting) -> tuple[str, ...]:
+    """A list of strings that is not empty."""
+    found = names(setting)
+    if not found:
+        raise WrongValueError("must name at least one")
+    return found
+
+
+def columns(setting: Setting) -> RowType:
+    """Column definitions, as in SQL."""
+    try:
+        return parse_columns(text(setting))
+    except UsageError as error:
+        raise WrongValueError(f"{error.what} ({error.fix})") from None
+
+
+def one_of(*values: str) -> Callable[[Setting], str]:
+    """One of a few strings."""
+
+    def convert(setting: Setting) -> str:
+        value = text(setting)
+        if value not in values:
+            raise WrongValueError(f"must be {' or '.join(map(repr, values))}, is {value!r}")
+        return value
+
+    return convert
+
+
+def identifier(setting: Setting) -> str:
+    """A database's or table's name, which becomes the name of a folder."""
+    value = text(setting)
+    if not re.fullmatch(r"[^/\\$.\s]+", value):
+        raise WrongValueError(f"{value!r} must hold no blank, dot, slash or dollar sign")
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise WrongValueError(f"{value!r} must hold no control character")
+    if (size := len(value.encode())) > FILE_NAME_BYTES_MAX:
+        raise WrongValueError(
+            f"{value[:40]!r}… has {size} bytes, the name of a folder has {FILE_NAME_BYTES_MAX} at "
+            "most"
+        )
+    return value
+
+
+def trigger(setting: Setting) -> str:
+    """``availableNow``, or an interval as Spark's processing-time trigger reads it."""
+    value = text(setting).strip()
+    if value != "availableNow" and not _TRIGGER.fullmatch(value.lower()):
+        raise WrongValueError(f"must be 'availableNow' or such as '5 seconds', is {value!r}")
+    return value
+
+
+def regular_expression(setting: Setting) -> str:
+    """A pattern; Spark reads it as Java's, which is nearly the same language."""
+    try:
+        re.compile(text(setting))
+    except re.error as error:
+        raise WrongValueError(f"is no regular expression: {error}") from None
+    return str(setting.value)
+
+
+def offsets(setting: Setting) -> str:
+    """``earliest``, ``latest``, or offsets by topic and partition as JSON."""
+    value = text(setting)
+    if value in ("earliest", "latest"):
+        return value
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    whole = isinstance(parsed, dict) and all(
+        isinstance(topic, dict) and all(type(offset) is int for offset in topic.values())
+        for topic in parsed.values()
+    )
+    if not whole:
+        raise WrongValueError(
+            "must be 'earliest', 'latest' or JSON such as '{\"topic\": {\"0\": 23, \"1\": -2}}' "
+            f"(-2 earliest, -1 latest), is {value!r}"
+        )
+    return value
+
+
+def free_text(setting: Setting) -> str:
+    """A value that is handed on as text: Paimon's, Kafka's and Spark's own settings."""
+    value = setting.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise WrongValueError(f"must be a string, number or truth value, is {_kind(value)}")
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
+    kinds |= {str: "a string", list: "a list", dict: "a table"}
+    return (
+        f"{kinds.get(type(value), 'a ' + type(value).__name__)} ({json.dumps(value, default=str)})"
+    )

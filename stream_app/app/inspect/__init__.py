@@ -1,0 +1,1 @@
+"""What `stream-app inspect` lists: a module a listing."""

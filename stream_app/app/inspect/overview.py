@@ -1,0 +1,99 @@
+"""A table on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.app.inspect.files import file_rows
+from stream_app.app.inspect.schemas import columns_text
+from stream_app.app.output.listing import size_text, time_text
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What one wants to know first.
+
+    Attributes:
+        rows_in_files: versions of rows; fewer keys are live while runs are not merged.
+        runs_max: sorted runs of the bucket that has most of them.
+    """
+
+    table: str
+    schema: int
+    columns: str
+    primary_keys: str
+    partition_keys: str
+    buckets: int
+    changelog_producer: str
+    snapshots: str | None
+    latest: str | None
+    rows_in_files: int
+    files: int
+    bytes: int
+    partitions: int
+    runs_max: int
+    compaction_trigger: int
+
+
+def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
+    """Looks at the schema, the snapshots and the live files of one of them."""
+    schema = table.schema
+    files = file_rows(table, snapshot)
+    runs: dict[tuple[str, int], set[str | int]] = {}
+    for file in files:
+        run = file.file if file.level == 0 else file.level
+        runs.setdefault((file.partition, file.bucket), set()).add(run)
+    earliest = table.snapshots.earliest_id()
+    return Overview(
+        table=table.version_root,
+        schema=schema.schema_id,
+        columns=columns_text(schema),
+        primary_keys=", ".join(schema.primary_keys),
+        partition_keys=", ".join(schema.partition_keys),
+        buckets=table.options.bucket,
+        changelog_producer=schema.options.get("changelog-producer", "none"),
+        snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
+        latest=None if snapshot is None else _told(snapshot),
+        rows_in_files=sum(file.rows for file in files),
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        partitions=len({file.partition for file in files}),
+        runs_max=max((len(members) for members in runs.values()), default=0),
+        compaction_trigger=table.options.compaction_trigger,
+    )
+
+
+def overview_lines(told: Overview) -> list[str]:
+    """The page."""
+    pairs = {
+        "table": told.table,
+        "columns": f"{told.columns}  (schema {told.schema})",
+        "primary key": told.primary_keys or "none",
+        "partitioned by": told.partition_keys or "nothing",
+        "buckets": _buckets(told),
+        "changelog": told.changelog_producer,
+        "snapshots": told.snapshots or "none yet",
+        "shown": told.latest or "nothing yet",
+        "files": f"{told.files}, {size_text(told.bytes)}, {told.rows_in_files:,} rows"
+        + (f", {told.partitions} partitions" if told.partition_keys else ""),
+    }
+    if told.primary_keys:
+        pairs["sorted runs"] = (
+            f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
+        )
+    return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _buckets(told: Overview) -> str:
+    if told.buckets == -1:
+        return "none: rows are in files as they came" if not told.primary_keys else "dynamic"
+    return f"{told.buckets}{' in each partition' if told.partition_keys else ''}"
+
+
+def _told(snapshot: Snapshot) -> str:
+    return (
+        f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} "
+        f"by {snapshot.commit_user} at {time_text(snapshot.time_millis)}"
+    )

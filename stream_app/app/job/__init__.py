@@ -1,0 +1,1 @@
+"""The processes that Spark runs: ingest and compact. Start with `ingest_job`."""

@@ -1,0 +1,270 @@
+"""``stream-app compact`` in Spark's driver: compacts a table beside whoever writes it.
+
+Started by ``spark-submit`` through `submit/compact.py`; ``stream-app compact`` builds that command
+line. The table's own writers go on meanwhile: a compaction that loses a conflict is dropped, and a
+full one is asked for again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import threading
+import traceback
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_job
+from stream_app.app.cli import exit_code
+from stream_app.app.config.secrets import Secrets, hiding
+from stream_app.app.config.settings import environment_secrets
+from stream_app.app.inspect.planned_compactions import planned_compactions
+from stream_app.app.job.event_log import report_line
+from stream_app.app.job.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job.job_log import log_to_stderr
+from stream_app.app.job.prometheus_metrics import (
+    CompactionCollector,
+    MaintenanceCollector,
+    serving,
+    table_label,
+)
+from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.output.listing import size_text
+from stream_app.clock import Clock
+from stream_app.errors import CompactionError, StreamAppError
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.session import start_session
+from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.task_errors import readable
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+
+_LOG = logging.getLogger("stream_app")
+_COMPACTING = Activity("compacting")
+
+
+@dataclass(slots=True)
+class CompactionSummary:
+    """What a run has done so far; sizes in bytes."""
+
+    runs_before: dict[object, int] = field(default_factory=dict)
+    units: int = 0
+    files_in: int = 0
+    files_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    level0_bytes: int = 0
+    upgraded: int = 0
+
+    def add(self, report: CompactionReport) -> None:
+        """Count a finished unit."""
+        self.units += 1
+        self.files_in += report.files_in
+        self.files_out += report.files_out
+        self.bytes_in += report.bytes_in
+        self.bytes_out += report.bytes_out
+        self.upgraded += report.upgraded
+
+    def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
+        """Two lines or three.
+
+        Args:
+            runs: sorted runs of each bucket afterwards.
+        """
+        before, after = self.runs_before.values(), runs.values()
+        lines = [
+            f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
+            f"({size_text(self.bytes_in)}) → {self.files_out} files "
+            f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
+        ]
+        if runs:
+            lines.append(
+                f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
+                f"{max(before)} → {max(after)} in one"
+            )
+        if self.level0_bytes:
+            amplification = self.bytes_out / self.level0_bytes
+            lines.append(
+                f"write amplification: {amplification:.2f} (written, for each byte of level 0)"
+            )
+        if dropped:
+            lines.append(
+                f"dropped: {dropped} compactions, because another writer had changed the bucket"
+            )
+        return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … compact.py", description="Compact a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    log_to_stderr()
+    with hiding(Secrets(environment_secrets(os.environ))):
+        return _told(args)
+
+
+def _told(args: argparse.Namespace) -> int:
+    """Run it, and tell what goes wrong."""
+    registry = CollectorRegistry()
+    try:
+        job = compact_job(args)
+        with serving(registry, job.metrics_port), signs_of_life(job.table.clock) as signs:
+            signs.begin("Spark's session begins")
+            run(job, registry, signs)
+    except (StreamAppError, OSError) as error:
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> None:
+    """Compact until everything is done, or until stopped.
+
+    Args:
+        registry: is given numbers about the compactions.
+        signs: are told what is at work.
+
+    Raises:
+        CompactionError: some buckets could not be compacted; the others are.
+    """
+    table = job.table
+    warn_of_ignored_options(table)
+    spark = start_session(f"stream_app compact {table.location}", job.spark)
+    executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
+    stop_requested = threading.Event()
+    stop_on_signals(spark, stop_requested)
+    signs.at_work = lambda: None if job.follow else _COMPACTING
+    try:
+        stream = StreamTableCommit(
+            table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
+        )
+        label = table_label(table.location)
+        registry.register(CompactionCollector(label, stream.compaction_metrics))
+        registry.register(MaintenanceCollector(label, maintenance.metrics))
+        _Compaction(job, stream, maintenance, stop_requested, table.clock).run()
+    finally:
+        maintenance.close()
+        executor.close()
+        spark.stop()
+
+
+@dataclass(slots=True)
+class _Compaction:
+    job: CompactJob
+    stream: StreamTableCommit
+    maintenance: TableMaintenance
+    stop_requested: threading.Event
+    clock: Clock
+    summary: CompactionSummary = field(default_factory=CompactionSummary)
+    _snapshot_id: int | None = None
+
+    def run(self) -> None:
+        began = self.clock.steady_seconds()
+        if self.job.follow:
+            self._follow()
+        else:
+            self._once()
+        seconds = self.clock.steady_seconds() - began
+        runs: dict[object, int] = dict(self.stream.coordinator.sorted_runs())
+        print(self.summary.text(runs, self.stream.coordinator.dropped(), seconds), flush=True)
+        self._check_stuck()
+
+    def _once(self) -> None:
+        job = self.job
+        buckets = self._touch()
+        latest = job.table.snapshots.latest()
+        units = planned_compactions(job.table, latest, buckets, full=job.full)
+        self.summary.level0_bytes = sum(
+            entry.file.file_size
+            for entry in FileStoreScan(job.table).live(latest, buckets)
+            if entry.file.level == 0 and job.table.schema.has_primary_key
+        )
+        steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
+        with _progress(self.job.terminal_width) as progress:
+            task = progress.add_task("compacting", total=len(units))
+            for report in self._reports(steps):
+                progress.console.print(report_line(report), highlight=False, soft_wrap=True)
+                progress.advance(task)
+        if not self.summary.units:
+            self.maintenance.after_commit()  # of time alone something may be due
+
+    def _follow(self) -> None:
+        _LOG.info("following %s, until Ctrl-C", self.job.table.location)
+        interval = self.job.table.options.integer("continuous.discovery-interval") / 1000
+        while not self.stop_requested.is_set():
+            self._touch()
+            for report in self._reports(self.stream.draining()):
+                print(report_line(report), flush=True)
+            self.maintenance.while_idle()
+            self.stop_requested.wait(interval)
+
+    def _touch(self) -> set[BucketId]:
+        """Take in what is new; with a condition on the time, also what has come of age."""
+        table, choice = self.job.table, self.job.choice
+        latest = table.snapshots.latest()
+        number = None if latest is None else latest.snapshot_id
+        if number == self._snapshot_id and choice.idle_ms is None:
+            return set()
+        self._snapshot_id = number
+        buckets = choice.buckets(table, latest)
+        self.stream.touch(buckets)
+        if choice.is_a_choice:
+            self.stream.coordinator.restrict({partition for partition, _ in buckets})
+        for bucket, runs in self.stream.coordinator.sorted_runs().items():
+            self.summary.runs_before.setdefault(bucket, runs)
+        return buckets
+
+    def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
+        for _ in steps:
+            for report in self.stream.take_reports():
+                self.summary.add(report)
+                yield report
+            self.maintenance.after_commit()
+            if self.stop_requested.is_set():
+                return
+
+    def _check_stuck(self) -> None:
+        paths = self.job.table.paths
+        stuck = {
+            paths.bucket(*bucket): error
+            for bucket, error in self.stream.coordinator.stuck().items()
+        }
+        if stuck:
+            raise CompactionError(
+                f"{len(stuck)} buckets could not be compacted: "
+                + "; ".join(f"{path}: {error}" for path, error in sorted(stuck.items())),
+                where=self.job.table.location,
+                fix="see the errors above; all other buckets are compacted",
+            )
+
+
+def _progress(terminal_width: int) -> Progress:
+    """On a terminal a bar below the lines; else the lines alone."""
+    is_terminal = terminal_width > 0
+    console = Console(force_terminal=is_terminal, width=terminal_width or None)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not is_terminal,
+    )

@@ -1,0 +1,299 @@
+"""What the job tells while it runs: a line for people on stderr, a JSON line for programs.
+
+Called by `ingest_job`; tells `prometheus_metrics` in its turn. The JSON lines (``--events FILE``)
+hold one object for each event, with ``event`` and ``time_ms`` first; the demo's screen is drawn
+from them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import IO
+
+from stream_app.app.job.prometheus_metrics import (
+    CompactionCollector,
+    CompactionSource,
+    JobMetrics,
+    MaintenanceCollector,
+)
+from stream_app.app.output.listing import size_text
+from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.clock import Clock
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
+from stream_app.spark.ingest.micro_batch import EpochReport, IdleReport
+from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
+
+_LOG = logging.getLogger("stream_app")
+_WAIT_WORTH_TELLING_S = 0.1
+"""Of an epoch for its compactions; looking at the table alone takes less."""
+
+
+@dataclass(slots=True)
+class EventLog:
+    """Tells of epochs, of the source's lag and of commits between epochs."""
+
+    clock: Clock
+    sink: IO[str] | None = None
+    metrics: JobMetrics | None = None
+    _told: set[Column] = field(default_factory=set)
+    _epochs: int = 0
+
+    def started(self, table: str, checkpoint: str) -> None:
+        """The stream begins."""
+        _LOG.info("writing %s, checkpoint %s", table, checkpoint)
+        self._write("started", {"table": table, "checkpoint": checkpoint})
+
+    def watch_compactions(self, source: CompactionSource) -> None:
+        """From here on there is somebody to be asked for numbers about compactions."""
+        if self.metrics is not None:
+            self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
+
+    def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
+        """From here on there is somebody to be asked for numbers about expiry."""
+        if self.metrics is not None:
+            self.metrics.registry.register(MaintenanceCollector(self.metrics.table, source))
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is in the table."""
+        if self.metrics is not None:
+            self.metrics.epoch(report)
+        if report.skipped:
+            _LOG.info("epoch %d: in the table already", report.epoch)
+            self._write("epoch", {"epoch": report.epoch, "skipped": True})
+            return
+        self._epochs += 1
+        counts = report.counts
+        total = report.wait_s + report.write_s + report.commit_s
+        _LOG.info(
+            "epoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
+            "%d files in %d buckets, %s; snapshots %s; %s",
+            report.epoch,
+            counts.messages,
+            counts.changes,
+            total,
+            counts.messages / total if total else 0,
+            counts.bad,
+            counts.skipped,
+            report.files,
+            report.buckets,
+            _bytes_text(report.bytes),
+            _snapshots_text(report.snapshots),
+            _compaction_text(report.metrics, report.wait_s),
+        )
+        _tell_set_aside(report)
+        columns = self._columns(counts.columns)
+        _tell_compactions(report.compactions)
+        self._write(
+            "epoch",
+            {
+                "epoch": report.epoch,
+                "skipped": False,
+                "messages": counts.messages,
+                "changes": counts.changes,
+                "bad": counts.bad,
+                "decoder_errors": counts.decoder_errors,
+                "skipped_messages": counts.skipped,
+                **_set_aside_event(report.set_aside),
+                **columns,
+                "buckets": report.buckets,
+                "files": report.files,
+                "bytes": report.bytes,
+                "wait_s": round(report.wait_s, 4),
+                "write_s": round(report.write_s, 4),
+                "commit_s": round(report.commit_s, 4),
+                "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
+                **_compaction_event(report),
+            },
+        )
+
+    def progress(self, progress: SourceProgress) -> None:
+        """Spark has closed an epoch."""
+        self.idle(progress)
+        _LOG.info(
+            "epoch %d: lag %s, next offsets %s",
+            progress.epoch,
+            "unknown" if progress.lag is None else progress.lag,
+            json.dumps(progress.end_offsets),
+        )
+        self._write(
+            "progress",
+            {
+                "epoch": progress.epoch,
+                "messages": progress.messages,
+                "lag": progress.lag,
+                "end_offsets": dict(progress.end_offsets),
+            },
+        )
+
+    def idle(self, progress: SourceProgress) -> None:
+        """Spark has looked at the source, whether there was anything new or not."""
+        if self.metrics is not None:
+            self.metrics.progress(progress, self.clock.now_ms())
+
+    def drained(self, progress: SourceProgress | None) -> None:
+        """The source was read to its end; None: Spark does not say to where."""
+        lag = None if progress is None else progress.lag
+        ends = {} if progress is None else dict(progress.end_offsets)
+        _LOG.info(
+            "%s; lag %s, next offsets %s",
+            _drained_text(self._epochs, lag),
+            "unknown" if lag is None else lag,
+            json.dumps(ends),
+        )
+        self._write("drained", {"epochs": self._epochs, "lag": lag, "end_offsets": ends})
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """A compaction was committed between epochs."""
+        if self.metrics is not None:
+            self.metrics.committed((report.snapshot,))
+        _LOG.info("idle commit: snapshot %s", _snapshots_text((report.snapshot,)))
+        _tell_compactions(report.compactions)
+        self._write(
+            "idle_commit",
+            {
+                "snapshots": [_snapshot_event(report.snapshot)],
+                **_compaction_event(report),
+            },
+        )
+
+    def ended(self) -> None:
+        """The stream has ended by itself or on request."""
+        _LOG.info("ended")
+        self._write("ended", {})
+
+    def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
+        """Warn of each column once, and count its records; what the epoch's event says of them."""
+        counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
+        for (kind, given), sighting in sorted(found.items(), key=lambda item: item[1].place):
+            column = (kind, given)
+            if column not in self._told and len(self._told) >= COLUMN_NAMES_MAX:
+                column = (kind, OTHER_COLUMNS)
+            if column not in self._told:
+                self._told.add(column)
+                _warn_of_column(*column, sighting)
+            counts[kind.value][column[1]] += sighting.records
+            if self.metrics is not None:
+                self.metrics.column(*column, sighting.records)
+        return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
+
+    def _write(self, event: str, values: Mapping[str, object]) -> None:
+        if self.sink is not None:
+            line = {"event": event, "time_ms": self.clock.now_ms(), **values}
+            self.sink.write(json.dumps(line) + "\n")
+            self.sink.flush()
+
+
+def _drained_text(epochs: int, lag: int | None) -> str:
+    if lag:
+        return "the source has more that this run did not read"
+    new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
+    return f"caught up with the source, {new}"
+
+
+def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting) -> None:
+    said = {
+        DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
+        "the table, or say what becomes of such records (source.debezium.unknown-columns)",
+        DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
+        "their rows: was it renamed or dropped? source.debezium.missing-columns says what becomes "
+        "of such records",
+    }
+    _LOG.warning(
+        said[kind] + "; the first is topic %s, partition %d, offset %d", name, *sighting.place
+    )
+
+
+def _tell_set_aside(report: EpochReport) -> None:
+    if report.set_aside is not None:
+        _LOG.warning(
+            "epoch %d: bad records: %d (%s), kept in %s; the first is %s",
+            report.epoch,
+            sum(report.set_aside.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in report.set_aside.reasons.items()),
+            report.set_aside.file,
+            report.set_aside.first,
+        )
+
+
+def _set_aside_event(set_aside: SetAside | None) -> dict[str, object]:
+    if set_aside is None:
+        return {"bad_reasons": {}, "quarantine_file": None}
+    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": set_aside.file}
+
+
+def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
+    return {
+        "id": snapshot.snapshot_id,
+        "kind": snapshot.commit_kind.value,
+        "identifier": snapshot.commit_identifier,
+        "delta_records": snapshot.delta_record_count,
+        "total_records": snapshot.total_record_count,
+    }
+
+
+def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
+    metrics = report.metrics
+    amplification = metrics.write_amplification
+    return {
+        "sorted_runs": dict(report.sorted_runs),
+        "level0_files_max": metrics.level0_files_max,
+        "level0_files_avg": round(metrics.level0_files_avg, 2),
+        "compactions": [asdict(compaction) for compaction in report.compactions],
+        "compactions_queued": metrics.queued,
+        "compactions_running": metrics.running,
+        "compactions_completed": metrics.completed,
+        "compactions_failed": metrics.failed,
+        "compactions_dropped": metrics.dropped,
+        "compaction_bytes_in": metrics.bytes_in,
+        "compaction_bytes_out": metrics.bytes_out,
+        "compaction_seconds_avg": round(metrics.seconds_avg, 3),
+        "write_amplification": None if amplification is None else round(amplification, 3),
+        "back_pressure_s": round(metrics.waited_s, 3),
+    }
+
+
+def _compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
+    """The rest of an epoch's line; what is not the case is left out."""
+    parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
+    if metrics.queued:
+        parts.append(f"{metrics.queued} queued")
+    if wait_s >= _WAIT_WORTH_TELLING_S:
+        parts.append(f"waited {wait_s:.2f} s before")
+    return ", ".join(parts)
+
+
+def _tell_compactions(reports: Sequence[CompactionReport]) -> None:
+    for report in reports:
+        _LOG.info("compacted %s", report_line(report))
+
+
+def report_line(report: CompactionReport) -> str:
+    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
+    where = f"{report.partition} bucket {report.bucket}".strip()
+    levels = " ".join(map(str, report.levels))
+    work = (
+        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
+        f"({size_text(report.bytes_out)})"
+    )
+    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
+    return (
+        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
+        f"{report.seconds:.1f} s"
+    )
+
+
+def _snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
+    return ", ".join(f"{s.snapshot_id} {s.commit_kind.value}" for s in snapshots) or "none"
+
+
+def _bytes_text(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"

@@ -1,0 +1,156 @@
+"""Reads a few messages of each topic at start, and says at once what will go wrong with them.
+
+Called by `ingest_job` before the table is made: a primary key that does not fit the source cannot
+be mended later. Reading is an extra: when the broker is slow, the job begins without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from stream_app.app.check.source_replay import batch_of
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.job.preflight import TopicInfo, client_settings
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.debezium.options import parse_options
+from stream_app.cdc.key_proof import key_rules
+from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
+from stream_app.errors import UsageError
+from stream_app.model.table_schema import TableSchema
+from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables
+
+_LOG = logging.getLogger("stream_app")
+_TIMEOUT_S = 5.0
+_MESSAGES = 20
+"""From each end of a Kafka partition."""
+_PARTITIONS_MAX = 4
+"""Of each topic."""
+_FETCH_BYTES = 256 << 10
+_Range = tuple[int, int]
+
+
+def check_first_messages(
+    source: SourceConfig,
+    schema: TableSchema,
+    traits: TableTraits,
+    topics: Mapping[str, TopicInfo],
+    *,
+    reads_them: bool,
+) -> None:
+    """Tell what the messages at both ends of each topic show.
+
+    Args:
+        schema: that the table has, or will have.
+        reads_them: whether the job is sure to read these messages.
+
+    Raises:
+        UsageError: the job reads them, and they are of several tables of the source, or one of
+            them would stop it.
+    """
+    options = parse_options(source.format_options, schema.fields)
+    rules = key_rules(options.identity, schema.primary_keys, options.source_key, traits)
+    columns, keys = frozenset(schema.fields.names), frozenset(schema.primary_keys)
+    seen = {
+        topic: found
+        for topic, messages in _sample(source, topics).items()
+        if (found := seen_records(messages, columns, keys))
+    }
+    survey = Survey(rules=rules, writes_changelog=schema.core_options.writes_changelog, seen=seen)
+    stops = () if options.sets_unproven_aside else (Weight.CERTAIN,)
+    for notice in (*_several_tables(survey, traits), *survey.notices()):
+        if reads_them and (notice.weight in stops or notice.weight is Weight.FATAL):
+            raise UsageError(notice.what, where=notice.where, fix=notice.fix)
+        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def _several_tables(survey: Survey, traits: TableTraits) -> Iterator[Notice]:
+    tables = distinct_tables(survey.tables())
+    if len(tables) > 1 and not traits.merges_shards:
+        told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+        yield Notice(
+            weight=Weight.FATAL,
+            what=f"the topics tell of {len(tables)} tables of the source: {told}",
+            where="source.topics",
+            fix=SHARDS_REMEDY,
+        )
+
+
+def _sample(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> dict[str, pa.RecordBatch]:
+    """A few messages of each topic; none when the broker does not answer in time."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    consumer = None
+    try:
+        consumer = KafkaConsumer(
+            bootstrap_servers=source.bootstrap_servers.split(","),
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            request_timeout_ms=int(_TIMEOUT_S * 1000),
+            **client_settings(source.kafka_options),
+        )
+        places = [
+            TopicPartition(name, number)
+            for name, topic in topics.items()
+            for number in range(topic.partitions)
+        ]
+        begins, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
+        chosen = _chosen(places, begins, ends)
+        records = [
+            record
+            for ranges in (
+                {at: (begins[at], min(begins[at] + _MESSAGES, ends[at])) for at in chosen},
+                {at: (max(begins[at], ends[at] - _MESSAGES), ends[at]) for at in chosen},
+            )
+            for record in _read(consumer, ranges, deadline)
+        ]
+    except (KafkaError, OSError, ValueError, AssertionError) as error:
+        _LOG.info("no messages are looked at beforehand: %s", error)
+        return {}
+    finally:
+        if consumer is not None:
+            consumer.close()
+    unique = {(each.topic, each.partition, each.offset): each for each in records}
+    by_topic = itertools.groupby(
+        (unique[place] for place in sorted(unique)), key=lambda record: record.topic
+    )
+    return {topic: batch_of(list(found)) for topic, found in by_topic}
+
+
+def _chosen(
+    places: Sequence[TopicPartition],
+    begins: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> list[TopicPartition]:
+    """Partitions with messages, some of each topic."""
+    filled = (place for place in places if ends[place] > begins[place])
+    return [
+        place
+        for _, of_topic in itertools.groupby(filled, key=lambda place: place.topic)
+        for place in itertools.islice(of_topic, _PARTITIONS_MAX)
+    ]
+
+
+def _read(
+    consumer: KafkaConsumer, ranges: Mapping[TopicPartition, _Range], deadline: float
+) -> list[Any]:
+    """The records of each range, as many as come in time."""
+    consumer.assign(list(ranges))
+    for place, (begin, _) in ranges.items():
+        consumer.seek(place, begin)
+    found = []
+    left = set(ranges)
+    while left and time.monotonic() < deadline:
+        consumer.pause(*(ranges.keys() - left))
+        for place, records in consumer.poll(timeout_ms=500).items():
+            found += [record for record in records if record.offset < ranges[place][1]]
+        left = {place for place in left if consumer.position(place) < ranges[place][1]}
+    return found

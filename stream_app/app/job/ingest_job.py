@@ -1,0 +1,365 @@
+"""The job: configuration → checks → session → streaming query. Runs in Spark's driver.
+
+Started by ``spark-submit`` through `submit/ingest.py`; ``stream-app ingest`` builds that command
+line. Everything that can be wrong is checked before Spark reads the first record, and what can be
+checked without a JVM before there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from stream_app.app.cli import exit_code
+from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
+from stream_app.app.config.secrets import hidden, hiding
+from stream_app.app.job.event_log import EventLog
+from stream_app.app.job.first_messages import check_first_messages
+from stream_app.app.job.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.job.job_log import log_to_stderr
+from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
+from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
+from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.insert_only import InsertOnly
+from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import (
+    NoGoodRecordError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+    WrongSourceError,
+)
+from stream_app.fileio.file_io_registry import scheme_of
+from stream_app.fileio.local_file_io import local_path
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.ingest.checkpoint_state import (
+    is_begun,
+    open_checkpoint,
+    query_id,
+    remember_topics,
+    source_end,
+)
+from stream_app.spark.ingest.column_defaults import with_defaults
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.decode_counts import DecodeCounts
+from stream_app.spark.ingest.files_source import FilesSource
+from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.route_blocks import RoutePlan
+from stream_app.spark.ingest.source_table_check import SourceTableCheck
+from stream_app.spark.ingest.stale_checksums import clear_stale_checksums
+from stream_app.spark.ingest.streaming_query import RunningStream
+from stream_app.spark.ingest.warm_up import warming_up
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.session import start_session
+from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.task_errors import readable
+from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.write.partition_names import NameablePartitions
+from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.table.write.strict_partitions import strict_partitions
+
+_LOG = logging.getLogger("stream_app")
+_LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The job's arguments, the same for ``stream-app ingest`` and ``spark-submit``."""
+    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set one key, e.g. --set stream.trigger=availableNow; may be repeated",
+    )
+    parser.add_argument(
+        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    log_to_stderr()
+    try:
+        config = load_config(args.conf, args.set, os.environ)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with hiding(config.secrets):
+        return _run(config, args.events)
+
+
+def _run(config: AppConfig, events: Path | None) -> int:
+    try:
+        run(config, SystemClock(), events)
+    except (StreamAppError, OSError) as error:
+        found = readable(error)
+        print(f"error: {found}", file=sys.stderr)
+        return exit_code(found)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
+    """Run the job until its source is drained or it is stopped.
+
+    Raises:
+        StreamAppError: what is wrong, before or while it runs.
+    """
+    metrics = JobMetrics(table_label(config.table.path))
+    # First of all: a port that is taken shows before anything is asked or made.
+    with ExitStack() as stack:
+        stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
+        signs = stack.enter_context(signs_of_life(clock))
+        signs.begin("topics, table and checkpoint are looked at")
+        table, checkpoint = _prepared(config, clock)
+        sink = None
+        if events is not None:
+            file = stack.enter_context(events.open("a", encoding="utf-8"))
+            sink = hidden(file, config.secrets)
+        signs.begin("Spark's session begins")
+        _stream(config, table, checkpoint, EventLog(clock, sink, metrics), signs)
+
+
+def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
+    """Table and checkpoint, which fit each other and the source."""
+    topic_ids = _check_source(config)
+    if scheme_of(config.stream.checkpoint) in ("", "file"):
+        clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
+    checkpoint = _folder(config, config.stream.checkpoint)
+    wanted = _wanted(config, clock)
+    if topic_ids:
+        check_first_messages(
+            config.source,
+            wanted,
+            table_traits(config.source, wanted),
+            topic_ids,
+            reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
+        )
+    table = _table(config, wanted, clock)
+    state = open_checkpoint(checkpoint, table)
+    if lost := recreated(state.topic_ids, topic_ids):
+        raise WrongSourceError(
+            f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
+            "was begun: its offsets mean other records now",
+            where=str(checkpoint),
+            fix="give the job a new checkpoint folder, and a new table unless its rows stay right",
+        )
+    remember_topics(
+        checkpoint,
+        state,
+        {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
+    )
+    return table, checkpoint
+
+
+def _folder(config: AppConfig, location: str) -> Folder:
+    return open_folder(location, config.file_system, lambda: _session(config))
+
+
+def _session(config: AppConfig) -> SparkSession:
+    """Spark's session; there is one."""
+    settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
+    name = f"stream_app {config.table.database}.{config.table.name}"
+    return start_session(name, {**settings, **config.spark})
+
+
+def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
+    source = config.source
+    if source.kind != "kafka":
+        return {}
+    if settings := uncheckable(source.kafka_options):
+        _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
+        return {}
+    return check_topics(
+        source.bootstrap_servers,
+        topics=source.topics,
+        pattern=source.topic_pattern,
+        kafka_options=source.kafka_options,
+    )
+
+
+def _wanted(config: AppConfig, clock: Clock) -> TableSchema:
+    return new_table_schema(
+        columns=config.table.columns,
+        primary_keys=config.table.primary_keys,
+        partition_keys=config.table.partition_keys,
+        options={**_defaults(config), **config.table.options},
+        time_millis=clock.now_ms(),
+        comment=config.table.comment,
+    )
+
+
+def _table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+    table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    warn_of_ignored_options(table)
+    return table
+
+
+def _defaults(config: AppConfig) -> Mapping[str, str]:
+    """Options that the configuration leaves to us: a table that is there keeps its own."""
+    if not config.table.defaults:
+        return {}
+    try:
+        there = open_table(config.table.path, file_io_options=config.file_system).schema.options
+    except TableNotFoundError:
+        there = config.table.defaults
+    chosen = {key: there.get(key, value) for key, value in config.table.defaults.items()}
+    for key, value in chosen.items():
+        _LOG.info("table.options.%s is not set: the table has %s", key, value)
+    return chosen
+
+
+def _stream(
+    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
+) -> None:
+    stream, schema = config.stream, table.schema
+    name = f"{config.table.database}.{config.table.name}"
+    quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
+    spark = _session(config)
+    compactions, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
+    try:
+        plan = RoutePlan(
+            message_format=_message_format(config, table),
+            schema=schema,
+            tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+            topic=_only_topic(config.source),
+            sort_messages=config.source.kind == "files",
+        )
+        batch = MicroBatch(
+            spark=spark,
+            plan=plan,
+            open_commit=lambda: StreamTableCommit(
+                table,
+                query_id(checkpoint),
+                compactions,
+                stopping=running.stop_requested.is_set,
+            ),
+            source_end=lambda epoch: source_end(checkpoint, epoch),
+            dead_letters=DeadLetters(quarantine, stream.max_bad_records),
+            check_tables=SourceTableCheck(checkpoint).check,
+            clock=table.clock,
+            listener=log.epoch,
+            upkeep=maintenance,
+        )
+        log.watch_maintenance(maintenance.metrics)
+        log.watch_compactions(batch.compaction_metrics)
+        running = RunningStream(
+            batch=batch,
+            checkpoint=spark_location(checkpoint.location),
+            trigger=None if stream.is_available_now else stream.trigger,
+            on_progress=log.progress,
+            on_idle_commit=log.idle_commit,
+            on_idle=log.idle,
+            on_drained=log.drained,
+        )
+        stop_on_signals(spark, running.stop_requested)
+        log.started(table.location, str(checkpoint))
+        signs.at_work = lambda: _at_work(batch)
+        with warming_up(spark, plan, table):
+            running.run(_source(config).read_stream(spark), name)
+        log.ended()
+        _check_not_all_bad(batch.totals, stream.quarantine)
+    finally:
+        signs.begin("Spark ends")
+        maintenance.close()
+        compactions.close()
+        spark.stop()
+
+
+def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+    """A run that stored nothing of what it read must not look like one that went well."""
+    if totals.bad and totals.bad == totals.messages - totals.skipped:
+        raise NoGoodRecordError(
+            f"all {totals.bad} records of this run are bad; none is in the table",
+            where=f"stream.quarantine: {quarantine}",
+            fix="see the reasons there, mend the configuration or the source, and let a job with a "
+            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+        )
+
+
+def _at_work(batch: MicroBatch) -> Activity | None:
+    epoch = batch.epoch_at_work
+    if epoch is not None:
+        return Activity(f"epoch {epoch} is at work")
+    return _LOOKING if batch.is_untouched else None
+
+
+def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
+    schema = table.schema
+    decode = message_format(
+        config.source.format,
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options=config.source.format_options,
+        keep_update_before=table.options.writes_changelog,
+        traits=table_traits(config.source, schema),
+    )
+    decode = with_defaults(decode, schema.fields)
+    if schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if (strict := strict_partitions(schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
+    if schema.has_primary_key:
+        return decode
+    return InsertOnly(
+        messages=decode,
+        sets_aside=config.stream.non_insert_records == "quarantine",
+        ignores_deletes=table.options.boolean("ignore-delete"),
+    )
+
+
+def table_traits(source: SourceConfig, schema: TableSchema) -> TableTraits:
+    """What of a table decides what becomes of the messages of a source."""
+    return TableTraits(
+        sequence_fields=schema.sequence_fields,
+        ignores_deletes=schema.core_options.boolean("ignore-delete"),
+        merges_shards=source.merge_shards,
+    )
+
+
+def _source(config: AppConfig) -> KafkaSource | FilesSource:
+    source = config.source
+    if source.kind == "files":
+        return FilesSource(
+            path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
+        )
+    return KafkaSource(
+        bootstrap_servers=source.bootstrap_servers,
+        topics=source.topics,
+        topic_pattern=source.topic_pattern,
+        starting_offsets=source.starting_offsets,
+        max_offsets_per_trigger=source.max_offsets_per_trigger,
+        min_partitions=source.min_partitions,
+        fail_on_data_loss=source.fail_on_data_loss,
+        kafka_options=source.kafka_options,
+    )
+
+
+def _only_topic(source: SourceConfig) -> str | None:
+    """The topic of all messages, when there can be only one."""
+    return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None

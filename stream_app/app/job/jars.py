@@ -1,0 +1,349 @@
+"""Finds the Java archives that Spark and the tests need, resolved once and kept in a folder.
+
+No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
+and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. Called
+by `cli`, `embedded_broker` and the tests; `python -m stream_app.app.job.jars SET` prints a set.
+
+A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
+folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from stream_app.app.job.jar_sets import (
+    BROKER_SET,
+    PAIMON_SET,
+    Coordinate,
+    JarSet,
+    s3a_set,
+    spark_kafka_set,
+)
+from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.errors import StreamAppError, UsageError
+
+MANIFEST = "jars.txt"
+RESOLVE_TIMEOUT_S = 900
+_TOLD_EVERY_S = 5
+
+
+def spark_kafka_jars(spark_version: str) -> list[Path]:
+    """The jars of Spark's Kafka source, for ``spark.jars``."""
+    return JarCache(jar_folder()).resolve(spark_kafka_set(spark_version))
+
+
+def s3a_jars() -> list[Path]:
+    """The jars by which this environment's Spark reaches ``s3a://``; none when it has them."""
+    jars = _spark_jars()
+    if any(jars.glob("hadoop-aws-*.jar")):
+        return []
+    found = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
+    versions = [match[1] for match in found if match]
+    if len(versions) != 1:
+        raise StreamAppError(
+            "Spark brings no jar hadoop-client-api-*.jar, whose version S3A's must have",
+            where=str(jars),
+            fix="give hadoop-aws and AWS's SDK of the cluster's Hadoop in spark.jars",
+        )
+    return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
+
+
+def broker_jars() -> list[Path]:
+    """The class path of a Kafka broker."""
+    return JarCache(jar_folder()).resolve(BROKER_SET)
+
+
+def paimon_jars() -> list[Path]:
+    """Paimon's Java API, for the tests."""
+    return JarCache(jar_folder()).resolve(PAIMON_SET)
+
+
+def jar_folder() -> Path:
+    """``$STREAM_APP_JARS``, or ``.jars`` of the source tree, or a folder of the user's cache."""
+    configured = os.environ.get("STREAM_APP_JARS")
+    if configured:
+        return Path(configured).absolute()
+    repository = Path(__file__).resolve().parents[2]
+    if (repository / "pyproject.toml").is_file():
+        return repository / ".jars"
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
+
+
+@dataclass(frozen=True, slots=True)
+class JarCache:
+    """The folder of resolved sets; safe against several processes that resolve at once."""
+
+    folder: Path
+
+    def resolve(self, jar_set: JarSet) -> list[Path]:
+        """The jars of a set: from the folder, else from the registry by Ivy.
+
+        Raises:
+            StreamAppError: the registry lacks a module or cannot be reached.
+        """
+        cached = self.find(jar_set)
+        if cached:
+            return cached
+        with self._locked():
+            return self.find(jar_set) or self._fetch(jar_set)
+
+    def find(self, jar_set: JarSet) -> list[Path]:
+        """The jars of a set if it is in the folder and whole; else none."""
+        folder = self.folder / jar_set.name
+        manifest = folder / MANIFEST
+        if manifest.is_file():
+            jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
+            return jars if all(jar.is_file() for jar in jars) else []
+        by_hand = sorted(folder.glob("*.jar"))
+        names = {jar.name for jar in by_hand}
+        for choice in jar_set.choices:
+            if {coordinate.jar_name for coordinate in choice} <= names:
+                return by_hand
+        return []
+
+    def _fetch(self, jar_set: JarSet) -> list[Path]:
+        _tell(f"fetching the jars of {jar_set.name}")
+        with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
+            staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
+            names = sorted(jar.name for jar in staged.glob("*.jar"))
+            (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            target = self.folder / jar_set.name
+            shutil.rmtree(target, ignore_errors=True)  # what is there is not whole
+            staged.rename(target)
+        jars = self.find(jar_set)
+        _tell(f"{_size_text(jars)} in {target}")
+        return jars
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
+    for number, coordinates in enumerate(jar_set.choices):
+        staged = scratch / f"choice-{number}"
+        code, output = _run_ivy(jar_set, coordinates, scratch, staged)
+        present = {jar.name for jar in staged.glob("*.jar")} if staged.is_dir() else set()
+        if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
+            return staged
+        missing = _missing(coordinates, output)
+        later = jar_set.choices[number + 1 :]
+        if not any(_replaces(choice, coordinates, missing) for choice in later):
+            break
+    raise StreamAppError(
+        f"cannot resolve {', '.join(str(coordinate) for coordinate in missing)}",
+        where="Apache Ivy said:\n    " + "\n    ".join(_tail(output)),
+        fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
+        "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
+        f"{', '.join(coordinate.jar_name for coordinate in coordinates)}"
+        f"{' and what they need' if any(c.transitive for c in coordinates) else ''}) into {target}",
+    )
+
+
+def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]:
+    """The modules that Ivy could not find; all of them when it does not say."""
+    named = [
+        coordinate
+        for coordinate in coordinates
+        if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
+        in output
+    ]
+    return named or list(coordinates)
+
+
+def _replaces(
+    choice: Sequence[Coordinate], tried: Sequence[Coordinate], missing: Sequence[Coordinate]
+) -> bool:
+    """Whether a choice has another revision of all that is missing."""
+    changed = set(tried) - set(choice)
+    return bool(changed) and set(missing) <= changed
+
+
+def _run_ivy(
+    jar_set: JarSet, coordinates: Sequence[Coordinate], scratch: Path, staged: Path
+) -> tuple[int, str]:
+    given = os.environ.get("STREAM_APP_IVY_SETTINGS")
+    settings = Path(given) if given else scratch / "ivysettings.xml"
+    if not given:
+        settings.write_text(_IVY_SETTINGS, encoding="utf-8")
+    elif not settings.is_file():
+        raise UsageError(
+            f"there is no Ivy settings file {given!r}", fix="mend or unset STREAM_APP_IVY_SETTINGS"
+        )
+    module = scratch / "ivy.xml"
+    module.write_text(_ivy_module(jar_set, coordinates), encoding="utf-8")
+    command: list[str | Path] = [find_java(), *_proxy_flags(), f"-Duser.home={scratch}"]
+    command += [f"-Divy.default.ivy.user.dir={scratch}", "-jar", _ivy_jar()]
+    command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
+    command += ["-confs", "default", "-retrieve"]
+    command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
+    output = scratch / "ivy.txt"
+    with output.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            env=unicode_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        code = _watched(process, scratch / "cache")
+    finally:
+        process.kill()
+        process.wait()
+    if code is None:
+        return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
+    return code, output.read_text("utf-8", "replace")
+
+
+def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
+    """The exit code; says meanwhile what has come. None: it took too long."""
+    for seconds in range(_TOLD_EVERY_S, RESOLVE_TIMEOUT_S + 1, _TOLD_EVERY_S):
+        try:
+            return process.wait(_TOLD_EVERY_S)
+        except subprocess.TimeoutExpired:
+            _tell(f"{_size_text(list(cache.rglob('*.jar*')))} so far, {seconds} s")
+    return None
+
+
+def _size_text(jars: Sequence[Path]) -> str:
+    size = 0
+    for jar in jars:
+        with contextlib.suppress(FileNotFoundError):  # renamed when it is whole
+            size += jar.stat().st_size
+    return f"{len(jars)} jars, {size / 1e6:.1f} MB"
+
+
+def _tell(text: str) -> None:
+    print(f"stream_app: {text}", file=sys.stderr, flush=True)
+
+
+# `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
+_IVY_SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+
+
+def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
+    dependencies = "\n".join(
+        f"    <dependency org={quoteattr(coordinate.organisation)} "
+        f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
+        + (
+            'conf="default->runtime,master"/>'
+            if coordinate.transitive
+            else 'conf="default->master" transitive="false"/>'
+        )
+        for coordinate in coordinates
+    )
+    exclusions = "\n".join(
+        f"    <exclude org={quoteattr(organisation)} module={quoteattr(module)}/>"
+        for organisation, module in jar_set.excluded
+    )
+    return (
+        '<ivy-module version="2.0">\n'
+        f'  <info organisation="stream_app" module={quoteattr(jar_set.name)}/>\n'
+        '  <configurations><conf name="default"/></configurations>\n'
+        f"  <dependencies>\n{dependencies}\n{exclusions}\n  </dependencies>\n"
+        "</ivy-module>\n"
+    )
+
+
+def _ivy_jar() -> Path:
+    jars = list(_pyspark_jars().glob("ivy-*.jar"))
+    if not jars:
+        raise UsageError(
+            "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
+            fix="install pyspark in this environment (./run.sh setup)",
+        )
+    return jars[0]
+
+
+def _pyspark_jars() -> Path:
+    spec = find_spec("pyspark")
+    folders = spec.submodule_search_locations if spec else None
+    return Path(next(iter(folders or ()), ".")) / "jars"
+
+
+def _spark_jars() -> Path:
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) / "jars" if home else _pyspark_jars()
+
+
+def _proxy_flags() -> list[str]:
+    """Java does not read the environment's proxies."""
+    flags = []
+    for scheme in ("http", "https"):
+        name = f"{scheme}_proxy"
+        url = urlsplit(os.environ.get(name) or os.environ.get(name.upper()) or "")
+        if url.hostname:
+            flags += [f"-D{scheme}.proxyHost={url.hostname}"]
+            flags += [f"-D{scheme}.proxyPort={url.port or (443 if scheme == 'https' else 80)}"]
+    return flags
+
+
+def _tail(output: str, *, lines_max: int = 15) -> list[str]:
+    """The last lines of Ivy's output that say something."""
+    said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
+    said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
+    return said[-lines_max:]
+
+
+def installed_spark_version() -> str:
+    """The version of the PySpark of this environment.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        raise UsageError("pyspark is not installed", fix="run ./run.sh setup") from None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the jars of the named sets, one a line."""
+    known = ("spark-kafka", "s3a", "kafka-broker", "paimon")
+    if not arguments or not set(arguments) <= set(known):
+        print(f"usage: python -m stream_app.app.job.jars {{{'|'.join(known)}}} …", file=sys.stderr)
+        return 2
+    try:
+        for name in arguments:
+            jars = {
+                "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
+                "s3a": s3a_jars,
+                "kafka-broker": broker_jars,
+                "paimon": paimon_jars,
+            }[name]()
+            print("\n".join(map(str, jars)))
+    except StreamAppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""Where the job's own folders lie, its checkpoint and its quarantine: chosen by the location.
+
+Spark keeps its part of a checkpoint by Hadoop's file systems; ours lies beside it. On local disks,
+S3 and HDFS it is read and written by the `FileIO` that tables use: its promises are tested, and it
+needs no JVM, so a wrong checkpoint is told before there is one. What it has written survives a
+crash of the machine, which Hadoop's local file system does not promise. For any other scheme there
+are `HadoopFiles`, which reach whatever Spark reaches.
+
+Source: Hadoop's S3A settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from stream_app.errors import StorageError
+from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
+from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
+from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.s3.s3_options import s3_options
+from stream_app.spark.hadoop_files import HadoopFiles
+from stream_app.spark.job_folder import Folder
+
+_HADOOP, _S3A = "spark.hadoop.", "spark.hadoop.fs.s3a."
+_ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
+
+
+def open_folder(
+    location: str, options: Mapping[str, str], session: Callable[[], SparkSession]
+) -> Folder:
+    """The folder, which need not be there yet.
+
+    Args:
+        options: of the section ``[file-system]``.
+        session: Spark's; started only where Hadoop alone knows the file system.
+
+    Raises:
+        UsageError: a wrong location or option.
+        StorageError: its client cannot be used here.
+    """
+    if is_local(location) or is_on_s3(location) or is_on_hdfs(location):
+        return Folder(*file_io_of(location, options))
+    return Folder(location.rstrip("/"), HadoopFiles(session()))
+
+
+def spark_location(location: str) -> str:
+    """A folder as Spark is told of it.
+
+    A bare path would be one of the cluster's own file system, and Hadoop knows S3 as ``s3a``.
+    """
+    if is_local(location):
+        return f"file://{location}"
+    if is_on_s3(location):
+        return f"s3a://{location.partition('://')[2]}"
+    return location
+
+
+def hadoop_settings(
+    location: str, options: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Spark's settings that say of a folder what the options of file systems say.
+
+    Args:
+        options: of the section ``[file-system]``.
+
+    Raises:
+        UsageError: a wrong option of S3.
+        StorageError: the keys of S3 are in a file or profile that does not give them now.
+    """
+    if is_on_hdfs(location):
+        return {
+            _HADOOP + key.removeprefix(HDFS_OPTION_PREFIX): value
+            for key, value in options.items()
+            if key.startswith(HDFS_OPTION_PREFIX)
+        }
+    return _s3a_settings(location, options, environ) if is_on_s3(location) else {}
+
+
+def _s3a_settings(
+    location: str, options: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    found = s3_options(options, environ, urlsplit(location).netloc)
+    try:
+        keys = found.current_keys()
+    except NotThereError as error:
+        raise StorageError(
+            f"there are no keys for the checkpoint: {error}",
+            where=location,
+            fix="see that the file or the profile gives them when the job starts",
+        ) from None
+    settings = {
+        "endpoint": found.endpoint,
+        "endpoint.region": found.region,
+        "path.style.access": str(found.uses_path_style).lower(),
+        "access.key": keys.access_key if keys else None,
+        "secret.key": keys.secret_key if keys else None,
+        "session.token": keys.session_token if keys else None,
+        "encryption.algorithm": _ENCRYPTIONS.get(found.encryption or ""),
+        "encryption.key": found.encryption_key,
+        "requester.pays.enabled": "true" if found.requester_pays else None,
+    }
+    return {_S3A + name: value for name, value in settings.items() if value is not None}

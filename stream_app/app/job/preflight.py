@@ -1,0 +1,319 @@
+"""Asks the broker about the topics before Spark does: a clear error instead of a long wait.
+
+Called by `ingest` at start and for the lag. Spark retries an unreachable broker for minutes and
+does not notice that a topic was deleted and made anew under an old checkpoint (it skips records);
+the topic's id, which Kafka gives each topic once, tells. Reads metadata only, never records.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndTimestamp
+
+from stream_app.app.config.bootstrap_servers import bootstrap_servers
+from stream_app.errors import SourceError, WrongSourceError
+
+TIMEOUT_S = 15.0
+_NEAR_TOPICS_MAX = 5
+_TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
+_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_STORES = ("ssl.truststore", "ssl.keystore")
+_NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    """What the broker says of a topic; `topic_id` is None on brokers before 2.8."""
+
+    topic_id: str | None
+    partitions: int
+
+
+def check_topics(
+    bootstrap: str,
+    *,
+    topics: Sequence[str] = (),
+    pattern: str | None = None,
+    kafka_options: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> dict[str, TopicInfo]:
+    """The topics that the job will read, by name.
+
+    Args:
+        pattern: a regular expression that names the topics instead of `topics`.
+        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+
+    Raises:
+        SourceError: no broker answers.
+        WrongSourceError: a topic is missing, or nothing matches the pattern.
+    """
+    with BrokerConnection(bootstrap, kafka_options or {}, timeout_s=timeout_s) as connection:
+        return connection.topics(topics, pattern=pattern)
+
+
+def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
+    """Settings of Java's client that this Python client cannot follow; empty: all can be checked.
+
+    With such settings the job can run all the same: the caller warns, and leaves the check out.
+    """
+    reasons = [
+        f"{store}.type = {kafka_options.get(f'{store}.type', 'JKS')}: only PEM stores can be read"
+        for store in _STORES
+        if f"{store}.location" in kafka_options
+        and kafka_options.get(f"{store}.type", "JKS").upper() != "PEM"
+    ]
+    reasons += [
+        f"{key}: certificates are read from a file only (ssl.*.location)"
+        for key in ("ssl.truststore.certificates", "ssl.keystore.certificate.chain")
+        if key in kafka_options
+    ]
+    if kafka_options.get("security.protocol", "").upper().startswith("SASL"):
+        mechanism = kafka_options.get("sasl.mechanism", "GSSAPI")
+        if mechanism not in _SASL_MECHANISMS:
+            reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
+        elif _jaas(kafka_options, "username") is None:
+            reasons.append("sasl.jaas.config holds no username and password")
+    return reasons
+
+
+def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
+    """Java's security settings in kafka-python's words; other settings do not matter here."""
+    settings: dict[str, Any] = {}
+    protocol = kafka_options.get("security.protocol")
+    if protocol:
+        settings["security_protocol"] = protocol.upper()
+    if protocol and protocol.upper().startswith("SASL"):
+        settings["sasl_mechanism"] = kafka_options.get("sasl.mechanism", "GSSAPI")
+        settings["sasl_plain_username"] = _jaas(kafka_options, "username")
+        settings["sasl_plain_password"] = _jaas(kafka_options, "password")
+    # A PEM key store holds the key and its certificates in one file.
+    for java, python in (
+        ("ssl.truststore.location", "ssl_cafile"),
+        ("ssl.keystore.location", "ssl_certfile"),
+        ("ssl.keystore.location", "ssl_keyfile"),
+        ("ssl.key.password", "ssl_password"),
+    ):
+        if java in kafka_options:
+            settings[python] = kafka_options[java]
+    if kafka_options.get("ssl.endpoint.identification.algorithm") == "":
+        settings["ssl_check_hostname"] = False
+    return settings
+
+
+def _jaas(kafka_options: Mapping[str, str], key: str) -> str | None:
+    """A value of ``… LoginModule required username="u" password="p";``."""
+    text = kafka_options.get("sasl.jaas.config", "")
+    found = re.search(rf'\b{key}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', text)
+    if not found:
+        return None
+    return found[2] or re.sub(r"\\(.)", r"\1", found[1])
+
+
+class BrokerConnection:
+    """A connection that asks for topics and offsets, to be closed after use.
+
+    Args:
+        bootstrap: ``host:port``, several parted by commas.
+        timeout_s: for connecting, and for each question.
+
+    Raises:
+        SourceError: no broker answers.
+    """
+
+    def __init__(
+        self, bootstrap: str, kafka_options: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        deadline = time.monotonic() + timeout_s
+        servers = _reachable(bootstrap, deadline)
+        left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
+        try:
+            self._client = KafkaAdminClient(
+                bootstrap_servers=servers,
+                bootstrap_timeout_ms=left_ms,
+                request_timeout_ms=int(timeout_s * 1000),
+                **client_settings(kafka_options),
+            )
+        except (KafkaError, OSError, ValueError, AssertionError) as error:
+            protocol = kafka_options.get("security.protocol", "PLAINTEXT")
+            raise SourceError(
+                f"{bootstrap} accepts connections but does not answer as a Kafka broker ({error})",
+                where="source.bootstrap-servers",
+                fix="is it Kafka's port? does the listener there speak source.kafka."
+                f'"security.protocol" = "{protocol}"? are user and password right?',
+            ) from error
+
+    def topics(
+        self, names: Sequence[str] = (), *, pattern: str | None = None
+    ) -> dict[str, TopicInfo]:
+        """The named topics, or those whose whole name matches the pattern.
+
+        Raises:
+            WrongSourceError: a topic is missing, or nothing matches.
+        """
+        if pattern is not None:
+            existing = self._topic_names()
+            names = [name for name in existing if re.fullmatch(pattern, name)]
+            if not names:
+                raise WrongSourceError(
+                    f"no topic at {self._bootstrap} matches {pattern!r}",
+                    where="source.topic-pattern",
+                    fix=f"topics there: {_some(existing)}",
+                )
+        for wait_s in (*_NEW_TOPIC_WAITS_S, None):
+            described = self._ask(lambda: self._client.describe_topics(list(names)))
+            found = {topic["name"]: topic for topic in described if not topic["error_code"]}
+            absent = set(names) - found.keys()
+            if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
+                break
+            time.sleep(wait_s)  # a topic that is just being made is listed before it is told
+        if absent:
+            raise self._missing(
+                {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
+            )
+        return {
+            name: TopicInfo(
+                topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
+                partitions=len(topic["partitions"]),
+            )
+            for name, topic in sorted(found.items())
+        }
+
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+        """The offset of the oldest record of each (topic, partition)."""
+        return self._offsets(topics, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+        """One after the offset of the newest record of each (topic, partition)."""
+        return self._offsets(topics, OffsetSpec.LATEST)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._client.close()
+
+    def __enter__(self) -> BrokerConnection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _offsets(
+        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int]:
+        asked = {
+            TopicPartition(name, partition): spec
+            for name, topic in topics.items()
+            for partition in range(topic.partitions)
+        }
+        answers: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
+            lambda: self._client.list_partition_offsets(
+                asked, timeout_ms=int(self._timeout_s * 1000)
+            )
+        )
+        return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
+
+    def _topic_names(self) -> list[str]:
+        described = self._ask(lambda: self._client.describe_topics(None))
+        return sorted(topic["name"] for topic in described if not topic["is_internal"])
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except (KafkaError, OSError) as error:
+            raise SourceError(
+                f"{self._bootstrap} does not answer any more ({error})",
+                where="source.bootstrap-servers",
+                fix="see that the broker runs, and that the address it advertises "
+                "(advertised.listeners) can be reached from here",
+            ) from error
+
+    def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
+        existing = self._topic_names()
+        said = "; ".join(
+            f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
+            for name, code in sorted(codes.items())
+        )
+        near = {
+            match
+            for name in codes
+            for match in difflib.get_close_matches(name, existing, n=_NEAR_TOPICS_MAX)
+        }
+        return WrongSourceError(
+            f"{said} at {self._bootstrap}",
+            where="source.topics",
+            fix=f"did you mean {_some(sorted(near))}? or create the topic"
+            if near
+            else f"create the topic first; topics there: {_some(existing)}",
+        )
+
+
+def _some(names: Sequence[str], *, names_max: int = 10) -> str:
+    if not names:
+        return "none"
+    more = f" and {len(names) - names_max} more" if len(names) > names_max else ""
+    return ", ".join(names[:names_max]) + more
+
+
+def _reachable(bootstrap: str, deadline: float) -> list[str]:
+    """The servers, at least one of which takes connections.
+
+    Kafka's clients go on trying whatever the reason is; the operating system knows it at once.
+    """
+    servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
+    reasons: list[str] = []
+    for server, address in servers.items():
+        reason = _connection_problem(address, deadline, servers_left=len(servers) - len(reasons))
+        if reason is None:
+            return list(servers)
+        reasons.append(f"{server}: {reason}")
+    raise SourceError(
+        "no Kafka broker can be reached: " + "; ".join(reasons),
+        where="source.bootstrap-servers",
+        fix="see that the broker runs and that HOST:PORT is right (./run.sh broker DIR starts one "
+        "for trials)",
+    )
+
+
+def _connection_problem(
+    address: tuple[str, int], deadline: float, *, servers_left: int
+) -> str | None:
+    share_s = max(0.5, (deadline - time.monotonic()) / (servers_left + 1))
+    try:
+        socket.create_connection(address, timeout=share_s).close()
+    except socket.gaierror:
+        return "the host's name is unknown"
+    except TimeoutError:
+        return f"no answer within {share_s:.0f} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None
+
+
+def recreated(before: Mapping[str, str | None], now: Mapping[str, TopicInfo]) -> Collection[str]:
+    """Topics that were deleted and made anew: their id is another one than it was.
+
+    Args:
+        before: topic → id, as remembered beside the checkpoint.
+    """
+    return [
+        name
+        for name, topic in now.items()
+        if before.get(name) and topic.topic_id and topic.topic_id != before[name]
+    ]

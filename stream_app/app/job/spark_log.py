@@ -1,0 +1,64 @@
+"""Becomes ``spark-submit``, whose own words go to a file: what a user reads is the job's.
+
+The JVM, Spark's scripts and its workers write to standard error; the job's lines reach standard
+output by the JVM. So the error stream of the whole process is the file, and nothing has to be
+filtered. Used by `ingest` and `compact`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from stream_app.app.job.java import unicode_environment
+from stream_app.spark.session import SPARK_LOG_VARIABLE
+
+_BYTES_MAX = 8 << 20
+"""A larger file becomes ``….1`` at the next start."""
+
+
+def become_spark(command: list[str], name: str) -> NoReturn:
+    """Replace this process.
+
+    Args:
+        name: of the job, such as ``ingest shop.orders``; chooses the file.
+    """
+    log = _opened(log_file(os.environ, name))
+    if log is None:
+        print("stream_app: starting Spark", file=sys.stderr)
+    else:
+        path, descriptor = log
+        print(f"stream_app: starting Spark; its own log is {path}", file=sys.stderr)
+        os.environ[SPARK_LOG_VARIABLE] = str(path)  # for the texts of the job
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if log is not None:
+        os.dup2(descriptor, 2)
+    os.execve(command[0], command, unicode_environment(os.environ))
+
+
+def log_file(environ: Mapping[str, str], name: str) -> Path | None:
+    """Where Spark's log goes; None: to standard error."""
+    chosen = environ.get(SPARK_LOG_VARIABLE)
+    if chosen:
+        return None if chosen == "-" else Path(chosen).absolute()
+    state = environ.get("XDG_STATE_HOME")
+    folder = Path(state) if state else Path("~").expanduser() / ".local" / "state"
+    return folder / "stream_app" / (re.sub(r"[^\w.-]+", "-", name)[-200:] + ".log")
+
+
+def _opened(path: Path | None) -> tuple[Path, int] | None:
+    if path is None:
+        return None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.stat().st_size > _BYTES_MAX:
+            path.replace(path.with_name(path.name + ".1"))
+        return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        print(f"stream_app: no log of Spark's: {error}", file=sys.stderr)
+        return None

@@ -1,0 +1,1 @@
+"""How rows and values are printed, or sent to Kafka."""

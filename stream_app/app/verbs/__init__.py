@@ -1,0 +1,1 @@
+"""The verbs of `stream-app`: a module a verb."""

@@ -1,0 +1,194 @@
+"""``stream-app check``: is a table as it must be?"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_app.app.arguments.table import add_table_parser, named_table
+from stream_app.app.config.app_config import SourceConfig, load_config
+from stream_app.app.config.bootstrap_servers import bootstrap_servers
+from stream_app.errors import FAILED, UsageError
+from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.model.finding import Finding
+from stream_app.table.check.table_check import CheckReport, TableCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+
+_EPILOG = """\
+what is checked, in every snapshot, tag and changelog of the table and of its branches:
+  snapshots    that their numbers follow each other, the hints, record counts, epochs put in twice
+  consumers    that what they want next is there or still to come
+  manifests    that they can be read, that lists and counts say what is in them, that merged ones
+               mean the same, that nothing is deleted that is not there
+  levels       that the files of a level above 0 do not overlap, and lie in the right bucket
+  files        that they are there, with their size; then, row by row: counts, key order and range,
+               sequence numbers, bucket and partition of each row, statistics, deletion vectors
+  changes      that they lead to the table's rows: the changelog, or without one what was appended,
+               replayed on top of the oldest version that is left
+  source       on wish: that the topics, read anew up to where the table is, give its rows; what
+               cannot be compared (bad records, columns, offsets that are gone) is a finding
+
+It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
+
+examples:
+  stream-app check warehouse/shop.db/orders
+  stream-app check warehouse/shop.db/orders --quick && echo sound
+  stream-app check warehouse/shop.db/orders --format jsonl
+  stream-app check warehouse/shop.db/orders --conf conf/orders.toml
+  stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
+
+exit codes: 0 nothing is wrong; 1 something is"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_table_parser(
+        verbs,
+        "check",
+        summary="check that a table is sound",
+        description="Check a table's metadata against its files, and both against the format.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="metadata alone: no data file is opened"
+    )
+    parser.add_argument(
+        "--source-kafka",
+        metavar="BOOTSTRAP/TOPIC",
+        help="compare the rows with what this topic tells, read anew; with --conf it says where "
+        "else the job's topics are",
+    )
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of the table's job: its topics are compared, decoded as it does",
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is wrong as it is found, then what was looked at."""
+    table = named_table(args.table)
+    check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
+    progress = _Progress(sys.stderr.isatty())
+    source = source_of(args, table.location)
+    check = TableCheck(table, args.quick, progress)
+    findings = check.findings()
+    if source is not None:
+        # Imported only when it is asked for: it needs Spark's package and a broker's client.
+        replay = importlib.import_module("stream_app.app.check.source_replay")
+        told = replay.source_findings(table, source, progress, check.report)
+        findings = itertools.chain(findings, told)
+    count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
+    if args.format == "text":
+        for line in report_lines(check.report, count, quick=args.quick):
+            print(line)
+    return FAILED if count else 0
+
+
+def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
+    """The topics to compare with; None when none are named.
+
+    Raises:
+        UsageError: the configuration is wrong or another table's, or a topic is not written as it
+            must be.
+    """
+    if args.conf is None and args.source_kafka is None:
+        return None
+    source = SourceConfig()
+    if args.conf is not None:
+        config = load_config(args.conf, [], os.environ)
+        if not is_same_location(config.table.path, location):
+            raise UsageError(
+                f"{args.conf} is the configuration of another table: {config.table.path}",
+                where=location,
+                fix="give the configuration of this table's job, from the folder where that runs; "
+                "or --source-kafka alone",
+            )
+        source = config.source
+        if source.kind != "kafka":
+            raise UsageError(
+                f"the source of {args.conf} is of kind {source.kind!r}",
+                fix="only topics of Kafka are compared",
+            )
+    if args.source_kafka is not None:
+        servers, sign, topic = args.source_kafka.rpartition("/")
+        if not (servers and sign and topic):
+            raise UsageError(
+                f"--source-kafka {args.source_kafka} is no topic",
+                fix="write it as 127.0.0.1:9092/shop.public.orders",
+            )
+        bootstrap_servers(servers, f"--source-kafka {args.source_kafka}")
+        source = replace(source, bootstrap_servers=servers, topics=(topic,))
+    return source
+
+
+def _print(
+    findings: Iterable[Finding], table: FileStoreTable, *, as_json: bool, progress: _Progress
+) -> int:
+    count = 0
+    for finding in findings:
+        count += 1
+        progress.clear()
+        where = finding.where.removeprefix(f"{table.location}/")
+        if as_json:
+            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
+            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
+            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
+        else:
+            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            if finding.needed_by:
+                print(f"  needed by: {finding.needed_by}")
+            print(f"  to fix: {finding.fix}", flush=True)
+    progress.clear()
+    return count
+
+
+def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
+    """What was looked at, and what came of it."""
+    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
+    if report.branches:
+        looked += f" of the table and {report.branches} of its branches"
+    looked += "" if quick else f", {report.files} files with {report.rows} rows"
+    lines = [f"replayed: {text}" for text in report.replayed]
+    lines += [f"not checked: {text}" for text in report.left_out]
+    if report.unread:
+        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
+    lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.mending}")
+    lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
+    return lines
+
+
+@dataclass(slots=True)
+class _Progress:
+    """One line on the terminal that is written over; none where there is no terminal."""
+
+    shown: bool
+    _width: int = 0
+
+    def __call__(self, what: str, done: int, count: int) -> None:
+        if not self.shown:
+            return
+        text = f"{what}: {done} of {count}"
+        print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)
+        self._width = max(self._width, len(text))
+
+    def clear(self) -> None:
+        """Take the line away, for something else is written."""
+        if self._width:
+            print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0

@@ -1,0 +1,90 @@
+"""``stream-app create-tag``: a name for a version, which keeps it when snapshots expire."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from stream_app.app.arguments.table import named_table
+from stream_app.app.output.listing import time_text
+from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, duration_argument, run_upkeep
+from stream_app.errors import UsageError
+from stream_app.model.tag import Tag
+from stream_app.table.upkeep.tags import create_tag, new_tag
+from stream_app.table.upkeep.upkeep_refusals import check_publishes_safely, check_versions_known
+
+_EPILOG = """\
+examples:
+  stream-app create-tag warehouse/shop.db/orders before-migration
+  stream-app create-tag warehouse/shop.db/orders 2026-01-31 --snapshot 42 --time-retained 90d
+  stream-app read warehouse/shop.db/orders --tag 2026-01-31
+  stream-app inspect warehouse/shop.db/orders tags"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "create-tag",
+        summary="keep a version under a name",
+        description="Give a snapshot a name, under which it stays readable when it has expired.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("name", metavar="NAME", help="of the tag")
+    parser.add_argument(
+        "--snapshot", type=int, metavar="N", help="which one gets it; default: the latest"
+    )
+    parser.add_argument(
+        "--time-retained",
+        metavar="D",
+        help="after which it may be deleted, such as 90d; default: as tag.default-time-retained "
+        "says, which is never",
+    )
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    tag: Tag
+
+    def is_empty(self) -> bool:
+        return False
+
+    def lines(self) -> Iterator[str]:
+        snapshot, retained = self.tag.snapshot, self.tag.time_retained_ms
+        kept = "for ever" if retained is None else f"for {timedelta(milliseconds=retained)}"
+        yield (
+            f"tag {self.tag.name!r}: snapshot {snapshot.snapshot_id} of "
+            f"{time_text(snapshot.time_millis)}, kept {kept}"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create the tag.
+
+    Raises:
+        UsageError: there is no such snapshot, or the name is taken.
+        UnsupportedTableError: its versions are others than those in its folder.
+        StorageError: of two who give the same name both could win.
+    """
+    table = named_table(args.table)
+    check_versions_known(table)
+    check_publishes_safely(table)
+    retained_ms = None
+    if args.time_retained is not None:
+        retained_ms = duration_argument("--time-retained", args.time_retained)
+    tag = new_tag(table, args.name, args.snapshot, retained_ms)
+
+    def do(plan: _Plan) -> Iterator[str]:
+        if not create_tag(table, plan.tag):
+            raise UsageError(
+                f"tag {args.name!r} was created by somebody else meanwhile",
+                where=table.location,
+                fix="give another name",
+            )
+        yield f"created tag {plan.tag.name!r}"
+
+    return run_upkeep(args, _Plan(tag), do)

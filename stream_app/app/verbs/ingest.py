@@ -1,0 +1,87 @@
+"""``stream-app ingest``: builds the ``spark-submit`` command line of the job and becomes it.
+
+The configuration is checked first, so that a mistake shows at once and not after Spark's start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.job.ingest_job import add_arguments
+from stream_app.app.job.jars import installed_spark_version, s3a_jars, spark_kafka_jars
+from stream_app.app.job.spark_log import become_spark
+from stream_app.app.job.spark_submit import submit_command
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_on_s3
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "ingest",
+        help="run the job: Kafka CDC into a Paimon table",
+        description=(
+            "Read change records and write them into a Paimon table, until the source is drained "
+            '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
+            "is finished first). It may be killed at any moment: started again with the same "
+            "checkpoint it goes on, with nothing lost and nothing twice."
+        ),
+        epilog=(
+            "examples:\n"
+            "  stream-app ingest --conf conf/orders.toml\n"
+            "  stream-app ingest --conf conf/orders.toml --set stream.trigger=availableNow\n"
+            "  stream-app ingest --conf conf/orders.toml --print   "
+            "# the spark-submit command, to run it elsewhere"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--print", action="store_true", help="print the spark-submit command instead of running it"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
+    """Check the configuration and become ``spark-submit``.
+
+    Raises:
+        UsageError: the configuration is wrong.
+    """
+    config = load_config(args.conf, args.set, os.environ)
+    command = ingest_command(config, args)
+    if args.print:
+        print(shlex.join(command))
+        return 0
+    become_spark(command, f"ingest-{config.table.database}.{config.table.name}")
+
+
+def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
+    """The words of the command line."""
+    arguments = ["--conf", str(args.conf)]
+    for setting in args.set:
+        arguments += ["--set", setting]
+    if args.events:
+        arguments += ["--events", str(args.events)]
+    command = submit_command("ingest.py", arguments, config.spark, _jars(config))
+    if config.secrets.are_in("\n".join(command)):
+        raise UsageError(
+            "a secret among Spark's settings would stand on the command line of its JVM, which "
+            "everybody on the machine can see",
+            where="[spark]: settings of the driver, of the cluster manager and of files",
+            fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",
+        )
+    return command
+
+
+def _jars(config: AppConfig) -> list[Path]:
+    """Spark's Kafka source, and S3A for a checkpoint there, unless the user brings jars."""
+    if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
+        return []
+    kafka = spark_kafka_jars(installed_spark_version()) if config.source.kind == "kafka" else []
+    return kafka + (s3a_jars() if is_on_s3(config.stream.checkpoint) else [])

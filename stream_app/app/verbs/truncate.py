@@ -1,0 +1,50 @@
+"""``stream-app truncate``: all rows of a table go, in one snapshot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from stream_app.app.arguments.table import named_table
+from stream_app.app.verbs.dropped_rows import DroppedRows, committer
+from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, run_upkeep
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.file_store_table import open_for_writing
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_EPILOG = """\
+The rows are gone for readers at once; their files go when the snapshots before have expired, and
+until then rollback-to brings them back. No changelog tells of it. A running job goes on.
+
+example:
+  stream-app truncate warehouse/shop.db/orders --dry-run"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    return add_upkeep_parser(
+        verbs,
+        "truncate",
+        summary="delete all rows of a table",
+        description="Delete all rows of a table, in one snapshot; the table itself stays.",
+        epilog=_EPILOG,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete all rows.
+
+    Raises:
+        UnsupportedTableError: stream_app cannot write the table.
+        CommitError: others won every race.
+    """
+    table = open_for_writing(named_table(args.table))
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    plan = DroppedRows(table, live, "no row in the table")
+
+    def do(_: DroppedRows) -> Iterator[str]:
+        snapshot = committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+        yield f"truncated the table in snapshot {snapshot.snapshot_id}"
+
+    return run_upkeep(args, plan, do)

@@ -1,0 +1,366 @@
+"""Parsed JSON columns → columns of the table's types, whole columns at a time.
+
+Called by the formats after a parser has read each column as `ColumnReading.wire_type`. A value
+that does not fit its column exactly fails; it is never rounded, wrapped or cut, with two
+exceptions that follow Paimon: fractional seconds finer than the column's precision are cut off,
+and CHAR(n)/VARCHAR(n)/BINARY(n) lengths are not enforced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex, reversed_bytes
+from stream_app.cdc.columns.column_reading import (
+    EPOCH_DIGITS,
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+)
+from stream_app.cdc.columns.decimal_columns import (
+    by_scale,
+    decimals_from_bytes,
+    exact_decimal,
+    narrowed,
+    plain_text,
+    plain_texts,
+)
+from stream_app.cdc.columns.time_columns import (
+    Casted,
+    cast_isolating,
+    dates_from_days,
+    dates_from_epoch,
+    dates_from_iso,
+    times_from_epoch,
+    times_from_iso,
+    timestamps_from_days,
+    timestamps_from_epoch,
+    timestamps_from_iso,
+)
+
+_INTEGER = r"^-?[0-9]+$"
+_REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
+_WHOLE_DECIMAL = pa.decimal128(38, 0)
+
+
+def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Casted:
+    """One column in the table's type.
+
+    Args:
+        kind: the JSON kind of its values.
+        wire: the values as `reading.wire_type(kind)`, or all null.
+
+    Returns:
+        The values as `reading.arrow_type`, null where the JSON value is null or has failed, and
+        where values have failed (None: nowhere).
+    """
+    if wire.null_count == len(wire):
+        return pa.nulls(len(wire), reading.arrow_type), None
+    if reading.refusal:
+        return _none_fits(reading, wire)
+    values, failed = _CASTS[reading.family, kind](reading, wire)
+    if values.type != reading.arrow_type:
+        values = values.cast(reading.arrow_type)
+    return values, failed
+
+
+def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
+    """`cast_column` of what `wire_value` has made of single values; None where there is none."""
+    if reading.family in (Family.STRING, Family.FLOAT):
+        reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
+    return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
+
+
+def _none_fits(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return pa.nulls(len(wire), reading.arrow_type), valid_of(wire)
+
+
+def _as_it_is(_: ColumnReading, wire: pa.Array) -> Casted:
+    return wire, None
+
+
+def _plain_cast(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return wire.cast(reading.arrow_type), None
+
+
+def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
+    """MySQL's BOOLEAN is a TINYINT(1)."""
+    failed = bools_of(pc.and_(pc.not_equal(wire, 0), pc.not_equal(wire, 1)))
+    return _with_failures(wire, failed, lambda fitting: pc.equal(fitting, 1))
+
+
+def _boolean_text(_: ColumnReading, wire: pa.Array) -> Casted:
+    true = pc.equal(wire, "true")
+    failed = valid_of(wire) & ~bools_of(pc.or_(true, pc.equal(wire, "false")))
+    return _with_failures(true, failed, lambda fitting: fitting)
+
+
+def _integer(reading: ColumnReading, wire: pa.Array) -> Casted:
+    try:
+        return wire.cast(reading.arrow_type), None
+    except pa.ArrowInvalid:
+        low = -(2 ** (reading.arrow_type.bit_width - 1))
+        failed = bools_of(pc.or_(pc.less(wire, low), pc.greater(wire, -low - 1)))
+        return _with_failures(wire, failed, lambda fitting: fitting.cast(reading.arrow_type))
+
+
+def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is Encoding.BASE64:
+        values, failed = decode_base64(wire)
+        whole, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
+        return whole, _union(failed, unfit)
+    return _text_cast(wire, _INTEGER, reading.arrow_type)
+
+
+def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> Casted:
+    numbers, unfit = decimals_from_bytes(values, scale, _WHOLE_DECIMAL)
+    whole = cast_isolating(numbers, target)
+    return whole, _union(unfit, valid_of(numbers) & ~valid_of(whole))
+
+
+def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    # The parser turns 1e39 into an infinite FLOAT; a JSON number never is infinite.
+    failed = bools_of(pc.is_inf(wire))
+    return _with_failures(wire, failed, lambda fitting: fitting.cast(reading.arrow_type))
+
+
+def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is Encoding.BASE64:
+        decoded, broken = decode_base64(wire)
+        texts, unfit = plain_texts(decoded, reading.scale)
+        values, beyond = _floats_from_texts(texts, reading.arrow_type)
+        return values, _union(broken, unfit, beyond)
+    return _floats_from_texts(wire, reading.arrow_type)
+
+
+def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
+    values, failed = _text_cast(texts, _REAL, target)
+    endless = bools_of(pc.is_inf(values))
+    if endless.any():
+        endless &= ~bools_of(pc.match_substring(texts, "Infinity"))
+        return null_where(values, endless), _union(failed, endless)
+    return values, failed
+
+
+def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return narrowed(wire, reading.arrow_type)
+
+
+def _decimal_string(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is not Encoding.BASE64:
+        return _decimal(reading, wire)
+    values, failed = decode_base64(wire)
+    decimals, unfit = decimals_from_bytes(values, reading.scale, reading.arrow_type)
+    return decimals, _union(failed, unfit)
+
+
+def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is not Encoding.BASE64:
+        return wire, None
+    values, failed = decode_base64(wire)
+    texts, unfit = plain_texts(values, reading.scale)
+    return texts, _union(failed, unfit)
+
+
+def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
+    """{"scale": 9, "value": base64}: each row has its own scale."""
+    values, _ = decode_base64(pc.struct_field(wire, "value"))
+    target = reading.arrow_type
+
+    def convert(numbers: pa.Array, scale: int) -> Casted:
+        match reading.family:
+            case Family.DECIMAL:
+                return decimals_from_bytes(numbers, scale, target)
+            case Family.INTEGER:
+                return _integers_from_bytes(numbers, scale, target)
+            case Family.FLOAT:
+                return _floats_from_texts(plain_texts(numbers, scale)[0], target)
+            case _:
+                return plain_texts(numbers, scale)
+
+    result = by_scale(values, pc.struct_field(wire, "scale"), convert, target)
+    failed = valid_of(wire) & ~valid_of(result)
+    return result, failed if failed.any() else None
+
+
+def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
+    match reading.encoding:
+        case Encoding.HEX:
+            return decode_hex(wire)
+        case Encoding.TEXT:
+            return wire.cast(pa.binary()), None
+        case Encoding.BASE64_LITTLE_ENDIAN:
+            values, failed = decode_base64(wire)
+            return reversed_bytes(values), failed
+        case _:
+            return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
+
+
+def _date_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding is Encoding.EPOCH_DAYS:
+        return dates_from_days(wire)
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    return _none_fits(reading, wire) if digits is None else dates_from_epoch(wire, digits)
+
+
+def _date_text(_: ColumnReading, wire: pa.Array) -> Casted:
+    return dates_from_iso(wire)
+
+
+def _time_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return _none_fits(reading, wire)
+    return times_from_epoch(wire, digits, reading.arrow_type, reading.data_type.precision)
+
+
+def _time_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return times_from_iso(wire, reading.arrow_type, reading.data_type.precision)
+
+
+def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    target, precision = reading.arrow_type, reading.data_type.precision
+    if reading.encoding is Encoding.EPOCH_DAYS:
+        return timestamps_from_days(wire, target, precision)
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return _none_fits(reading, wire)
+    return timestamps_from_epoch(wire, digits, target, precision)
+
+
+def _timestamp_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return timestamps_from_iso(wire, reading.arrow_type, reading.data_type.precision)
+
+
+_CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted]] = {
+    (Family.BOOLEAN, JsonKind.BOOLEAN): _as_it_is,
+    (Family.BOOLEAN, JsonKind.NUMBER): _boolean_number,
+    (Family.BOOLEAN, JsonKind.STRING): _boolean_text,
+    (Family.INTEGER, JsonKind.BOOLEAN): _plain_cast,
+    (Family.INTEGER, JsonKind.NUMBER): _integer,
+    (Family.INTEGER, JsonKind.STRING): _integer_text,
+    (Family.INTEGER, JsonKind.OBJECT): _struct,
+    (Family.FLOAT, JsonKind.NUMBER): _float_number,
+    (Family.FLOAT, JsonKind.STRING): _float_text,
+    (Family.FLOAT, JsonKind.OBJECT): _struct,
+    (Family.DECIMAL, JsonKind.NUMBER): _decimal,
+    (Family.DECIMAL, JsonKind.STRING): _decimal_string,
+    (Family.DECIMAL, JsonKind.OBJECT): _struct,
+    (Family.STRING, JsonKind.BOOLEAN): _plain_cast,
+    (Family.STRING, JsonKind.NUMBER): _plain_cast,
+    (Family.STRING, JsonKind.STRING): _string,
+    (Family.STRING, JsonKind.OBJECT): _struct,
+    (Family.BINARY, JsonKind.STRING): _bytes,
+    (Family.DATE, JsonKind.NUMBER): _date_number,
+    (Family.DATE, JsonKind.STRING): _date_text,
+    (Family.TIME, JsonKind.NUMBER): _time_number,
+    (Family.TIME, JsonKind.STRING): _time_text,
+    (Family.TIMESTAMP, JsonKind.NUMBER): _timestamp_number,
+    (Family.TIMESTAMP, JsonKind.STRING): _timestamp_text,
+}
+
+
+def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
+    """Cast text that has the given form; Arrow alone would take ``0x10`` and ``inf`` too."""
+    formed = bools_of(pc.match_substring_regex(wire, pattern))
+    values = cast_isolating(wire if formed.all() else null_where(wire, ~formed), target)
+    failed = valid_of(wire) & ~valid_of(values)
+    return values, failed if failed.any() else None
+
+
+def _with_failures(wire: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.Array]) -> Casted:
+    if not failed.any():
+        return cast(wire), None
+    return cast(null_where(wire, failed)), failed
+
+
+def _union(*masks: Bools | None) -> Bools | None:
+    present = [mask for mask in masks if mask is not None]
+    if not present:
+        return None
+    union: Bools = np.logical_or.reduce(present)
+    return union if union.any() else None
+
+
+def wire_value(reading: ColumnReading, kind: JsonKind, text: str) -> tuple[JsonKind, object]:
+    """One value of a record that is read on its own, ready for `cast_column`.
+
+    Args:
+        kind, text: the value's JSON kind, and its text: of a string the characters, else JSON.
+
+    Returns:
+        The kind to cast it as and the value as Python's equivalent of that wire type.
+
+    Raises:
+        ValueError: says in a few words why the value cannot stand in the column.
+    """
+    if reading.refusal:
+        raise ValueError(reading.refusal)
+    family = reading.family
+    if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
+        return _struct_wire_value(reading, text)
+    if family is Family.STRING or (family, kind) == (Family.FLOAT, JsonKind.STRING):
+        if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
+            return kind, _plain_number(text, reading.scale)
+        return JsonKind.STRING, "0" if kind is JsonKind.NUMBER and text == "-0" else text
+    if family is Family.DECIMAL:
+        return _decimal_wire_value(reading, kind, text)
+    if reading.wire_type(kind) is None:
+        raise ValueError(f"is a JSON {kind.name.lower()}")
+    if kind is JsonKind.BOOLEAN:
+        return kind, text == "true"
+    if kind is JsonKind.NUMBER:
+        # Text is cast to a FLOAT in one step; through Python's float it would be rounded twice.
+        return (JsonKind.STRING, text) if family is Family.FLOAT else (kind, _int64(text))
+    return kind, text
+
+
+def _decimal_wire_value(
+    reading: ColumnReading, kind: JsonKind, text: str
+) -> tuple[JsonKind, object]:
+    if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
+        return kind, text
+    if kind not in (JsonKind.NUMBER, JsonKind.STRING):
+        raise ValueError(f"is a JSON {kind.name.lower()}")
+    return JsonKind.NUMBER, exact_decimal(text, reading.arrow_type)
+
+
+def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, object]:
+    parts = json.loads(text, object_pairs_hook=_once)
+    scale, value = parts.get("scale"), parts.get("value")
+    if type(scale) is not int or abs(scale) > 1000 or not isinstance(value, str):
+        raise ValueError("is not a decimal of the form {scale, value}")
+    if reading.family in (Family.STRING, Family.FLOAT):
+        return JsonKind.STRING, _plain_number(value, scale)
+    return JsonKind.OBJECT, {"scale": scale, "value": value}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for name in ("scale", "value"):
+        if [found for found, _ in pairs].count(name) > 1:
+            raise ValueError(f"has the field {name!r} twice")
+    return dict(pairs)
+
+
+def _plain_number(text: str, scale: int) -> str:
+    values, _ = decode_base64(pa.array([text], pa.string()))
+    if not values[0].is_valid:
+        raise ValueError("is not the base64 of a number (decimal.handling.mode = precise)")
+    return plain_text(values[0].as_py(), scale)
+
+
+def _int64(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError("is not a whole number")
+    if len(digits) > 19 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError("is out of range")
+    return int(text)

@@ -1,0 +1,222 @@
+"""How each column of the table is read from JSON: its encoding, chosen once per table.
+
+A JSON value has a kind (number, string, …) that anyone can see, and an encoding that nobody can:
+whether ``1709251199123`` counts milliseconds or microseconds, whether ``"AeI6"`` is text or the
+bytes of a number. The encoding comes from the message's own schema, or from options that repeat
+the connector's configuration.
+
+Used by the formats of `cdc`; `column_cast` does the reading.
+
+Source: Debezium's "Data type mappings" of the PostgreSQL and MySQL connectors (literal and
+semantic types per `decimal.handling.mode`, `time.precision.mode`, `binary.handling.mode`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.columns.decimal_columns import parsed_as
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+
+
+class JsonKind(enum.IntEnum):
+    """What a JSON value visibly is."""
+
+    NULL = 0
+    BOOLEAN = 1
+    NUMBER = 2
+    STRING = 3
+    ARRAY = 4
+    OBJECT = 5
+
+
+class Encoding(enum.Enum):
+    """What a JSON number or string means; the values are those of ``column.NAME.encoding``."""
+
+    EPOCH_SECONDS = "epoch-seconds"
+    EPOCH_MILLIS = "epoch-millis"
+    EPOCH_MICROS = "epoch-micros"
+    EPOCH_NANOS = "epoch-nanos"
+    EPOCH_DAYS = "epoch-days"
+    ISO = "iso"
+    BASE64 = "base64"
+    BASE64_URL_SAFE = "base64-url-safe"
+    BASE64_LITTLE_ENDIAN = "base64-little-endian"
+    HEX = "hex"
+    TEXT = "text"
+    NUMBER = "number"
+
+
+EPOCH_DIGITS = {
+    Encoding.EPOCH_SECONDS: 0,
+    Encoding.EPOCH_MILLIS: 3,
+    Encoding.EPOCH_MICROS: 6,
+    Encoding.EPOCH_NANOS: 9,
+}
+"""Fractional digits of a second that one unit of the encoding stands for."""
+
+_EPOCHS = frozenset(EPOCH_DIGITS)
+_BYTES = frozenset(
+    {
+        Encoding.BASE64,
+        Encoding.BASE64_URL_SAFE,
+        Encoding.BASE64_LITTLE_ENDIAN,
+        Encoding.HEX,
+        Encoding.TEXT,
+    }
+)
+_NUMBERS = frozenset({Encoding.NUMBER, Encoding.TEXT})
+
+
+class Family(enum.Enum):
+    """Types that are read alike."""
+
+    BOOLEAN = enum.auto()
+    INTEGER = enum.auto()
+    FLOAT = enum.auto()
+    DECIMAL = enum.auto()
+    STRING = enum.auto()
+    BINARY = enum.auto()
+    DATE = enum.auto()
+    TIME = enum.auto()
+    TIMESTAMP = enum.auto()
+
+
+_FAMILIES: dict[TypeRoot, Family] = {
+    TypeRoot.BOOLEAN: Family.BOOLEAN,
+    TypeRoot.DECIMAL: Family.DECIMAL,
+    TypeRoot.DATE: Family.DATE,
+    TypeRoot.TIME: Family.TIME,
+    **dict.fromkeys(INTEGER_ROOTS, Family.INTEGER),
+    **dict.fromkeys(FLOAT_ROOTS, Family.FLOAT),
+    **dict.fromkeys(STRING_ROOTS, Family.STRING),
+    **dict.fromkeys(BINARY_ROOTS, Family.BINARY),
+    **dict.fromkeys(TIMESTAMP_ROOTS, Family.TIMESTAMP),
+}
+
+ENCODINGS: dict[Family, frozenset[Encoding]] = {
+    Family.BOOLEAN: _NUMBERS,
+    Family.INTEGER: _NUMBERS | {Encoding.BASE64},
+    Family.FLOAT: _NUMBERS,
+    Family.DECIMAL: _NUMBERS | {Encoding.BASE64},
+    Family.STRING: _NUMBERS,
+    Family.BINARY: _BYTES,
+    Family.DATE: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
+    Family.TIME: _EPOCHS | {Encoding.ISO},
+    Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
+}
+"""The encodings that a column of each family can have."""
+
+
+def family_of(data_type: DataType) -> Family:
+    """The family of a type."""
+    return _FAMILIES[data_type.root]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReading:
+    """How one column is read.
+
+    Attributes:
+        arrow_type: what the values become.
+        encoding: what a number counts or a string holds; see `Encoding`.
+        scale: fractional digits of a BASE64 number.
+        required: NOT NULL, the key included.
+        is_key: part of the primary key.
+        refusal: why no value of the source can stand in the column; empty: it can.
+    """
+
+    name: str
+    data_type: DataType
+    arrow_type: pa.DataType
+    encoding: Encoding
+    scale: int
+    required: bool
+    is_key: bool
+    refusal: str = ""
+
+    @property
+    def family(self) -> Family:
+        """The family of the column's type."""
+        return family_of(self.data_type)
+
+    def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
+        """The same column in another encoding."""
+        return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
+
+    def refusing(self, reason: str) -> ColumnReading:
+        """The same column, where every value is bad for this reason."""
+        return replace(self, refusal=reason)
+
+    def usual_kind(self) -> JsonKind:
+        """The kind to expect of a column whose values have all been null so far."""
+        if self.family is Family.BOOLEAN:
+            return JsonKind.BOOLEAN
+        if self.family in (Family.STRING, Family.BINARY):
+            return JsonKind.STRING
+        if self.encoding in (Encoding.ISO, Encoding.BASE64):
+            return JsonKind.STRING
+        if self.family is Family.DECIMAL and self.encoding is Encoding.TEXT:
+            return JsonKind.STRING
+        return JsonKind.NUMBER
+
+    def wire_type(self, kind: JsonKind) -> pa.DataType | None:
+        """The Arrow type as which values of this kind are parsed; None: not by columns."""
+        if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
+            return _STRUCT_DECIMAL
+        wire = _WIRE_TYPES.get((self.family, kind))
+        if wire is not _COLUMN_TYPE:
+            return wire
+        # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
+        if kind is JsonKind.STRING and self.encoding is Encoding.BASE64:
+            return pa.string()
+        is_decimal = self.family is Family.DECIMAL
+        return parsed_as(self.arrow_type) if is_decimal else self.arrow_type
+
+    @property
+    def holds_number(self) -> bool:
+        """Whether its text, or object of scale and value, is to be read as a number."""
+        return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
+
+
+_COLUMN_TYPE = "the column's own type"
+_STRUCT_DECIMAL = pa.struct([("scale", pa.int32()), ("value", pa.string())])
+
+
+_WIRE_TYPES: dict[tuple[Family, JsonKind], Any] = {
+    (Family.BOOLEAN, JsonKind.BOOLEAN): pa.bool_(),
+    (Family.BOOLEAN, JsonKind.NUMBER): pa.int64(),
+    (Family.BOOLEAN, JsonKind.STRING): pa.string(),
+    (Family.INTEGER, JsonKind.BOOLEAN): pa.bool_(),
+    (Family.INTEGER, JsonKind.NUMBER): pa.int64(),
+    (Family.INTEGER, JsonKind.STRING): pa.string(),
+    (Family.INTEGER, JsonKind.OBJECT): _STRUCT_DECIMAL,
+    (Family.FLOAT, JsonKind.NUMBER): _COLUMN_TYPE,
+    (Family.FLOAT, JsonKind.STRING): pa.string(),
+    (Family.FLOAT, JsonKind.OBJECT): _STRUCT_DECIMAL,
+    (Family.DECIMAL, JsonKind.NUMBER): _COLUMN_TYPE,
+    (Family.DECIMAL, JsonKind.STRING): _COLUMN_TYPE,
+    (Family.DECIMAL, JsonKind.OBJECT): _STRUCT_DECIMAL,
+    (Family.STRING, JsonKind.BOOLEAN): pa.bool_(),
+    (Family.STRING, JsonKind.NUMBER): pa.int64(),
+    (Family.STRING, JsonKind.STRING): pa.string(),
+    (Family.BINARY, JsonKind.STRING): pa.string(),
+    (Family.DATE, JsonKind.NUMBER): pa.int64(),
+    (Family.DATE, JsonKind.STRING): pa.string(),
+    (Family.TIME, JsonKind.NUMBER): pa.int64(),
+    (Family.TIME, JsonKind.STRING): pa.string(),
+    (Family.TIMESTAMP, JsonKind.NUMBER): pa.int64(),
+    (Family.TIMESTAMP, JsonKind.STRING): pa.string(),
+}

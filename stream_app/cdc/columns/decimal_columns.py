@@ -1,0 +1,294 @@
+"""Exact decimals from two's complement bytes and from text, never through a float.
+
+Called by `column_cast`. The bytes are `java.math.BigInteger.toByteArray`: big-endian, as few
+bytes as the number needs, the first bit being the sign.
+
+Arrow scales a decimal modulo the width of its type, and sees no overflow. So what Arrow scales
+here is either bound beforehand or scaled in 256 bits, where two factors of 38 digits have room.
+
+Source: Kafka Connect `data/Decimal.java`, Debezium `data/VariableScaleDecimal.java`.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    lengths_of,
+    null_where,
+    offsets_of,
+    valid_of,
+)
+
+_WIDTH = 16
+_DIGITS_MAX = 38
+_SCALE_MAX = 1000
+_TEXT_BYTES_MAX = 1024
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SHOWN_MAX = 80
+# Digits enough for any value that fits a decimal128, whatever the text looks like.
+_EXACT = decimal.Context(prec=80, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def decimals_from_bytes(
+    values: pa.Array, scale: int, target: pa.Decimal128Type
+) -> tuple[pa.Array, Bools | None]:
+    """Two's complement numbers of one scale → decimals of `target`.
+
+    Returns:
+        The decimals, null where the number does not fit exactly, and where it does not fit.
+    """
+    digits = target.precision - (target.scale - scale)
+    if not 1 <= digits <= target.precision or _unusual_widths(values).any():
+        return _one_by_one(values, scale, target)
+    # So few digits that the zeros of the larger scale have room behind them.
+    numbers, failed = within_precision(_unscaled(values, pa.decimal128(digits, scale)))
+    return (numbers if scale == target.scale else numbers.cast(target)), failed
+
+
+def _unusual_widths(values: pa.Array) -> Bools:
+    """Where a number has no bytes, or more than a decimal128."""
+    lengths = lengths_of(values)
+    unusual: Bools = (lengths > _WIDTH) | (lengths == 0)
+    return unusual & valid_of(values) if unusual.any() else unusual
+
+
+def _unscaled(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
+    """Numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their precision."""
+    buffers = [values.buffers()[0] if values.null_count else None, pa.py_buffer(_wide(values))]
+    if buffers[0] is not None and values.offset:
+        buffers[0] = pa.array(valid_of(values)).buffers()[1]
+    return pa.Array.from_buffers(target, len(values), buffers)
+
+
+def _wide(values: pa.Array) -> Bytes:
+    """Little-endian 16-byte numbers, sign extended; one NumPy pass for each length there is."""
+    offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
+    out = np.zeros((len(values), _WIDTH), np.uint8)
+    for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
+        if length == 0:
+            continue
+        rows = np.flatnonzero(lengths == length)
+        starts = offsets[rows]
+        first = data[starts]
+        number = np.empty((len(rows), _WIDTH), np.uint8)
+        number[:, length:] = np.where(first & 0x80, 0xFF, 0)[:, None]
+        for place in range(length):
+            number[:, place] = data[starts + (length - 1 - place)]
+        out[rows] = number
+    return out
+
+
+def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
+    """The type as which a parser may read numbers for a column of `target`.
+
+    The parser checks the number of digits and then scales. A number of as many digits as the
+    precision, times 10 to the power of the scale, must have room in the type.
+    """
+    if target.precision + target.scale <= _DIGITS_MAX:
+        return target
+    return pa.decimal256(_DIGITS_MAX, target.scale)
+
+
+def narrowed(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, Bools | None]:
+    """Decimals of `parsed_as(target)` → of `target`; null, and named, where they do not fit.
+
+    Arrow's parser of JSON does not check the precision: it reads 12345 into a decimal128(4, 0).
+    """
+    if pa.types.is_decimal128(decimals.type):
+        return within_precision(decimals)
+    words = np.frombuffer(decimals.buffers()[1], dtype=np.int64).reshape(-1, 4)
+    words = words[decimals.offset : decimals.offset + len(decimals)]
+    sign = words[:, 1] >> 63
+    wide: Bools = (words[:, 2] != sign) | (words[:, 3] != sign)
+    if wide.any():
+        decimals = null_where(decimals, wide)
+    valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
+    data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
+    fitting, failed = within_precision(pa.Array.from_buffers(target, len(decimals), [valid, data]))
+    if wide.any():
+        failed = wide if failed is None else wide | failed
+    return fitting, failed
+
+
+def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """Null where decimal128s have more digits than their type says; and where that is."""
+    kind = decimals.type
+    words = np.frombuffer(decimals.buffers()[1], dtype=np.int64) if len(decimals) else None
+    if words is None:
+        return decimals, None
+    words = words.reshape(-1, 2)[decimals.offset : decimals.offset + len(decimals)]
+    low, high = words[:, 0], words[:, 1]
+    limit = 10**kind.precision
+    if kind.precision <= 18:
+        failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
+    else:
+        failed = _not_below(high, low, limit) | ~_not_below(high, low, 1 - limit)
+    if failed.any():
+        failed = failed & valid_of(decimals)
+    return (null_where(decimals, failed), failed) if failed.any() else (decimals, None)
+
+
+def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
+    """Where the 128-bit number of two words is ≥ `bound`."""
+    bound_high, bound_low = bound >> 64, np.uint64(bound & 0xFFFF_FFFF_FFFF_FFFF)
+    result: Bools = high > bound_high
+    result |= (high == bound_high) & (low.view(np.uint64) >= bound_low)
+    return result
+
+
+def _one_by_one(
+    values: pa.Array, scale: int, target: pa.Decimal128Type
+) -> tuple[pa.Array, Bools | None]:
+    """The rare rest: numbers of a larger scale, or with more than 16 bytes."""
+    out: list[decimal.Decimal | None] = []
+    failed = np.zeros(len(values), np.bool_)
+    for row, value in enumerate(values.to_pylist()):
+        out.append(None)
+        if value is None:
+            continue
+        try:
+            out[row] = exact_decimal(number_text(value, scale), target)
+        except ValueError:
+            failed[row] = True
+    return pa.array(out, target), failed if failed.any() else None
+
+
+def number_text(value: bytes, scale: int) -> str:
+    """The text of a two's complement number with `scale` fractional digits.
+
+    Raises:
+        ValueError: no bytes, or so many that it cannot be a decimal.
+    """
+    if not 0 < len(value) <= 64 or abs(scale) > _SCALE_MAX:
+        raise ValueError("is not the two's complement of a decimal")
+    return f"{int.from_bytes(value, 'big', signed=True)}E{-scale}"
+
+
+def plain_text(value: bytes, scale: int) -> str:
+    """The number's digits without an exponent, as `java.math.BigDecimal.toPlainString` has them.
+
+    Raises:
+        ValueError: no bytes, or more than `_TEXT_BYTES_MAX`.
+    """
+    if not 0 < len(value) <= _TEXT_BYTES_MAX or abs(scale) > _SCALE_MAX:
+        raise ValueError("is not the two's complement of a number of reasonable size")
+    number = int.from_bytes(value, "big", signed=True)
+    digits = str(abs(number)) + "0" * (-scale if number else 0)
+    if scale > 0:
+        digits = digits.rjust(scale + 1, "0")
+        digits = f"{digits[:-scale]}.{digits[-scale:]}"
+    return f"-{digits}" if number < 0 else digits
+
+
+def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
+    """`plain_text` of each number of a binary column; null, and named, where it has none."""
+    numbers, failed = None, None
+    if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
+        numbers, failed = within_precision(_unscaled(values, pa.decimal128(_DIGITS_MAX, 0)))
+    if numbers is None or failed is not None:
+        return _texts_one_by_one(values, scale)
+    texts = numbers.cast(pa.string())
+    if scale <= 0:
+        zeros = pc.if_else(pc.equal(texts, "0"), "", "0" * -scale)
+        return pc.binary_join_element_wise(texts, zeros, ""), None
+    digits = pc.ascii_lpad(pc.ascii_ltrim(texts, "-"), scale + 1, "0")
+    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    whole, fraction = (
+        pc.utf8_slice_codeunits(digits, *ends) for ends in ((0, -scale), (-scale, None))
+    )
+    whole = pc.binary_join_element_wise(sign, whole, "")
+    return pc.binary_join_element_wise(whole, fraction, "."), None
+
+
+def _texts_one_by_one(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
+    """The rare rest: numbers of more than 38 digits, or of no bytes."""
+    out: list[str | None] = []
+    failed = np.zeros(len(values), np.bool_)
+    for row, value in enumerate(values.to_pylist()):
+        out.append(None)
+        try:
+            out[row] = None if value is None else plain_text(value, scale)
+        except ValueError:
+            failed[row] = True
+    return pa.array(out, pa.string()), failed if failed.any() else None
+
+
+def by_scale(
+    values: pa.Array,
+    scales: pa.Array,
+    convert: Callable[[pa.Array, int], tuple[pa.Array, Bools | None]],
+    target: pa.DataType,
+) -> pa.Array:
+    """Convert numbers of which each has its own scale; null where it or its scale is no good.
+
+    Args:
+        values, scales: binary and int32.
+        convert: numbers of one scale → `target`.
+    """
+    numbers = pc.fill_null(scales, 0).to_numpy()
+    usable = valid_of(scales) & valid_of(values)
+    usable &= (numbers >= -_SCALE_MAX) & (numbers <= _SCALE_MAX)
+    rows = np.flatnonzero(usable)
+    if not len(rows):
+        return pa.nulls(len(values), target)
+    rows = rows[np.argsort(numbers[rows], kind="stable")]
+    ends = [*(np.flatnonzero(np.diff(numbers[rows])) + 1), len(rows)]
+    parts, start = [], 0
+    for end in ends:  # as many as there are scales, of which at most 2,001 are usable
+        part = values.take(pa.array(rows[start:end]))
+        parts.append(convert(part, int(numbers[rows[start]]))[0])
+        start = end
+    places = np.zeros(len(values), np.int64)
+    places[rows] = np.arange(len(rows))
+    return pa.concat_arrays(parts).take(pa.array(places, mask=~usable))
+
+
+def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
+    """The number that `text` is, in the scale of `target`, every digit kept.
+
+    Raises:
+        ValueError: no number, too large, or with digits that the scale has no room for.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("is not a number")
+    try:
+        number = decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        raise ValueError("has an exponent out of range") from None
+    whole = target.precision - target.scale
+    if number and number.adjusted() >= whole:
+        raise ValueError(
+            f"has {number.adjusted() + 1} digits before the point, the column takes {whole}"
+        )
+    rounded = number.quantize(decimal.Decimal((0, (1,), -target.scale)), context=_EXACT)
+    if rounded != number:
+        digits = "".join(map(str, number.as_tuple().digits))
+        fractional = -int(number.as_tuple().exponent) - (len(digits) - len(digits.rstrip("0")))
+        raise ValueError(f"has {fractional} fractional digits, the column takes {target.scale}")
+    return rounded
+
+
+def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
+    """Why a two's complement number is no value of `target`, with the number that it is."""
+    try:
+        text = number_text(value, scale)
+    except ValueError as problem:
+        return str(problem)
+    try:
+        exact_decimal(text, target)
+    except ValueError as problem:
+        number = format(decimal.Decimal(text), "f")
+        shown = number if len(number) <= _SHOWN_MAX else number[:_SHOWN_MAX] + "…"
+        return f"is {shown}, which {problem}"
+    return "is not a value of that type"

@@ -1,0 +1,149 @@
+"""Many JSON objects → Arrow columns in one parse, or nothing at all.
+
+Called by `debezium_json` for records that look alike. `pyarrow.json` reads numbers from their
+text, so integers and decimals lose nothing; it is all or nothing, so what it refuses goes to
+`record_reader`.
+
+Guards against what the parser accepts (each tested): a top-level ``null`` crashes it, several
+objects in one value would shift all rows after them, bytes that are no UTF-8 become strings,
+decimals with very many fractional digits become others, or crash it, and a bare ``NaN`` or
+``Infinity``, which is no JSON, passes for a number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+)
+
+_BLOCK_BYTES_MAX = 2**31 - 64
+_SEARCH_BYTES = 1 << 17
+_FINE_DIGITS = 30
+_FINE_DECIMAL = (
+    r'[eE]-[0-9]{2,}["\s,}\]]'
+    rf"|[.][0-9]{{{_FINE_DIGITS}}}"
+    r"|\\u00(2[bdeBDE]|3[0-9]|[46]5)"
+)
+"""An exponent of -10 or below, 30 fractional digits, or one of a number's characters escaped."""
+_CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
+
+
+def looks_like_object(values: pa.Array) -> Bools:
+    """Where a value begins with ``{`` and ends with ``}``: what `parse_objects` may be given.
+
+    With that, neither can a value hold no object, nor two values together form one: after a
+    ``}`` the grammar wants a comma before the next ``{``, and a newline cannot be in a string.
+    """
+    offsets, data = offsets_of(values), bytes_of(values)
+    long_enough: Bools = lengths_of(values) >= 2
+    if not long_enough.all():
+        found = long_enough.copy()
+        found[long_enough] = (data[offsets[:-1][long_enough]] == ord("{")) & (
+            data[offsets[1:][long_enough] - 1] == ord("}")
+        )
+        return found
+    first: Bools = data[offsets[:-1]] == ord("{")
+    first &= data[offsets[1:] - 1] == ord("}")
+    return first
+
+
+def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
+    """Where a value may hold what `parse_objects` must not be given, because it takes it.
+
+    These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
+    digits: Arrow scales such a number by what lies behind the end of its table of powers, so that
+    5e-41 becomes 0.00 in a decimal128(10, 2), and 1e-1000000000 ends the process.
+
+    Args:
+        values: binary without nulls.
+    """
+    found: Bools = np.zeros(len(values), np.bool_)
+    offsets = offsets_of(values)
+    # Regular expressions are slow on every byte, and marks of such a value are rare.
+    places = _marks(bytes_of(values)[offsets[0] : offsets[-1]], has_decimals) + offsets[0]
+    rows = np.unique(np.searchsorted(offsets, places, side="right") - 1)
+    if len(rows):
+        pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
+        found[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
+    return found
+
+
+def _marks(data: Bytes, has_decimals: bool) -> Int64s:
+    """Where one of the expressions might match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
+    found = [np.empty(0, np.int64)]
+    # In blocks that stay in the processor's cache: what counts is how often memory is read.
+    for start in range(0, len(data), _SEARCH_BYTES):
+        window = data[start : start + _SEARCH_BYTES + 1]
+        mark, behind = window[:-1], window[1:]
+        hit = (mark == ord("N")) & (behind == ord("a"))
+        hit |= (mark == ord("I")) & (behind == ord("n"))
+        if has_decimals:
+            hit |= (behind == ord("-")) & (mark | 32 == ord("e"))
+            hit |= (mark == ord("\\")) & (behind == ord("u"))
+            ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
+            hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
+        found.append(np.flatnonzero(hit) + start)
+    return _rarer(data, np.concatenate(found))
+
+
+def _rarer(data: Bytes, at: Int64s) -> Int64s:
+    """Without the places where a few bytes tell that neither expression matches."""
+
+    def byte(shift: int) -> Bytes:
+        # A place beyond the end repeats the last byte, a bracket: nothing matches there.
+        return data.take(at + shift, mode="clip")
+
+    mark = byte(0)
+    exponent = _is_digit(byte(2)) & _is_digit(byte(3))
+    fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
+    is_point = mark == ord(".")
+    is_exponent = mark | 32 == ord("e")
+    rare: Int64s = at[np.where(is_point, fraction, np.where(is_exponent, exponent, True))]
+    return rare
+
+
+def _is_digit(data: Bytes) -> Bools:
+    return (data - ord("0")) < 10
+
+
+def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
+    """Parse one object a value; fields that `schema` does not name are ignored.
+
+    Args:
+        values: binary without nulls, each `looks_like_object`.
+
+    Returns:
+        A column for each field of `schema`, null where the object has null or no such field;
+        None when any value is no JSON, not UTF-8, not of these types, or has a field twice.
+    """
+    try:
+        values.cast(pa.string())  # checks UTF-8, copies nothing
+        lines = pc.binary_join_element_wise(values, b"\n", b"").buffers()[2]
+        if lines.size > _BLOCK_BYTES_MAX:
+            return None
+        table = pj.read_json(
+            pa.BufferReader(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(values):
+        return None
+    return [
+        column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for column in table.columns
+    ]

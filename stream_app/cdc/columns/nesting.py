@@ -1,0 +1,74 @@
+"""How deep a message may nest, for all the parsers of JSON here alike.
+
+`pyarrow.json` nests without end, orjson to 1,024 levels, Python's parser to where its stack ends.
+So the depth is counted in the bytes: `debezium_json` keeps what nests too deeply from the parse in
+columns, and `record_reader`, to which it goes then, says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int32s,
+    Int64s,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+)
+
+NESTING_MAX = 128
+"""Levels of a message; MongoDB's documents have 100. A reader may call itself at each level."""
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string, also one that does not end: so each byte is looked at once."""
+_SEARCH_BYTES = 1 << 17
+
+
+def nests_too_deeply(value: bytes) -> bool:
+    """Whether brackets outside of strings nest deeper than `NESTING_MAX`."""
+    if value.count(b"[") + value.count(b"{") <= NESTING_MAX:
+        return False
+    data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # makes braces of brackets
+    steps = (data == ord("{")).astype(np.int8) - (data == ord("}")).astype(np.int8)
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > NESTING_MAX
+
+
+def deep_ones(values: pa.Array) -> Bools:
+    """Where a value nests too deeply.
+
+    Args:
+        values: binary without nulls.
+    """
+    found: Bools = np.zeros(len(values), np.bool_)
+    # Few values have so many brackets at all; those are looked at one by one.
+    for row in _rows_of_many_brackets(offsets_of(values), _openings(values), lengths_of(values)):
+        found[row] = nests_too_deeply(values[row].as_py())
+    return found
+
+
+def _openings(values: pa.Array) -> Int64s:
+    """Where in the values' bytes a bracket opens, in a string or not."""
+    offsets = offsets_of(values)
+    data = bytes_of(values)[: offsets[-1]]
+    # In blocks that stay in the processor's cache: what counts is how often memory is read.
+    found = [
+        np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
+        for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
+    ]
+    return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def _rows_of_many_brackets(offsets: Int32s, openings: Int64s, lengths: Int32s) -> list[int]:
+    if len(openings) <= NESTING_MAX:
+        return []
+    # As many brackets apart and in one value: not farther apart than the longest value is long.
+    apart = openings[NESTING_MAX:] - openings[:-NESTING_MAX]
+    first = np.flatnonzero(apart < lengths.max())
+    rows = np.searchsorted(offsets, openings[first], side="right")
+    same = rows == np.searchsorted(offsets, openings[first + NESTING_MAX], side="right")
+    return [int(row) - 1 for row in np.unique(rows[same])]

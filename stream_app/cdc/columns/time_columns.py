@@ -1,0 +1,223 @@
+"""Dates, times and timestamps from epoch counts and from ISO 8601 text, without floats.
+
+Called by `column_cast`. Digits finer than the column's precision are cut off towards the past,
+as Paimon's cast to TIMESTAMP(p) does; values outside the years 0000 to 9999 (PostgreSQL's
+``infinity`` comes as such a number) fail.
+
+Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int64s,
+    bools_of,
+    int64s_of,
+    null_where,
+    valid_of,
+)
+
+Casted = tuple[pa.Array, Bools | None]
+
+_DAY_SECONDS = 86_400
+_YEAR_0000_DAY = -719_528
+_YEAR_9999_DAY = 2_932_896
+_INT64_MAX = 2**63 - 1
+UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+
+
+def _forms(digits: int) -> tuple[tuple[str, str | None], ...]:
+    """Texts with a zone and without one, with so many digits of a second; and Arrow's zone."""
+    clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
+    return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
+
+
+_FORMS = {digits: _forms(digits) for digits in (6, 9)}
+_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
+_ZONED_DATE = rf"^({_DATE})Z$"
+
+
+def dates_from_days(days: pa.Array) -> Casted:
+    """int64 days since 1970-01-01 → date32."""
+    return _finish(
+        int64s_of(days), days, low=_YEAR_0000_DAY, high=_YEAR_9999_DAY, target=pa.date32()
+    )
+
+
+def dates_from_epoch(values: pa.Array, digits: int) -> Casted:
+    """int64 units of 10^-digits seconds since the epoch → the UTC day as date32."""
+    days = np.floor_divide(int64s_of(values), _DAY_SECONDS * 10**digits)
+    return _finish(days, values, low=_YEAR_0000_DAY, high=_YEAR_9999_DAY, target=pa.date32())
+
+
+def dates_from_iso(texts: pa.Array) -> Casted:
+    """``2024-02-29`` or ``2024-02-29Z`` → date32."""
+    matching = bools_of(pc.match_substring_regex(texts, rf"^{_DATE}Z?$"))
+    plain = pc.replace_substring(texts, "Z", "")
+    return _cast_matching(plain, matching, pa.date32())
+
+
+def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> Casted:
+    """int64 days since 1970-01-01 → timestamp of the day's midnight."""
+    numbers = int64s_of(days)
+    failed = _outside(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    if failed is not None:
+        days = null_where(days, failed)
+    seconds = pc.multiply(days, _DAY_SECONDS)
+    stamps, outside = timestamps_from_epoch(seconds, 0, target, precision)
+    return stamps, _either(failed, outside)
+
+
+def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precision: int) -> Casted:
+    """int64 units of 10^-digits seconds since midnight → time."""
+    numbers = int64s_of(values)
+    end = _DAY_SECONDS * 10**digits
+    failed = _outside(numbers, values, 0, end - 1)
+    converted = _rescale(numbers, digits, _digits_of(target), precision)
+    return _build(converted, values, failed, target)
+
+
+def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
+    """``07:30:00Z``, ``23:59:59.999999`` → time; a zone other than UTC is turned into UTC."""
+    # A time is parsed as one of 1970-01-01, and what a zone moves out of that day, moved back.
+    stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    instants, failed = _instants(stamped, 9)
+    of_day = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
+    wire = _build(of_day, instants, None, pa.int64())[0]
+    times, _ = times_from_epoch(wire, 9, target, precision)
+    return times, failed
+
+
+def timestamps_from_epoch(
+    values: pa.Array, digits: int, target: pa.DataType, precision: int
+) -> Casted:
+    """int64 units of 10^-digits seconds since the epoch → timestamp of `target`'s unit."""
+    numbers = int64s_of(values)
+    target_digits = _digits_of(target)
+    unit = 10**digits
+    low = _YEAR_0000_DAY * _DAY_SECONDS * unit
+    high = (_YEAR_9999_DAY + 1) * _DAY_SECONDS * unit - 1
+    if target_digits > digits:
+        most = _INT64_MAX // 10 ** (target_digits - digits)
+        low, high = max(low, -most), min(high, most)
+    failed = _outside(numbers, values, low, high)
+    if digits == target_digits and precision >= digits and failed is None:
+        return values.view(target), None
+    return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target)
+
+
+def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
+    """ISO 8601 text → timestamp; text without a zone is taken as UTC."""
+    digits = 9 if _digits_of(target) == 9 else 6
+    instants, failed = _instants(texts, digits)
+    stamps, outside = timestamps_from_epoch(instants, digits, target, precision)
+    return stamps, _either(failed, outside)
+
+
+def _instants(texts: pa.Array, digits: int) -> Casted:
+    """ISO 8601 text → int64 units of 10^-digits seconds since the epoch; digits: 6 or 9."""
+    result, formless = _parsed(texts, digits)
+    if formless.any():
+        # What Arrow does not read: a date with a Z, and digits finer than its unit.
+        rest = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
+        if digits < 9:
+            rest = pc.replace_substring_regex(rest, _FINE_FRACTION, r"\1")
+        result = pc.coalesce(result, _parsed(rest, digits)[0])
+    failed = valid_of(texts) & ~valid_of(result)
+    return result, failed if failed.any() else None
+
+
+def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
+    """What has the form of a timestamp, null for the rest; and where a text has not that form.
+
+    Every text must match before Arrow sees it: alone it would take ``2024-02-29T07Z`` too.
+    """
+    unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
+    formless = valid_of(texts)
+    for pattern, zone in _FORMS[digits]:
+        if formless.any():
+            matching = bools_of(pc.match_substring_regex(texts, pattern))
+            parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
+            result = pc.coalesce(result, parsed.view(pa.int64()))
+            formless &= ~matching
+    return result, formless
+
+
+def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:
+    """Cast the texts that match; the others, and those that are no real date, become null."""
+    wanted = texts if matching.all() else null_where(texts, ~matching)
+    result = cast_isolating(wanted, target)
+    failed = valid_of(texts) & ~valid_of(result)
+    return result, failed if failed.any() else None
+
+
+def cast_isolating(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast an array; the values that cannot be cast become null.
+
+    Arrow's cast is all or nothing, so on a failure the array is halved until the values that
+    fail stand alone.
+    """
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        if len(array) == 1:
+            return pa.nulls(1, target)
+        half = len(array) // 2
+        left, right = array.slice(0, half), array.slice(half)
+        return pa.concat_arrays([cast_isolating(left, target), cast_isolating(right, target)])
+
+
+def _digits_of(target: pa.DataType) -> int:
+    return UNIT_DIGITS[target.unit]
+
+
+def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
+    """Count in other units, and cut off what is finer than `precision`."""
+    keep = min(precision, target_digits)
+    if keep < digits:
+        numbers = np.floor_divide(numbers, 10 ** (digits - keep))
+        digits = keep
+    with np.errstate(over="ignore"):  # only values already marked as failed can overflow
+        return numbers * np.int64(10 ** (target_digits - digits))
+
+
+def _outside(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
+    if len(numbers) == 0:
+        return None
+    if not values.null_count and numbers.min() >= low and numbers.max() <= high:
+        return None
+    failed: Bools = (numbers < low) | (numbers > high)
+    if values.null_count:
+        failed &= valid_of(values)
+    return failed if failed.any() else None
+
+
+def _either(one: Bools | None, other: Bools | None) -> Bools | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one | other
+
+
+def _finish(numbers: Int64s, values: pa.Array, *, low: int, high: int, target: Any) -> Casted:
+    return _build(numbers, values, _outside(numbers, values, low, high), target)
+
+
+def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:
+    """Numbers as `target`, null where `like` is null or the value failed."""
+    invalid = ~valid_of(like) if like.null_count else None
+    if failed is not None:
+        invalid = failed if invalid is None else invalid | failed
+    if target.bit_width == 32:
+        numbers = numbers.astype(np.int32)
+    array = pa.array(numbers, mask=invalid)
+    return array.view(target), failed

@@ -1,0 +1,1 @@
+"""Debezium's JSON messages. Start with `debezium_json`."""

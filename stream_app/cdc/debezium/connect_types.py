@@ -1,0 +1,142 @@
+"""What a Connect schema says of one column: how its values are read, or why they cannot be.
+
+Called by `debezium_json` once for each schema and table. A semantic type has a meaning in some
+types of columns: there it is converted. In a column of numbers or text it stands as it was sent.
+Anywhere else its records are bad, because whatever was stored would be a guess.
+
+Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
+`data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
+`flink/action/cdc/format/debezium/DebeziumSchemaUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
+
+_TIME = "io.debezium.time."
+_CONNECT = "org.apache.kafka.connect.data."
+_DECIMAL = _CONNECT + "Decimal"
+_VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
+_BITS = "io.debezium.data.Bits"
+_SCALE_MAX = 1000
+
+_DAYS = frozenset({Family.DATE, Family.TIMESTAMP})
+_CLOCK = frozenset({Family.TIME})
+_INSTANT = frozenset({Family.DATE, Family.TIMESTAMP})
+_TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
+    _CONNECT + "Date": (Encoding.EPOCH_DAYS, _DAYS),
+    _TIME + "Date": (Encoding.EPOCH_DAYS, _DAYS),
+    _TIME + "IsoDate": (Encoding.ISO, _DAYS),
+    _CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    _TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    _TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK),
+    _TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK),
+    _TIME + "IsoTime": (Encoding.ISO, _CLOCK),
+    _TIME + "ZonedTime": (Encoding.ISO, _CLOCK),
+    _CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    _TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    _TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT),
+    _TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT),
+    _TIME + "IsoTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+    _TIME + "ZonedTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+}
+"""Semantic types with an encoding, and the families of columns in which they mean something.
+
+The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no time of day.
+"""
+
+_TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
+_AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
+"""Families that take a count or an ISO text for what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectField:
+    """What the schema says of one column: literal type, semantic name, parameters."""
+
+    literal: str
+    semantic: str
+    parameters: Mapping[str, str]
+
+
+def apply_schema(
+    readings: tuple[ColumnReading, ...],
+    fields: Mapping[str, ConnectField],
+    chosen: Mapping[str, Encoding],
+) -> tuple[ColumnReading, ...]:
+    """The readings with the encodings that the schema tells.
+
+    Args:
+        chosen: encodings that the user has set by column; they win.
+    """
+    return tuple(
+        reading
+        if reading.name not in fields
+        else _told(reading, fields[reading.name], is_chosen=reading.name in chosen)
+        for reading in readings
+    )
+
+
+def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> ColumnReading:
+    family = reading.family
+    if is_chosen:
+        has_scale = field.semantic == _DECIMAL and reading.encoding is Encoding.BASE64
+        return _unscaled_decimal(reading, field) if has_scale else reading
+    if field.semantic in (_DECIMAL, _VARIABLE_SCALE):
+        if family not in _AS_SENT:
+            return _refusing(reading, field)
+        if field.semantic == _DECIMAL:
+            return _unscaled_decimal(reading, field)
+        return reading.with_encoding(Encoding.NUMBER)
+    if field.semantic.startswith((_TIME, _CONNECT)):
+        return _told_time(reading, field)
+    if field.literal == "bytes":
+        return _told_bytes(reading, field)
+    # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
+    return reading.with_encoding(Encoding.TEXT) if family is Family.DECIMAL else reading
+
+
+def _told_time(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    if reading.family in _AS_SENT:
+        return reading.with_encoding(Encoding.TEXT)
+    encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
+    return (
+        reading.with_encoding(encoding) if reading.family in families else _refusing(reading, field)
+    )
+
+
+def _told_bytes(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    match reading.family:
+        case Family.BINARY:
+            is_bits = field.semantic == _BITS
+            return reading.with_encoding(
+                Encoding.BASE64_LITTLE_ENDIAN if is_bits else Encoding.BASE64
+            )
+        case Family.STRING:
+            return reading
+        case _:
+            return _refusing(reading, field)
+
+
+def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    text = str(field.parameters.get("scale", ""))
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
+        return reading.with_encoding(Encoding.BASE64, int(text))
+    shown = repr(text[:40]) if text else "none"
+    return reading.refusing(
+        f"is an {_DECIMAL} whose schema has no scale that can be read (scale: {shown})"
+    )
+
+
+def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+    name, hint = field.semantic, ""
+    if reading.family in _TIME_FAMILIES and name.startswith(_TIME):
+        hint = f" (column.{reading.name}.encoding can tell another)"
+    what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
+    return reading.refusing(
+        f"is {what} in the message's schema, which has no meaning in the column{hint}"
+    )

@@ -1,0 +1,221 @@
+"""Which of many records have unknown or missing columns, at the price of a look at their bytes.
+
+Called by `debezium_json` for records that were parsed in columns; the parser does not tell which
+fields it left out. Few records are read in full, and the others are compared with them:
+
+1. Records are grouped by op and images. When all of a group have as many fields as its first one,
+   the sum over all records is what the first ones let expect: one pass over the bytes.
+2. If not, records are also grouped by their number of fields.
+3. The first and the last record of each group are read in full, and of each column the first and
+   the last that has null. Where these do not agree, every record of the group is read.
+
+So a record passes unseen only if it has as many fields as the others, is neither first nor last,
+and whatever it lacks is null in records before and behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from stream_app.cdc.column_drift import (
+    NO_DRIFT,
+    Column,
+    Drift,
+    Sighting,
+    add_sighting,
+    drift_of,
+)
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    offsets_of,
+    valid_of,
+)
+from stream_app.cdc.debezium.record_reader import DELETED_FIELD, OP_FIELD
+
+Classes = npt.NDArray[np.uint8]
+
+NO_CLASS = 0
+"""Of a record that is not to be looked at."""
+_NAME_END, _ESCAPED_END = b'":', b'\\":'
+_QUOTE, _COLON, _BACKSLASH = b'":\\'
+_WORDS_AT_ONCE = 1 << 18
+
+
+def drift_in(
+    values: pa.Array,
+    classes: Classes,
+    after: Sequence[pa.Array],
+    has_after: Bools,
+    inner: Int64s,
+    *,
+    columns: frozenset[str],
+    is_flat: bool,
+) -> dict[Column, Sighting]:
+    """The unknown and missing columns of records, with the positions of the first ones.
+
+    Args:
+        values: JSON objects as binary, without nulls.
+        classes: of each value; records of one class are expected to have the same fields.
+        after: each of the table's columns in the after-images; null where `has_after` is false.
+        inner: how many names of each record stand inside of values of the table's columns.
+    """
+    found: dict[Column, Sighting] = {}
+    looks = _Looks(values, columns, is_flat)
+    groups: Int64s = classes.astype(np.int64)
+    if not _has_expected_names(looks, classes, inner):
+        groups |= (_names_of_each(values) - inner) % 256 << 8
+    members = _members(groups, classes)
+    mixed = {
+        int(groups[row])
+        for row in _first_and_last_nulls(after, has_after & (classes != NO_CLASS))
+        if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
+    }
+    for group, rows in members.items():
+        first, last = int(rows[0]), int(rows[-1])
+        alike = group not in mixed and looks.is_countable(first)
+        if alike and looks.drift(first) == looks.drift(last):
+            add_sighting(found, looks.drift(first), Sighting(len(rows), first))
+            continue
+        for row in rows.tolist():
+            add_sighting(found, looks.drift(row), Sighting(1, row))
+    return found
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Records that are read in full, each once."""
+
+    values: pa.Array
+    columns: frozenset[str]
+    is_flat: bool
+    _seen: dict[int, tuple[Drift, bool]] = field(default_factory=dict)
+
+    def drift(self, row: int) -> Drift:
+        return self._look(row)[0]
+
+    def is_countable(self, row: int) -> bool:
+        """Whether the bytes show all names: not with a blank between a name and its colon."""
+        return self._look(row)[1]
+
+    def _look(self, row: int) -> tuple[Drift, bool]:
+        if row not in self._seen:
+            self._seen[row] = self._read(self.values[row].as_py())
+        return self._seen[row]
+
+    def _read(self, value: bytes) -> tuple[Drift, bool]:
+        try:
+            document: Any = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return NO_DRIFT, True
+        drift, names = document_drift(document, self.columns, is_flat=self.is_flat)
+        return drift, names_in(value) >= names
+
+
+def document_drift(
+    document: dict[str, Any], columns: frozenset[str], *, is_flat: bool
+) -> tuple[Drift, int]:
+    """The drift of a parsed record, and the number of names in it and its images."""
+    before, after = document.get("before"), document.get("after")
+    if is_flat:
+        is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
+        before, after = (document, None) if is_delete else (None, document)
+    before = before if isinstance(before, dict) else None
+    after = after if isinstance(after, dict) else None
+    names = len(document) if is_flat else len(document) + len(before or ()) + len(after or ())
+    return drift_of(columns, before, after, is_flat=is_flat), names
+
+
+def names_in(value: bytes) -> int:
+    """How many names of fields a JSON text has, wherever they stand.
+
+    A quote before a colon ends a name; in a text it is escaped.
+    """
+    return value.count(_NAME_END) - value.count(_ESCAPED_END)
+
+
+def _has_expected_names(looks: _Looks, classes: Classes, inner: Int64s) -> bool:
+    """Whether the values have as many names as their first ones of each class let expect."""
+    counts = np.bincount(classes, minlength=256)
+    ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
+    for one in np.flatnonzero(counts[1:]) + 1:
+        first = int(np.argmax(classes == one))
+        value = looks.values[first].as_py()
+        ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
+        escaped += int(counts[one]) * value.count(_ESCAPED_END)
+    data = _data(looks.values)
+    found = _pairs_in(data, _NAME_END)
+    if counts[NO_CLASS]:
+        left_out = _data(looks.values.filter(pa.array(classes == NO_CLASS)))
+        found -= _pairs_in(left_out, _NAME_END)
+        escaped += _escaped_in(left_out)
+    # What is escaped stands in texts and may vary; it costs passes of its own.
+    return found == ends or found - _escaped_in(data) == ends - escaped
+
+
+def _pairs_in(data: Bytes, pair: bytes) -> int:
+    """How often two bytes stand there: a comparison of words, in parts that fit the cache."""
+    return sum(int(np.count_nonzero(same)) for _, same in _words(data, pair))
+
+
+def _escaped_in(data: Bytes) -> int:
+    found = 0
+    for start, same in _words(data, _ESCAPED_END[:2]):
+        behind = start + 2 * np.flatnonzero(same) + 2
+        found += int(np.count_nonzero(data.take(behind, mode="clip") == _COLON))
+    return found
+
+
+def _words(data: Bytes, pair: bytes) -> Iterator[tuple[int, Bools]]:
+    """Where words of two bytes are this pair, a part at a time; with the first one's place."""
+    wanted = np.frombuffer(pair, np.uint16)[0]
+    for shift in (0, 1):
+        words = data[shift : shift + (len(data) - shift) // 2 * 2].view(np.uint16)
+        for start in range(0, len(words), _WORDS_AT_ONCE):
+            yield 2 * start + shift, words[start : start + _WORDS_AT_ONCE] == wanted
+
+
+def _names_of_each(values: pa.Array) -> Classes:
+    """How many names each value has, modulo 256."""
+    offsets, data = offsets_of(values), _data(values)
+    ends: Bools = np.zeros(len(data), np.bool_)
+    np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-1])
+    ends[1:] &= data[:-1] != _BACKSLASH
+    return np.add.reduceat(ends.view(np.uint8), offsets[:-1] - offsets[0], dtype=np.uint8)
+
+
+def _data(values: pa.Array) -> Bytes:
+    offsets = offsets_of(values)
+    return bytes_of(values)[offsets[0] : offsets[-1]]
+
+
+def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
+    """The rows of each group that is to be looked at, in their order."""
+    order = np.argsort(groups if groups.max(initial=0) > 255 else classes, kind="stable")
+    order = order[classes[order] != NO_CLASS]
+    if not len(order):
+        return {}
+    starts = np.flatnonzero(np.diff(groups[order])) + 1
+    return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
+
+
+def _first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
+    """Of each column, the first and the last row in which it is null or missing."""
+    rows: set[int] = set()
+    for column in after:
+        if column.null_count == 0:
+            continue
+        nulls = looked_at & ~valid_of(column)
+        first = int(np.argmax(nulls))
+        if nulls[first]:
+            rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}
+    return rows

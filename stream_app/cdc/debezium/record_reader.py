@@ -1,0 +1,296 @@
+"""Reads one Debezium record on its own, keeping the exact text of every number.
+
+Called by `debezium_json` for the few records that do not parse in columns: broken ones, and ones
+whose values are of another kind than their neighbours'. Says what is wrong in words.
+
+Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
+`pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.cdc.column_drift import Drift, drift_of
+from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
+from stream_app.cdc.source_tables import TABLE_FIELDS, table_name
+
+Cell = tuple[JsonKind, str]
+Image = Mapping[str, Cell]
+
+OP_FIELD = "__op"
+DELETED_FIELD = "__deleted"
+ROW_OPS = frozenset("crud")
+HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a record says that it comes from; empty where it says nothing.
+
+    Attributes:
+        connector: of Debezium, such as ``postgresql``.
+        table: database, schema and table, those that there are, parted by dots.
+    """
+
+    connector: str = ""
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRecord:
+    """A change of one row. Absent columns have no cell, null ones have kind NULL.
+
+    Attributes:
+        is_op_told: False: a flattened record without ``__op``, which counts as a create.
+    """
+
+    op: str
+    before: Image | None
+    after: Image | None
+    drift: Drift
+    origin: Origin = Origin()
+    is_op_told: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The whole table was emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRow:
+    """A message that is understood and means no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A schema envelope: the schema, its numbers as their text, and the payload's exact text."""
+
+    schema: Any
+    payload: bytes
+
+
+class UnreadableRecordError(ValueError):
+    """Why a record cannot be read, as a reason for the quarantine."""
+
+
+class _Number(str):
+    """The text of a JSON number."""
+
+    __slots__ = ()
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
+
+    pairs: Sequence[tuple[str, Any]] = ()
+    twice: frozenset[str] = frozenset()
+
+
+def read_record(
+    value: bytes, columns: frozenset[str], keys: frozenset[str]
+) -> RowRecord | Truncate | NoRow | Wrapped:
+    """Read one message that is no tombstone.
+
+    Args:
+        columns, keys: the table's columns, and its primary key if it has one.
+
+    Raises:
+        UnreadableRecordError: no JSON, or not a record of Debezium's.
+    """
+    document = _load(value)
+    if document is None:
+        return NoRow()
+    if not isinstance(document, dict):
+        raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
+    if document.keys() >= {"schema", "payload"} and "op" not in document:
+        _check_once(document, frozenset({"schema", "payload"}))
+        return Wrapped(document["schema"], json_text(document["payload"]).encode())
+    op = document.get("op")
+    if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
+        _check_once(document, frozenset({"op", "before", "after"}))
+        return _envelope(document, op, columns)
+    if OP_FIELD not in document and _is_no_row(document):
+        return NoRow()
+    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | (keys or columns)):
+        named = "the primary key" if keys else "a column"
+        raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
+    return _flat(document, columns)
+
+
+def _load(value: bytes) -> Any:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not UTF-8: {problem.reason} at byte {problem.start}"
+        ) from None
+    if not text.strip():
+        raise UnreadableRecordError("is empty")
+    if nests_too_deeply(value):
+        raise UnreadableRecordError(f"is nested too deeply: more than {NESTING_MAX} levels")
+    try:
+        document = _DECODER.decode(text)
+        if "\\u" in text:
+            json_text(document).encode()  # a lone surrogate is no character
+    except json.JSONDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not JSON: {problem.msg} at character {problem.pos}"
+        ) from None
+    except UnicodeEncodeError:
+        raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
+    return document
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(plain := dict(pairs)) == len(pairs):
+        return plain
+    result = _Object(plain)
+    result.pairs = pairs
+    result.twice = frozenset(
+        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+    )
+    return result
+
+
+def no_constant(name: str) -> Any:
+    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
+
+    Raises:
+        UnreadableRecordError: always.
+    """
+    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=no_constant
+)
+
+
+def _check_once(document: dict[str, Any], names: frozenset[str]) -> None:
+    if isinstance(document, _Object) and (twice := document.twice & names):
+        raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
+
+
+def _envelope(
+    document: dict[str, Any], op: Any, columns: frozenset[str]
+) -> RowRecord | Truncate | NoRow:
+    if op == "m":
+        return NoRow()
+    if op == "t":
+        return Truncate()
+    # A list or an object has no place in a set.
+    if not isinstance(op, str) or op not in ROW_OPS:
+        raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
+    before = _image(document.get("before"), "before", columns)
+    after = _image(document.get("after"), "after", columns)
+    needed = "before" if op == "d" else "after"
+    if (before if op == "d" else after) is None:
+        raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
+    fields = document.get("before"), document.get("after")
+    drift = drift_of(columns, *fields, is_flat=False)
+    return RowRecord(op, before, after, drift, origin_of(document.get("source")))
+
+
+def _image(value: Any, name: str, columns: frozenset[str]) -> Image | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise UnreadableRecordError(f"has a {name!r} that is a JSON {_cell(value)[0].name.lower()}")
+    _check_once(value, columns)
+    return {column: _cell(value[column]) for column in columns & value.keys()}
+
+
+def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
+    """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
+    _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
+    op = document.get(OP_FIELD)
+    is_told = op is not None
+    if op is None:
+        op = "c"
+    if document.get(DELETED_FIELD) in ("true", True):
+        op = "d"
+    if op == "t":
+        return Truncate()
+    if not isinstance(op, str) or op not in ROW_OPS:
+        raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
+    image = _image(document, "record", columns)
+    before, after = (image, None) if op == "d" else (None, image)
+    fields = (document, None) if op == "d" else (None, document)
+    drift = drift_of(columns, *fields, is_flat=True)
+    origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
+    return RowRecord(op, before, after, drift, origin, is_told or op == "d")
+
+
+def origin_of(source: Any) -> Origin:
+    """Where a record comes from, by its `source`."""
+    if not isinstance(source, dict):
+        return Origin()
+    connector, *names = (
+        text if isinstance(text := source.get(name), str) and not isinstance(text, _Number) else ""
+        for name in ("connector", *TABLE_FIELDS)
+    )
+    return Origin(connector, table_name(*names))
+
+
+def _is_no_row(document: dict[str, Any]) -> bool:
+    """Heartbeat, transaction marker, schema change, or a logical message."""
+    fields = document.keys()
+    return (
+        {"ts_ms"} <= fields <= HEARTBEAT_FIELDS
+        or fields >= {"status", "id", "event_count", "data_collections"}
+        or fields >= {"ddl", "databaseName"}
+        or document.get("op") == "m"
+    )
+
+
+def _cell(value: Any) -> Cell:
+    match value:
+        case None:
+            return JsonKind.NULL, ""
+        case bool():
+            return JsonKind.BOOLEAN, "true" if value else "false"
+        case _Number():
+            return JsonKind.NUMBER, str(value)
+        case str():
+            return JsonKind.STRING, value
+        case list():
+            return JsonKind.ARRAY, json_text(value)
+        case _:
+            return JsonKind.OBJECT, json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON with every number, and every field of an object, as it was written."""
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts)
+
+
+def _write(value: Any, put: Callable[[str], None]) -> None:
+    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
+    if isinstance(value, _Number):
+        put(value)
+    elif isinstance(value, dict):
+        pairs = value.pairs if isinstance(value, _Object) else value.items()
+        before = "{"
+        for name, item in pairs:
+            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+            _write(item, put)
+            before = ","
+        put("}" if pairs else "{}")
+    elif isinstance(value, list):
+        before = "["
+        for item in value:
+            put(before)
+            _write(item, put)
+            before = ","
+        put("]" if value else "[]")
+    else:
+        put(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,118 @@
+"""Which JSON kind each column has in a batch: learnt from its records, to parse them in columns.
+
+Called by `debezium_json` for the first records of a task, and again when the column parser has
+refused a batch. Only looks at kinds: no value is ever taken from here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from stream_app.cdc.column_drift import ColumnPolicy
+from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.debezium.drift_search import document_drift
+
+_KINDS: dict[type, JsonKind] = {
+    bool: JsonKind.BOOLEAN,
+    int: JsonKind.NUMBER,
+    float: JsonKind.NUMBER,
+    str: JsonKind.STRING,
+    list: JsonKind.ARRAY,
+    dict: JsonKind.OBJECT,
+}
+_Types = tuple[type, ...]
+_Signature = tuple[bool, tuple[_Types, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """What records that are parsed together have in common.
+
+    Attributes:
+        is_flat: without op, before and after (ExtractNewRecordState).
+        kinds: the JSON kind of each column where it is not null.
+    """
+
+    is_flat: bool
+    kinds: tuple[JsonKind, ...]
+
+
+def shape_of(
+    values: Sequence[bytes], readings: tuple[ColumnReading, ...], policy: ColumnPolicy
+) -> tuple[RecordShape, Bools]:
+    """The commonest shape, and which of the values have it.
+
+    Records that are no JSON objects, or that the policy refuses for their columns, do not.
+    """
+    names = tuple(reading.name for reading in readings)
+    signatures = [_signature(value, names, policy) for value in values]
+    counts = Counter(signature for signature in signatures if signature is not None)
+    flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
+    is_flat = 2 * flat > counts.total()
+    kinds = tuple(
+        _commonest(reading, index, counts, is_flat) for index, reading in enumerate(readings)
+    )
+    allowed = [_allowed(reading, kind) for reading, kind in zip(readings, kinds, strict=True)]
+    fitting = {
+        signature
+        for signature in counts
+        if signature[0] == is_flat
+        and all(
+            found in types
+            for image in signature[1]
+            for found, types in zip(image, allowed, strict=True)
+        )
+    }
+    fits = np.fromiter((signature in fitting for signature in signatures), np.bool_, len(values))
+    return RecordShape(is_flat, kinds), fits
+
+
+def _signature(value: bytes, names: tuple[str, ...], policy: ColumnPolicy) -> _Signature | None:
+    try:
+        document: Any = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    is_flat = not ("op" in document and ("after" in document or "before" in document))
+    images = [document] if is_flat else [document.get("before"), document.get("after")]
+    types: list[_Types] = []
+    for image in images:
+        if image is None:
+            continue
+        if not isinstance(image, dict):
+            return None
+        types.append(tuple(map(type, map(image.get, names))))
+    if policy.looks_at_each:
+        drift, _ = document_drift(document, policy.columns, is_flat=is_flat)
+        if policy.refusal(drift) is not None:
+            return None
+    return is_flat, tuple(types)
+
+
+def _commonest(
+    reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
+) -> JsonKind:
+    kinds: Counter[JsonKind] = Counter()
+    for (flat, images), count in counts.items():
+        if flat == is_flat:
+            for image in images:
+                kind = _KINDS.get(image[index])
+                if kind is not None and reading.wire_type(kind) is not None:
+                    kinds[kind] += count
+    return kinds.most_common(1)[0][0] if kinds else reading.usual_kind()
+
+
+def _allowed(reading: ColumnReading, kind: JsonKind) -> frozenset[type]:
+    types = {found for found, its_kind in _KINDS.items() if its_kind is kind}
+    if kind is JsonKind.NUMBER and pa.types.is_integer(reading.wire_type(kind)):
+        types.discard(float)
+    return frozenset({*types, type(None)})

@@ -1,0 +1,138 @@
+"""The schema envelope: ``{"schema":…,"payload":…}`` → the payload, and its columns' fields.
+
+Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
+schema, and all messages of one version of a table begin with the very same bytes: the schema is
+parsed once for each distinct prefix, and cut off the rest by comparing bytes.
+
+Source: Kafka Connect `json/JsonConverter.java`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import bools_of
+from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.debezium.connect_types import ConnectField
+from stream_app.cdc.debezium.record_reader import no_constant
+
+_START = b'{"schema":'
+_PAYLOAD = b',"payload":'
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=no_constant)
+SCHEMAS_MAX = 64
+"""Schemas of which messages are decoded together, in a batch and from batch to batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadGroup:
+    """Messages with one schema.
+
+    Attributes:
+        index: positions of the messages in what was split.
+        payloads: their payloads, binary.
+        prefix: the bytes before the payload, a key of the parsed schemas; empty: no envelope.
+    """
+
+    index: npt.NDArray[np.int32]
+    payloads: pa.Array
+    prefix: bytes
+
+
+def split_envelopes(
+    values: pa.Array, schemas: dict[bytes, Mapping[str, ConnectField]]
+) -> Iterator[PayloadGroup]:
+    """Group messages by the bytes of their schema; those without one are the last group.
+
+    Each schema costs a look at the messages that are left, so after `SCHEMAS_MAX` these are left
+    as they are, and each is read with its schema as a message of its own.
+
+    Args:
+        values: binary, without nulls.
+        schemas: parsed schemas by prefix, kept by the caller from batch to batch.
+    """
+    everything = np.arange(len(values), dtype=np.int32)
+    enveloped = bools_of(pc.starts_with(values, pattern=_START))
+    if not enveloped.any():
+        yield PayloadGroup(everything, values, b"")
+        return
+    plain = ~enveloped
+    rest, rest_index = _pick(values, everything, enveloped)
+    schemas_left = SCHEMAS_MAX
+    while len(rest):
+        if not schemas_left:
+            plain[rest_index] = True
+            break
+        prefix = _prefix_of(rest[0].as_py(), schemas)
+        if prefix is None:
+            # Not the envelope it looks like: to be judged as a message of its own.
+            plain[rest_index[0]] = True
+            rest, rest_index = rest.slice(1), rest_index[1:]
+            continue
+        ours = bools_of(pc.starts_with(rest, pattern=prefix))
+        ours &= bools_of(pc.ends_with(rest, pattern=b"}"))
+        payloads, index = _pick(rest, rest_index, ours)
+        yield PayloadGroup(index, pc.binary_slice(payloads, len(prefix), -1), prefix)
+        rest, rest_index = _pick(rest, rest_index, ~ours)
+        schemas_left -= 1
+    if plain.any():
+        others, index = _pick(values, everything, plain)
+        yield PayloadGroup(index, others, b"")
+
+
+def _pick(
+    values: pa.Array, index: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    if mask.all():
+        return values, index
+    return values.filter(pa.array(mask)), index[mask]
+
+
+def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:
+    """The bytes up to the payload; its schema is put into `schemas`. None: no envelope."""
+    for prefix in schemas:
+        if value.startswith(prefix) and value.endswith(b"}"):
+            return prefix
+    try:
+        text = value.decode()
+        schema, end = _DECODER.raw_decode(text, len(_START))
+    except (ValueError, RecursionError):
+        return None
+    prefix = text[:end].encode() + _PAYLOAD
+    if not (value.startswith(prefix) and value.endswith(b"}")) or nests_too_deeply(prefix):
+        return None
+    schemas[prefix] = connect_fields(schema)
+    return prefix
+
+
+def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
+    """The columns that a Connect schema describes: those of `after`, or of the flat record."""
+    fields = _fields(schema)
+    for field in fields:
+        if field.get("field") in ("after", "before") and field.get("type") == "struct":
+            return connect_fields(field)
+    return {
+        str(field.get("field")): ConnectField(
+            str(field.get("type", "")), str(field.get("name", "")), _parameters(field)
+        )
+        for field in fields
+    }
+
+
+def _fields(schema: Any) -> list[dict[str, Any]]:
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return (
+        [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
+    )
+
+
+def _parameters(field: dict[str, Any]) -> Mapping[str, str]:
+    parameters = field.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}

@@ -1,0 +1,1 @@
+"""Tables on HDFS. Start with `hdfs_file_io`."""

@@ -1,0 +1,361 @@
+"""Files of HDFS, by a client that speaks the NameNode's own protocol, without Java.
+
+`create_if_absent` writes a temporary file beside the target and renames it; the NameNode refuses
+that when the name is taken, whoever took it: so any number of writers of any engine may race.
+Content goes to the disks of its DataNodes (`hsync`) before a file is closed, and the NameNode
+answers when its journal has the change: nothing is left for `sync`.
+
+A NameNode that is away, on standby or in safe mode is waited for, if what was asked may be asked
+twice. A rename may not: when its answer is lost, the temporary file tells what became of it.
+
+Source: Paimon `fs/hadoop/HadoopFileIO.java`, `utils/HadoopUtils.java` for options; Hadoop
+`FSDirRenameOp.java`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.fileio.file_io import FileStatus
+from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, os_error, passes, told
+from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
+
+if TYPE_CHECKING:
+    from hdfs_native import Client, FileReader, FileWriter
+
+HDFS_OPTION_PREFIX = "hadoop."
+"""Paimon gives what follows it to Hadoop's configuration."""
+_SMALL_WRITES_BYTES = 1 << 20
+_BLOCK_UNIT_BYTES = 512
+"""A block's length is a multiple of it, a file's seldom."""
+_PATIENCE_S = 60.0
+_PAUSE_S_MAX = 8.0
+_FAILOVERS = "dfs.client.failover.max.attempts"
+_FAILOVERS_OF_ONE = "4"
+"""Where there is one NameNode, whose port is told: it is called for 15 s before an error."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class HdfsFileIO:
+    """Paths begin with `root`; a process has a client of its own.
+
+    Attributes:
+        root: scheme and authority: ``hdfs://host:port``, ``hdfs://name-service``, ``viewfs://…``.
+        settings: of Hadoop, on top of those in ``$HADOOP_CONF_DIR``.
+    """
+
+    root: str
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[HdfsFileIO], tuple[str, Mapping[str, str], Clock]]:
+        # Connections stay where they are.
+        return HdfsFileIO, (self.root, self.settings, self.clock)
+
+    def check_atomic_create(self, folder: str) -> None:
+        """The NameNode promises it of renames."""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open for random reading; the end of the file is fetched at once."""
+        place = self._place(path)
+        reader = self._patiently(path, lambda: self._opened(place))
+        size = len(reader)
+
+        def fetch(start: int, length: int) -> bytes:
+            with contextlib.suppress(OSError, RuntimeError):
+                return reader.read_range(start, length)
+            # Its blocks may lie elsewhere by now.
+            return self._patiently(path, lambda: self._opened(place).read_range(start, length))
+
+        tail_bytes = min(size, TAIL_BYTES)
+        tail = fetch(size - tail_bytes, tail_bytes) if size else b""
+        return pa.PythonFile(RangedInput(fetch, size, tail), mode="r")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Open a new file for writing; missing folders are made."""
+        writer = self._patiently(path, lambda: self._create(self._place(path)))
+        return pa.BufferedOutputStream(
+            pa.PythonFile(_Output(path, writer), mode="w"), _SMALL_WRITES_BYTES
+        )
+
+    def sync(self, path: str) -> None:
+        """Nothing: what was closed has been synced."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file."""
+        place = self._place(path)
+        return self._patiently(path, lambda: self._opened(place).read())
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a new file whole."""
+        self._patiently(path, lambda: self._write(self._place(path), data))
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Rename a finished temporary file to the name, which fails when the name is taken."""
+        return self._patiently(path, lambda: self._created(path, data))
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Rename a finished temporary file over the name."""
+        place = self._place(path)
+        temporary = self._patiently(path, lambda: self._temporary(place, data))
+        attempts = 0
+
+        def rename() -> None:
+            nonlocal attempts
+            attempts += 1
+            try:
+                self._client.rename(temporary, place, overwrite=True)
+            except FileNotFoundError:
+                # The answer to an attempt was lost: nobody else takes our temporary file away.
+                if attempts == 1:
+                    raise
+
+        self._patiently(path, rename)
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of the files in a folder."""
+        return [each.name for each in self.list_status(folder) if not each.is_folder]
+
+    def list_status(self, folder: str) -> list[FileStatus]:
+        """What lies in a folder."""
+        place = self._place(folder)
+        try:
+            found = self._patiently(folder, lambda: list(self._client.list_status(place)))
+        except FileNotFoundError:
+            return []
+        return [
+            FileStatus(
+                each.path.rpartition("/")[2], each.length, each.modification_time, each.isdir
+            )
+            for each in found
+            if each.path != place  # it is a file
+        ]
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        try:
+            self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        found = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
+        if found.isdir:
+            raise FileNotFoundError(errno.ENOENT, "is a folder", path)
+        return found.length
+
+    def delete(self, path: str) -> None:
+        """Delete a file, past the trash."""
+        self._patiently(path, lambda: self._client.delete(self._place(path)))
+
+    def sync_deletions(self, folder: str) -> None:
+        """Nothing: the NameNode answers when its log of changes has been synced."""
+
+    def delete_empty_folder(self, folder: str) -> None:
+        """Delete a folder, unless something lies in it."""
+        try:
+            self.delete(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+
+    @cached_property
+    def _client(self) -> Client:
+        native = import_module("hdfs_native")
+        settings = dict(self.settings)
+        if re.search(r":\d+$", self.root):
+            settings = {_FAILOVERS: _FAILOVERS_OF_ONE} | settings
+        client: Client = native.Client(self.root, settings)
+        return client
+
+    def _place(self, path: str) -> str:
+        """A path as the NameNode knows it."""
+        place = path.removeprefix(self.root).rstrip("/")
+        if place == path or (place and not place.startswith("/")):
+            raise UsageError(
+                f"{path!r} is not on {self.root}", fix="write it as the table's location begins"
+            )
+        return place or "/"
+
+    def _opened(self, place: str) -> FileReader:
+        """A file with all of its blocks.
+
+        A NameNode may let files be closed (`dfs.namenode.file.close.num-committed-allowed`) before
+        it knows that a DataNode has their last block; until then the client leaves that out.
+        """
+        reader = self._client.read(place)
+        ends_with_a_block = len(reader) % _BLOCK_UNIT_BYTES == 0
+        if ends_with_a_block and len(reader) < self._client.get_file_info(place).length:
+            raise OSError("no DataNode has reported its last block yet")
+        return reader
+
+    def _create(self, place: str) -> FileWriter:
+        # One that is there is ours, from an attempt whose answer was lost: names are unique.
+        options = import_module("hdfs_native").WriteOptions(overwrite=True)
+        return self._client.create(place, options)
+
+    def _write(self, place: str, data: bytes) -> None:
+        writer = self._create(place)
+        with _given_up(writer):
+            if data:
+                writer.write(data)
+            _sync_and_close(writer)
+
+    def _temporary(self, place: str, data: bytes) -> str:
+        folder, _, name = place.rpartition("/")
+        temporary = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+        self._write(temporary, data)
+        return temporary
+
+    def _created(self, path: str, data: bytes) -> bool:
+        """Try once; when it is sure that nothing was created, it may be tried again.
+
+        1. Write the temporary file.
+        2. Rename it.
+        3. When that did not succeed, or so it seems: delete it. If it was there, it has not been
+           renamed, and can no more be, by a request that is still on its way.
+        4. If it was not, it bears the name, or did.
+        """
+        place = self._place(path)
+        temporary = self._temporary(place, data)  # 1
+        try:
+            self._client.rename(temporary, place)  # 2
+        except (OSError, RuntimeError) as error:
+            if self._patiently(path, lambda: self._client.delete(temporary)):  # 3
+                if isinstance(error, FileExistsError):
+                    return False
+                raise
+            with contextlib.suppress(FileNotFoundError):
+                if self.read_bytes(path) == data:  # 4
+                    return True
+            raise OSError(
+                errno.EIO, "an answer was lost, and it is not known whether this was created", path
+            ) from None
+        return True
+
+    def _patiently(self, path: str, operation: Callable[[], _T]) -> _T:
+        """Do what may be done twice, again and again while the NameNode is away or starts.
+
+        Raises:
+            OSError: what else goes wrong, or what does not pass within a minute.
+        """
+        deadline = self.clock.steady_seconds() + _PATIENCE_S
+        pause_s = 0.05
+        while True:
+            try:
+                return operation()
+            except (OSError, RuntimeError) as error:
+                if not passes(error) or self.clock.steady_seconds() + pause_s > deadline:
+                    raise os_error(error, path) from None
+            self.clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+
+
+class _Output:
+    """A file that is written, for ``pyarrow.PythonFile``."""
+
+    def __init__(self, path: str, writer: FileWriter) -> None:
+        self._path = path
+        self._writer = writer
+        self._written = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is whole, or given up."""
+        return self._writer.closed
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        """Send bytes to the DataNodes."""
+        if len(data):
+            with as_os_errors(self._path), _given_up(self._writer):
+                self._writer.write(bytes(data))
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes taken so far."""
+        return self._written
+
+    def flush(self) -> None:
+        """Nothing: `close` is what counts."""
+
+    def close(self) -> None:
+        """Make it safe, and tell the NameNode that it is whole."""
+        if not self.closed:
+            with as_os_errors(self._path), _given_up(self._writer):
+                _sync_and_close(self._writer)
+
+
+def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
+    """The file system of an ``hdfs:`` or ``viewfs:`` location.
+
+    Args:
+        options: may hold others than ``hadoop.*``, which do not matter here.
+
+    Raises:
+        StorageError: the client is not installed, or does not know the name service.
+    """
+    scheme, _, rest = location.partition("://")
+    settings = {
+        key.removeprefix(HDFS_OPTION_PREFIX): value
+        for key, value in options.items()
+        if key.startswith(HDFS_OPTION_PREFIX)
+    }
+    file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", settings)
+    try:
+        file_io._client  # noqa: B018 - it is made here, so that what it lacks is told at once
+    except ImportError:
+        raise NoAccessError(
+            "the client of HDFS is not installed",
+            where=location,
+            fix="pip install 'stream_app[hdfs]', on the driver and all executors",
+        ) from None
+    except (OSError, RuntimeError) as error:
+        raise StorageError(
+            f"the client of HDFS cannot open it: {told(error)[1]}",
+            where=location,
+            fix="name the NameNode's host and port, or let HADOOP_CONF_DIR be the folder of the "
+            "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",
+        ) from None
+    return file_io
+
+
+def _name(place: str) -> str:
+    return place.rpartition("/")[2]
+
+
+def _sync_and_close(writer: FileWriter) -> None:
+    # Files in erasure coding cannot be synced; they lie on several machines' disks all the same.
+    with contextlib.suppress(NotImplementedError):
+        writer.hsync()
+    writer.close()
+    io.RawIOBase.close(writer)  # it does not count as closed otherwise
+
+
+@contextlib.contextmanager
+def _given_up(writer: FileWriter) -> Iterator[None]:
+    """Leave a file unfinished when something goes wrong: nobody has been told its name.
+
+    A writer that is forgotten open would try to finish it, for a quarter of a minute.
+    """
+    try:
+        yield
+    except BaseException:
+        io.RawIOBase.close(writer)
+        raise

@@ -1,0 +1,1 @@
+"""Tables on S3. Start with `s3_file_io`."""

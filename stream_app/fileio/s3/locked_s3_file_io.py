@@ -1,0 +1,86 @@
+"""A store that takes every PUT, made safe among the jobs that share a lock file.
+
+Who creates an object holds the lock (``flock``) while he looks for it and puts it. That keeps
+those apart who hold the same lock and nobody else: no other engine knows of it. So each lock leaves
+a mark in the table's folder, and a table with the mark of another lock is not written.
+
+What it cannot do: a request that is still on its way when its sender dies, or gives up, comes after
+the lock is free, and may replace what the next one has created.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stream_app.errors import NoAccessError
+from stream_app.fileio.s3.s3_file_io import S3FileIO
+
+_MARK = ".create-lock-"
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LockedS3FileIO(S3FileIO):
+    """As `S3FileIO`, with ``s3.create-lock-file`` held by whoever creates an object."""
+
+    def check_atomic_create(self, folder: str) -> None:
+        """See that nobody writes the table under another lock.
+
+        1. Leave the mark of this lock.
+        2. Look for others. Of two who come at once with different locks, the one who looks later
+           sees both marks, so at most one goes on.
+
+        Raises:
+            NoAccessError: there is another mark, or no such lock file can be made.
+        """
+        with self._held() as lock:
+            name = lock.read_text()
+            if not name:
+                name = str(uuid.uuid4())
+                lock.write_text(name)
+        self.overwrite(f"{folder}/{_MARK}{name}", str(lock).encode())  # 1
+        marks = [each for each in self.list_names(folder) if each.startswith(_MARK)]  # 2
+        others = sorted(set(marks) - {_MARK + name})
+        if others:
+            raise NoAccessError(
+                f"the table is written under another lock than {str(lock)!r}: two locks keep "
+                "nobody apart",
+                where=f"{folder}/{others[0]}",
+                fix="name the same s3.create-lock-file in all jobs, on a path that all of their "
+                "drivers share; when the other lock has been given up, delete this object and "
+                f"{_MARK}{name}",
+            )
+        _LOG.warning(
+            "%s is kept by the lock %s alone: only jobs of stream_app that name the same file may "
+            "write it, and no other engine",
+            folder,
+            lock,
+        )
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Look and put under the lock; on the condition as well, for a store that minds it."""
+        with self._held():
+            return not self.exists(path) and super().create_if_absent(path, data)
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[Path]:
+        assert self.options.create_lock_file is not None
+        path = Path(self.options.create_lock_file)
+        try:
+            file = path.open("a")
+        except OSError as error:
+            raise NoAccessError(
+                f"the lock file cannot be opened: {error.strerror}",
+                where=str(path),
+                fix="let s3.create-lock-file be a file in a folder that is there, on a path that "
+                "all drivers share",
+            ) from None
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield path

@@ -1,0 +1,365 @@
+"""Objects of Amazon S3 and of stores that speak its language.
+
+An object appears whole when its last byte has arrived, and is safe then: nothing is left for
+`sync`. `create_if_absent` is a PUT under the condition that there is no such object
+(``If-None-Match: *``). Not every store minds it, so it is tried before a table is written. There
+are no folders, only names with slashes.
+
+Source: Paimon `s3/S3FileIO.java` for locations and options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import UsageError
+from stream_app.fileio.atomic_create import probe_atomic_create
+from stream_app.fileio.file_io import FileStatus
+from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
+from stream_app.fileio.reference import NotThereError
+from stream_app.fileio.s3.s3_errors import S3Trouble, s3_trouble
+from stream_app.fileio.s3.s3_keys import RenewedKeys
+from stream_app.fileio.s3.s3_options import S3Options
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig  # there is none when it runs
+
+_T = TypeVar("_T")
+
+_PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 3
+"""A file that is written holds so many parts in memory, and one that grows."""
+_REFUSALS = (PermissionDeniedError, UnauthenticatedError)
+_SMALL_WRITES_BYTES = 1 << 20
+_WRITER = "writer"
+_SECRET_LENGTH_MIN = 4
+"""Shorter ones are no keys of a store, and would turn its words into stars."""
+_RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+"""With pauses that double, half a minute: a task is tried again after that, and an epoch too."""
+_FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
+_FIRST_TIMEOUTS: ClientConfig = {"timeout": "10s", "connect_timeout": "4s"}
+"""Of a store that has never answered: more often than not its endpoint is wrong."""
+_RENEWAL_WAITS_S = (0.2, 1.0, 2.0, 4.0, 8.0)
+"""Whoever writes keys anew may be a little late, and does not write all of them at once."""
+
+
+@dataclass(frozen=True)
+class S3FileIO:
+    """Paths are ``s3://bucket/key``, also with ``s3a``; its text holds no secret.
+
+    Attributes:
+        has_answered: the store has done so before, on the machine that this comes from: there it
+            is worth waiting for it, and for keys that it takes.
+    """
+
+    options: S3Options
+    has_answered: bool = field(default=False, repr=False, compare=False)
+    clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
+    _stores: dict[str, S3Store] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _answered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _keys: RenewedKeys | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        options = self.options
+        has_keys = options.keys is not None or options.source is not None
+        keys = RenewedKeys(options.keys, options.source, self.clock) if has_keys else None
+        object.__setattr__(self, "_keys", keys)
+
+    def __reduce__(self) -> tuple[type[S3FileIO], tuple[S3Options, bool, Clock]]:
+        # Connections stay where they are. Keys go along as they are at the moment.
+        keys = None
+        if self._keys is not None:
+            with contextlib.suppress(NotThereError):
+                keys = self._keys.current()
+        has_answered = self.has_answered or bool(self._answered)
+        return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
+
+    def check_atomic_create(self, folder: str) -> None:
+        """Try it, with an object that is deleted again."""
+        probe_atomic_create(self, folder, "its server ignores If-None-Match")
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open for random reading; the end of the file is fetched at once."""
+        size, tail = self._ask(path, _size_and_tail)
+
+        def fetch(start: int, length: int) -> bytes:
+            return self._ask(
+                path,
+                lambda store, key: bytes(obstore.get_range(store, key, start=start, length=length)),
+            )
+
+        return pa.PythonFile(RangedInput(fetch, size, tail), mode="r")
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Open a new file for writing; large ones are sent in parts."""
+        return pa.BufferedOutputStream(
+            pa.PythonFile(_Output(self, path), mode="w"), _SMALL_WRITES_BYTES
+        )
+
+    def sync(self, path: str) -> None:
+        """Nothing: a store is asked to keep what it has taken."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole file."""
+        return self._ask(path, lambda store, key: bytes(obstore.get(store, key).bytes()))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a new file whole."""
+        self._ask(
+            path,
+            lambda store, key: obstore.put(store, key, data, max_concurrency=_PARTS_AT_ONCE),
+        )
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Put under the condition that there is no such object.
+
+        When an answer is lost on its way, the client asks again, and is told that the object is
+        there, by its own doing. So each attempt leaves its mark on the object.
+        """
+        mark = str(uuid.uuid4())
+
+        def put(store: S3Store, key: str) -> bool:
+            try:
+                obstore.put(
+                    store, key, data, attributes={_WRITER: mark}, mode="create", use_multipart=False
+                )
+            except AlreadyExistsError:
+                return _mark(store, key) == mark
+            except BaseError:
+                with contextlib.suppress(BaseError, FileNotFoundError):
+                    if _mark(store, key) == mark:
+                        return True
+                raise
+            return True
+
+        return self._ask(path, put)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Put, whatever is there."""
+        self._ask(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of the files in a folder."""
+        return [each.name for each in self.list_status(folder) if not each.is_folder]
+
+    def list_status(self, folder: str) -> list[FileStatus]:
+        """What lies below a folder; a name that is a file's and a folder's comes twice."""
+        _, folder_key = self._at(folder)
+        found = self._ask(
+            folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
+        )
+        files = [
+            FileStatus(
+                _name(each["path"]),
+                each["size"],
+                int(each["last_modified"].timestamp() * 1000),
+                is_folder=False,
+            )
+            for each in found["objects"]
+            if each["path"] != folder_key  # an empty object that Hadoop leaves as a folder's mark
+        ]
+        folders = [
+            FileStatus(_name(each), 0, 0, is_folder=True) for each in found["common_prefixes"]
+        ]
+        return files + folders
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object, or one below."""
+
+        def look(store: S3Store, key: str) -> bool:
+            try:
+                obstore.head(store, key)
+            except FileNotFoundError:
+                return any(obstore.list(store, key, chunk_size=1))
+            return True
+
+        return self._ask(path, look)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return self._ask(path, lambda store, key: obstore.head(store, key)["size"])
+
+    def delete(self, path: str) -> None:
+        """Delete an object."""
+
+        def delete(store: S3Store, key: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                obstore.delete(store, key)
+
+        self._ask(path, delete)
+
+    def sync_deletions(self, folder: str) -> None:
+        """Nothing: what a store has deleted is gone."""
+
+    def delete_empty_folder(self, folder: str) -> None:
+        """Nothing: there are no folders."""
+
+    def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
+        """What the store gives; keys that it refuses are looked up again."""
+        for wait_s in (*_RENEWAL_WAITS_S, None):
+            store, key = self._at(path)
+            try:
+                answer = request(store, key)
+            except (OSError, BaseError) as error:
+                if wait_s is None or not self._renewed(path, s3_trouble(str(error)), wait_s):
+                    raise self._error(error, path) from None
+            else:
+                self._heard(path)
+                return answer
+        raise AssertionError("the last attempt returns or raises")
+
+    def _renewed(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
+        """Whether the request is worth repeating; then it is time for it."""
+        if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
+            return False
+        is_worth_waiting = trouble.keys_are_over and self._is_known(_bucket_and_key(path)[0])
+        if not self._keys.renew() and not is_worth_waiting:
+            return False
+        self.clock.sleep(wait_s)
+        return True
+
+    def _is_known(self, bucket: str) -> bool:
+        return self.has_answered or bucket in self._answered
+
+    def _heard(self, path: str) -> None:
+        """The store is there: from now on it is worth waiting for."""
+        bucket, _ = _bucket_and_key(path)
+        if not self._is_known(bucket):
+            self._answered.add(bucket)
+            self._stores.pop(bucket, None)
+
+    def _at(self, path: str) -> tuple[S3Store, str]:
+        bucket, key = _bucket_and_key(path)
+        store = self._stores.get(bucket)
+        if store is None:
+            store = self._stores.setdefault(bucket, self._store(bucket))
+        return store, key
+
+    def _store(self, bucket: str) -> S3Store:
+        settings = self.options.store_settings(bucket)
+        client = settings.pop("client_options")
+        is_known = self._is_known(bucket)
+        return S3Store(
+            bucket,
+            credential_provider=self._keys,
+            retry_config=_RETRIES if is_known else _FIRST_RETRIES,
+            client_options=client if is_known else {**client, **_FIRST_TIMEOUTS},
+            **settings,
+        )
+
+    def _error(self, error: Exception, path: str) -> OSError:
+        """The client's error as the operating system's, with a note how to mend it."""
+        trouble = s3_trouble(str(error))
+        what = self._hidden(trouble.what)
+        if self._keys is not None and self._keys.problem and trouble.is_about_keys:
+            what += f" (keys could not be looked up again: {self._keys.problem})"
+        found: OSError
+        if isinstance(error, FileNotFoundError):
+            found = FileNotFoundError(errno.ENOENT, what, path)
+        elif trouble.is_about_keys or isinstance(error, _REFUSALS):
+            found = PermissionError(errno.EACCES, what, path)
+        else:
+            found = OSError(errno.EIO, what, path)
+        if trouble.fix:
+            found.add_note(trouble.fix)
+        return found
+
+    def _hidden(self, text: str) -> str:
+        for secret in self._keys.secrets() if self._keys is not None else ():
+            for form in (secret, quote(secret, safe="")):
+                text = text.replace(form, "****") if len(form) >= _SECRET_LENGTH_MIN else text
+        return text
+
+
+class _Output:
+    """A file that is written, for ``pyarrow.PythonFile``."""
+
+    def __init__(self, file_io: S3FileIO, path: str) -> None:
+        self._file_io = file_io
+        self._path = path
+        store, key = file_io._at(path)
+        self._writer = obstore.open_writer(
+            store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+        )
+        self._written = 0
+        self.closed = False
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        """Take bytes, and send them when a part is full."""
+        with self._errors():
+            self._writer.write(memoryview(data).cast("B"))
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes taken so far."""
+        return self._written
+
+    def flush(self) -> None:
+        """Nothing: an object appears whole."""
+
+    def close(self) -> None:
+        """Send the rest; the object appears."""
+        if not self.closed:
+            self.closed = True
+            with self._errors():
+                self._writer.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        # What was sent is gone, so nothing is asked again: the task is.
+        try:
+            yield
+        except (OSError, BaseError) as error:
+            raise self._file_io._error(error, self._path) from None
+
+
+def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
+    """The object's size and its last bytes, by one request."""
+    try:
+        got = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
+        return got.meta["size"], bytes(got.bytes())
+    except FileNotFoundError:
+        raise
+    except BaseError:
+        # Nothing has no last bytes: some stores refuse to give any of an empty object.
+        with contextlib.suppress(BaseError, FileNotFoundError):
+            if obstore.head(store, key)["size"] == 0:
+                return 0, b""
+        raise
+
+
+def _bucket_and_key(path: str) -> tuple[str, str]:
+    found = re.fullmatch(r"s3[an]?://([^/]+)/?(.*?)/*", path)
+    if found is None:
+        raise UsageError(
+            f"{path!r} is no object of S3", fix="write s3://BUCKET/PATH, as the table's is"
+        )
+    return found[1], found[2]
+
+
+def _mark(store: S3Store, key: str) -> str | None:
+    return obstore.get(store, key).attributes.get(_WRITER)
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

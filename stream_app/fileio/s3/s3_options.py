@@ -1,0 +1,316 @@
+"""How an S3 store is reached: Paimon's ``s3.*`` options and the standard variables of AWS.
+
+An option beats a variable, and that a profile of ``~/.aws``. Without keys from any of them the
+client asks where it runs: a web identity, a container's or an instance's role. What is read here
+goes to executors with the table, so that they need no variables of their own.
+
+Source: Paimon `s3/S3FileIO.java`, whose names are those of Hadoop's S3A without ``fs.s3a.``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from stream_app.errors import UsageError
+from stream_app.fileio.reference import NotThereError, names_file, put_in
+from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
+
+_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
+_NAMES: Mapping[str, str] = {
+    "endpoint": "endpoint",
+    "region": "region",
+    "endpoint.region": "region",
+    "access-key": "access_key",
+    "access.key": "access_key",
+    "secret-key": "secret_key",
+    "secret.key": "secret_key",
+    "session-token": "session_token",
+    "session.token": "session_token",
+    "path.style.access": "path_style",
+    "path-style-access": "path_style",
+    "connection.ssl.enabled": "tls",
+    "requester.pays.enabled": "requester_pays",
+    "encryption.algorithm": "encryption",
+    "server-side-encryption-algorithm": "encryption",
+    "encryption.key": "encryption_key",
+    "server-side-encryption.key": "encryption_key",
+    "create-lock-file": "create_lock_file",
+}
+_BOOLEANS = ("path_style", "tls", "requester_pays")
+_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+    "access_key": ("AWS_ACCESS_KEY_ID",),
+    "secret_key": ("AWS_SECRET_ACCESS_KEY",),
+    "session_token": ("AWS_SESSION_TOKEN",),
+}
+_KEYS = ("access_key", "secret_key", "session_token")
+_ENCRYPTIONS: Mapping[str, str] = {
+    "AES256": "AES256",
+    "SSE-S3": "AES256",
+    "SSE-KMS": "aws:kms",
+    "DSSE-KMS": "aws:kms:dsse",
+}
+_REFUSED: tuple[tuple[str, str], ...] = (
+    (
+        "aws.credentials.provider",
+        "leave it out: keys are those of s3.access-key and s3.secret-key, else of AWS's "
+        "variables, else of a profile (AWS_PROFILE), else of the machine's role",
+    ),
+    ("assumed.role.", "name a profile with role_arn in the variable AWS_PROFILE"),
+    ("security.credential.", "give ${env:NAME} or ${file:PATH} as the key"),
+    ("sign", "leave it out: requests are signed by AWS's version 4"),
+    ("proxy.", "set the variables HTTPS_PROXY and NO_PROXY on the driver and the executors"),
+    *(
+        (name, "leave it out: it tunes Hadoop's client, which is not used here")
+        for name in (
+            *("attempts.", "retry.", "connection.", "threads.", "executor.", "max.total.tasks"),
+            *("multipart.", "fast.upload", "block.size", "readahead.", "input.", "experimental."),
+            *("paging.", "buffer.", "committer.", "change.detection.", "bulk.delete.", "audit."),
+            *("vectored.", "prefetch.", "socket.", "impl", "performance.", "etag.", "user.agent"),
+        )
+    ),
+)
+"""Hadoop's, by their beginnings: what to do instead."""
+S3_OPTION_NAMES = (
+    "s3.endpoint",
+    "s3.region",
+    "s3.access-key",
+    "s3.secret-key",
+    "s3.session.token",
+    "s3.path.style.access",
+    "s3.connection.ssl.enabled",
+    "s3.requester.pays.enabled",
+    "s3.encryption.algorithm",
+    "s3.encryption.key",
+    "s3.create-lock-file",
+)
+"""As they are best written; other writings of theirs are known too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Options:
+    """Where the store is and who asks; its text holds no secret.
+
+    Attributes:
+        endpoint: URL of the service; None: that of AWS in the region.
+        keys: None: those of `source`, or else of the role that the client finds.
+        source: where keys are looked up again; None: they stay.
+        path_style: the bucket stands in the path of a URL and not in its host's name; None: as
+            the endpoint needs it.
+        encryption: what the store is asked to do with new objects; None: its own rule.
+        certificates: PEM texts of authorities that are trusted besides the system's.
+        create_lock_file: held by who creates an object, where the store does not mind conditions.
+    """
+
+    endpoint: str | None = None
+    region: str = "us-east-1"
+    keys: S3Keys | None = None
+    source: KeySource | None = None
+    path_style: bool | None = None
+    requester_pays: bool = False
+    encryption: str | None = None
+    encryption_key: str | None = None
+    certificates: bytes | None = field(default=None, repr=False)
+    create_lock_file: str | None = None
+
+    def store_settings(self, bucket: str) -> dict[str, Any]:
+        """Keywords of obstore's ``S3Store`` for a bucket, without the keys."""
+        url = self._endpoint_of(bucket)
+        settings = {
+            "region": self.region,
+            # This one: the client would take the variable of its name over `endpoint`.
+            "aws_endpoint_url_s3": url,
+            "server_side_encryption": self.encryption,
+            "sse_kms_key_id": self.encryption_key,
+            "request_payer": self.requester_pays,
+        }
+        given: dict[str, Any] = {key: value for key, value in settings.items() if value}
+        given["virtual_hosted_style_request"] = not self.uses_path_style
+        client: dict[str, Any] = {"allow_http": bool(url and url.startswith("http:"))}
+        if self.certificates is not None:
+            client["root_certificate"] = self.certificates
+        given["client_options"] = client
+        return given
+
+    def current_keys(self) -> S3Keys | None:
+        """As they are now; None: those of a role.
+
+        Raises:
+            NotThereError: nobody gives them now.
+        """
+        return self.keys if self.source is None else self.source.keys()
+
+    @property
+    def uses_path_style(self) -> bool:
+        """Whether the bucket stands in the path of a URL."""
+        if self.path_style is not None:
+            return self.path_style
+        if self.endpoint is None:
+            return False
+        # Such hosts have no names below them.
+        host = urlsplit(self.endpoint).hostname or ""
+        return "." not in host or _is_address(host)
+
+    def _endpoint_of(self, bucket: str) -> str | None:
+        if self.endpoint is None or self.uses_path_style:
+            return self.endpoint
+        scheme, _, rest = self.endpoint.partition("://")
+        return f"{scheme}://{bucket}.{rest}"
+
+
+def is_s3_option(key: str) -> bool:
+    """Whether an option is about S3."""
+    return key.startswith(_PREFIXES)
+
+
+def s3_options(
+    options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
+) -> S3Options:
+    """What options say, and variables and a profile of AWS where they say nothing.
+
+    Args:
+        options: may hold others than ``s3.*``, which do not matter here.
+        bucket: whose own options (``s3.bucket.NAME.…``) count over those of all.
+
+    Raises:
+        UsageError: an unknown option or a wrong value; secrets are not told.
+    """
+    given = _given(options, environ, bucket)
+    # Keys belong together: half of a pair from elsewhere would be a riddle.
+    has_keys = not given.keys().isdisjoint(_KEYS)
+    for name, variables in _VARIABLES.items():
+        found = next((environ[each] for each in variables if environ.get(each)), None)
+        if found and name not in given and not (has_keys and name in _KEYS):
+            given[name] = found
+    texts = {name: given.pop(name) for name in _KEYS if name in given}
+    given = _who_asks(texts, environ) | given
+    if bundle := environ.get("AWS_CA_BUNDLE"):
+        given["certificates"] = _certificates(bundle)
+    has_tls = given.pop("tls", True)
+    if "endpoint" in given:
+        given["endpoint"] = _endpoint(given["endpoint"], has_tls=has_tls)
+    return S3Options(**given)
+
+
+def _who_asks(texts: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Keys or where they are found; a profile's settings, which count less than others."""
+    if not texts:
+        profile = aws_profile(environ)
+        return {} if profile is None else {**profile.settings(), "source": profile}
+    if missing := [name for name in _KEYS[:2] if name not in texts]:
+        option = "s3." + missing[0].replace("_", "-")
+        raise UsageError(
+            f"{option} is missing: one key is given without the other",
+            fix="give s3.access-key and s3.secret-key, or neither",
+        )
+    if any(map(names_file, texts.values())):
+        return {"source": KeyFiles(**texts)}
+    return {"keys": S3Keys(**texts)}
+
+
+def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) -> dict[str, Any]:
+    """Options by the names of our fields; the bucket's own come last."""
+    given: dict[str, Any] = {}
+    of_bucket: dict[str, Any] = {}
+    for key, value in options.items():
+        if not is_s3_option(key):
+            continue
+        prefix = next(each for each in _PREFIXES if key.startswith(each))
+        short, into = key.removeprefix(prefix), given
+        if short.startswith("bucket."):
+            if not bucket or not short.startswith(f"bucket.{bucket}."):
+                continue  # another one's
+            short, into = short.removeprefix(f"bucket.{bucket}."), of_bucket
+        name = _name(key, short)
+        into[name] = _value(key, name, value, environ)
+    if not of_bucket.keys().isdisjoint(_KEYS):
+        given = {name: value for name, value in given.items() if name not in _KEYS}
+    return given | of_bucket
+
+
+def _name(key: str, short: str) -> str:
+    if short in _NAMES:
+        return _NAMES[short]
+    for beginning, advice in _REFUSED:
+        if short.startswith(beginning):
+            raise UsageError(f"option {key!r} is not taken", fix=advice)
+    near = difflib.get_close_matches(short, _NAMES, n=1)
+    hint = f"; did you mean {key.removesuffix(short) + near[0]!r}?" if near else ""
+    raise UsageError(f"unknown option {key!r}{hint}", fix=f"known: {', '.join(S3_OPTION_NAMES)}")
+
+
+def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:
+    """The value; keys keep what they say of files."""
+    if name in _KEYS and names_file(text):
+        return text
+    try:
+        value = put_in(text, environ)
+    except NotThereError as error:
+        raise UsageError(f"{key}: {error}", fix="set the variable or make the file") from None
+    if name in _BOOLEANS:
+        return _boolean(key, value)
+    if name == "encryption":
+        if value not in _ENCRYPTIONS:
+            raise UsageError(
+                f"{key} = {value!r} is not known here",
+                fix=f"write one of {', '.join(_ENCRYPTIONS)}",
+            )
+        return _ENCRYPTIONS[value]
+    return value
+
+
+def _endpoint(text: str, *, has_tls: bool) -> str:
+    """The URL, checked: the client ends with a panic where it is none."""
+    url = text.strip().rstrip("/")
+    if "://" not in url:
+        url = f"{'https' if has_tls else 'http'}://{url}"
+    try:
+        parts = urlsplit(url)
+        has_secret, host = "@" in parts.netloc, parts.hostname
+        is_url = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
+        is_url = (
+            is_url and re.fullmatch(r"[a-z0-9_.:-]+", host or "") is not None and parts.port != 0
+        )
+    except ValueError:
+        has_secret, is_url = "@" in url, False
+    if has_secret:
+        raise UsageError(
+            "s3.endpoint holds a user or a password, which every message would show",
+            fix="write https://HOST:PORT, and give s3.access-key and s3.secret-key",
+        )
+    if not is_url:
+        raise UsageError(f"s3.endpoint = {text!r} is no URL", fix="write https://HOST:PORT")
+    return url
+
+
+def _boolean(key: str, value: str) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise UsageError(f"{key} must be true or false, is {value!r}", fix=f"write {key} = true")
+    return value.strip().lower() == "true"
+
+
+def _certificates(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"the certificates in {path} cannot be read: {error.strerror}",
+            where="AWS_CA_BUNDLE",
+            fix="name a PEM file that is there",
+        ) from None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

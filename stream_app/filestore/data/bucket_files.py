@@ -1,0 +1,84 @@
+"""The files of one bucket, as the LSM tree asks for them.
+
+Implements `mergetree.file_access`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import pyarrow as pa
+
+from stream_app.clock import Clock, local_wall_clock_ms
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import path_beside
+from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.filestore.data.key_value_file_writer import KeyValueFile
+from stream_app.filestore.data.rolling_file_writer import NewFiles, RollingFileWriter
+from stream_app.filestore.data.row_data_file_writer import RowDataFile
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.table_schema import TableSchema
+
+
+@dataclass(slots=True)
+class BucketFiles:
+    """Writers and readers in a bucket's folder.
+
+    Attributes:
+        schema: what new files are written with.
+    """
+
+    file_io: FileIO
+    schema: TableSchema
+    folder: str
+    reader: DataFileReader
+    clock: Clock
+    _writer_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
+        """A writer of key-value data files."""
+        made = self._new_files("data-file.prefix", level, source)
+        return RollingFileWriter(made, lambda _: KeyValueFile(made))
+
+    def changelog_writer(self) -> RollingFileWriter:
+        """A writer of changelog files; Paimon keeps them at level 0."""
+        made = self._new_files("changelog-file.prefix", 0, FileSource.APPEND)
+        return RollingFileWriter(made, lambda _: KeyValueFile(made))
+
+    def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
+        """A writer of data files without a key.
+
+        Args:
+            first_sequence_number: of the first row; the others count on from it.
+        """
+        made = self._new_files("data-file.prefix", 0, source)
+        return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a file."""
+        return self.reader.read(self._path(file), file)
+
+    def delete(self, file: DataFileMeta) -> None:
+        """Delete a file that no snapshot names."""
+        self.file_io.delete(self._path(file))
+
+    def _path(self, file: DataFileMeta) -> str:
+        if file.external_path is not None:
+            return path_beside(self.folder, file.external_path)
+        return f"{self.folder}/{file.file_name}"
+
+    def _new_files(self, prefix_option: str, level: int, source: FileSource) -> NewFiles:
+        prefix = self.schema.core_options.text(prefix_option)
+        return NewFiles(
+            file_io=self.file_io,
+            schema=self.schema,
+            folder=self.folder,
+            new_name=lambda: f"{prefix}{self._writer_id}-{next(self._numbers)}.parquet",
+            creation_time_ms=lambda: local_wall_clock_ms(self.clock),
+            level=level,
+            source=source,
+        )

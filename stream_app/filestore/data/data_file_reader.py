@@ -1,0 +1,160 @@
+"""Reads data files, also those that were written with an older schema of the table.
+
+A column is found in a file by the name that it had in the file's schema, whose id says which
+column of today it is. What the file's schema did not know yet is null.
+
+Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
+`schema/SchemaEvolutionUtil.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.format.casting.arrays import CastError
+from stream_app.format.casting.rules import can_be_read_as, read_as
+from stream_app.format.key_value_parquet import check_footer, conform, read_batches
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_type import DataField, RowType
+from stream_app.model.table_schema import TableSchema
+
+BATCH_ROWS = 65_536
+_READ_AGAIN = (
+    "read again: a snapshot may expire while it is read, and a longer 'snapshot.time-retained' or "
+    "a tag keeps it; else restore the file from a backup, or roll the table back to a tag"
+)
+_CHANGE_BACK = "give the column a type back that its values fit (ALTER TABLE), then read again"
+_RESTORE = "restore the file from a backup, or roll the table back to a tag"
+
+
+@dataclass(frozen=True)
+class DataFileReader:
+    """Reads chosen columns of data files in one layout.
+
+    Attributes:
+        columns: the table's columns to read, in the layout's order.
+        layout_schema: `columns` in Arrow, behind `_SEQUENCE_NUMBER` and `_VALUE_KIND` when the
+            files have these: when the table has a primary key.
+        schema_of: gives the schema of a number.
+        row_groups: which row groups are read; None: all.
+    """
+
+    file_io: FileIO
+    columns: RowType
+    layout_schema: pa.Schema
+    schema_of: Callable[[int], TableSchema]
+    batch_rows: int = BATCH_ROWS
+    row_groups: RowGroupFilter | None = None
+
+    def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a file in its order.
+
+        Raises:
+            CorruptFileError: missing, of another size than its metadata says, or unreadable.
+            UnsupportedTableError: no Parquet file, or a column's type was changed to one that its
+                values do not fit.
+        """
+        if not file.file_name.endswith(".parquet"):
+            raise UnsupportedTableError(
+                f"data file {file.file_name} is no Parquet file",
+                where=path,
+                fix="compact the table with the engine that wrote it, after setting "
+                "'file.format' = 'parquet'",
+            )
+        self._check_size(path, file)
+        try:
+            stored = self._stored_columns(file.schema_id)
+            system = [field.name for field in self._system_fields]
+            names = system + [column.name for column in stored if column]
+            with self.file_io.open_input(path) as source:
+                chosen = partial(self._row_groups, file=file, stored=stored)
+                for batch in read_batches(source, names, self.batch_rows, chosen):
+                    yield self._as_of_today(batch, stored)
+        except StreamAppError as error:
+            raise type(error)(error.what, where=path, fix=error.fix) from error
+
+    def _row_groups(
+        self, footer: pq.FileMetaData, *, file: DataFileMeta, stored: Sequence[DataField | None]
+    ) -> Sequence[int]:
+        """Those to read, of a file that is the one which the manifest describes."""
+        check_footer(footer, [*self._system_fields, *self._stored_fields(stored)], file.row_count)
+        # Of a single group the manifest's statistics tell the same, and they have a digest.
+        if self.row_groups is None or footer.num_row_groups == 1:
+            return range(footer.num_row_groups)
+        return self.row_groups.row_groups(footer, zip(self.columns, stored, strict=True))
+
+    def _stored_fields(self, stored: Sequence[DataField | None]) -> list[pa.Field]:
+        return [pa.field(column.name, arrow_type(column.data_type)) for column in stored if column]
+
+    @property
+    def _system_fields(self) -> list[pa.Field]:
+        return list(self.layout_schema)[: len(self.layout_schema) - len(self.columns)]
+
+    def _check_size(self, path: str, file: DataFileMeta) -> None:
+        try:
+            size = self.file_io.size(path)
+        except FileNotFoundError:
+            raise CorruptFileError(
+                "a data file that a snapshot names is missing", where=path, fix=_READ_AGAIN
+            ) from None
+        if size != file.file_size:
+            raise CorruptFileError(
+                f"a data file has {size} bytes, its manifest says {file.file_size}",
+                where=path,
+                fix=_RESTORE,
+            )
+
+    def _stored_columns(self, schema_id: int) -> list[DataField | None]:
+        """For each column to read what it is in the file; None when the file lacks it."""
+        try:
+            written_with = self.schema_of(schema_id).fields
+        except (FileNotFoundError, StreamAppError) as error:
+            raise CorruptFileError(
+                f"schema {schema_id}, with which a data file was written, cannot be read: {error}",
+                fix="restore the file schema/schema-" + str(schema_id),
+            ) from error
+        by_id = {column.field_id: column for column in written_with}
+        stored = [by_id.get(column.field_id) for column in self.columns]
+        for then, now in zip(stored, self.columns, strict=True):
+            if then is not None and not can_be_read_as(then.data_type, now.data_type):
+                raise UnsupportedTableError(
+                    f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
+                    f"Paimon does not turn into {now.data_type.as_nullable()}",
+                    fix=_CHANGE_BACK,
+                )
+        return stored
+
+    def _as_of_today(
+        self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
+    ) -> pa.RecordBatch:
+        """First with the types that the file's schema says, for its bytes may not tell them."""
+        system = self._system_fields
+        batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
+        given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
+        wanted = list(self.layout_schema)[len(system) :]
+        columns = [
+            pa.nulls(batch.num_rows, field.type)
+            if then is None
+            else _cast(next(present), then, now)
+            for then, now, field in zip(stored, self.columns, wanted, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays([*given, *columns], schema=self.layout_schema)
+
+
+def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
+    try:
+        return read_as(values, then.data_type, now.data_type)
+    except CastError as error:
+        raise UnsupportedTableError(
+            f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
+            fix=_CHANGE_BACK,
+        ) from error

@@ -1,0 +1,92 @@
+"""What a manifest says of the columns of a data file, for conditions on the columns of today.
+
+Source: Paimon `stats/SimpleStatsEvolution.java`, `operation/KeyValueFileStoreScan.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stream_app.filestore.data.stats_filter import stats_by_name
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
+from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
+from stream_app.model.data_type import DataField, RowType
+from stream_app.model.table_schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """Reads the statistics of files.
+
+    Attributes:
+        columns: the columns of today that are asked about.
+        schema_of: gives the schema of a number.
+    """
+
+    columns: RowType
+    schema_of: Callable[[int], TableSchema]
+
+    def keys(self, file: DataFileMeta) -> dict[str, ColumnStats]:
+        """Of the key's columns, deletes and older versions included."""
+        schema = self.schema_of(file.schema_id)
+        names = schema.trimmed_primary_keys
+        found = simple_stats(file.key_stats, schema.key_type)
+        if names and found[0].minimum is None:
+            # The least and greatest key are always there, and exact.
+            types = schema.key_type.types
+            low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
+            found = [ColumnStats(low, high, 0), *found[1:]]
+        # A column that the file does not know is no key: what is null here may have a value there.
+        by_name = dict(zip(names, found, strict=True))
+        return self._by_name(file, schema, by_name, missing_is_null=False)
+
+    def all(self, file: DataFileMeta) -> dict[str, ColumnStats]:
+        """Of all columns, deletes and older versions included."""
+        schema = self.schema_of(file.schema_id)
+        told = file.value_stats_cols
+        columns = schema.fields if told is None else schema.fields.project(told)
+        found = dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
+        if file.write_cols is not None:
+            # Such a file lacks columns, and what it lacks may stand in another one.
+            found = {name: stats for name, stats in found.items() if name in file.write_cols}
+        values = self._by_name(file, schema, found, missing_is_null=file.write_cols is None)
+        return values | self.keys(file) if schema.has_primary_key else values
+
+    def _by_name(
+        self,
+        file: DataFileMeta,
+        schema: TableSchema,
+        found: dict[str, ColumnStats],
+        *,
+        missing_is_null: bool,
+    ) -> dict[str, ColumnStats]:
+        then = {column.field_id: column for column in schema.fields}
+        asked: list[tuple[DataField, DataField | None]] = []
+        stored: list[ColumnStats] = []
+        for column in self.columns:
+            before = then.get(column.field_id)
+            if before is None and missing_is_null:
+                asked.append((column, None))
+            elif before is not None and before.name in found:
+                asked.append((column, before))
+                stored.append(found[before.name])
+        return stats_by_name(asked, stored, file.row_count)
+
+
+def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:
+    """The statistics of columns; unknown ones where a writer told of none.
+
+    Raises:
+        CorruptFileError: they are of another number of columns.
+    """
+    if not stats.null_counts:
+        return [UNKNOWN_STATS] * len(columns)
+    types = [data_type.as_nullable() for data_type in columns.types]
+    lows = deserialize_row(stats.min_values, types)
+    highs = deserialize_row(stats.max_values, types)
+    return [
+        ColumnStats(low, high, count)
+        for low, high, count in zip(lows, highs, stats.null_counts, strict=True)
+    ]

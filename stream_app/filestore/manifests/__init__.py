@@ -1,0 +1,1 @@
+"""Manifests, manifest lists and the index of deletion vectors."""

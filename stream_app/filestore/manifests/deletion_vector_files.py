@@ -1,0 +1,147 @@
+"""Files of deletion vectors.
+
+Which index files a snapshot has stands in its index manifest
+(`filestore.manifests.manifest_files`); which are written anew is decided in
+`planning.commit.index_changes`.
+
+Source: Paimon `deletionvectors/DeletionVectorsIndexFile.java`,
+`deletionvectors/DeletionVectorIndexFileWriter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.path_factory import FileStorePathFactory, new_index_file_name
+from stream_app.format.deletion_vector import (
+    DeletionVector,
+    decode_deletion_vectors,
+    encode_deletion_vector_files,
+)
+from stream_app.model.index_file_meta import (
+    DELETION_VECTORS,
+    DeletionVectorMeta,
+    IndexFileMeta,
+    IndexManifestEntry,
+)
+from stream_app.model.manifest_entry import FileKind
+
+_RESTORE = "restore the file from a backup, or roll the table back to a tag"
+
+BucketVectors = dict[str, DeletionVector]
+"""Deletion vectors by the name of their data file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorFiles:
+    """Reads and writes deletion vectors.
+
+    Attributes:
+        target_size: bytes beyond which a further file is begun
+            (``deletion-vector.index-file.target-size``).
+    """
+
+    file_io: FileIO
+    paths: FileStorePathFactory
+    target_size: int
+
+    def read_buckets(
+        self, entries: Iterable[IndexManifestEntry]
+    ) -> dict[tuple[bytes, int], BucketVectors]:
+        """All deletion vectors, by partition and bucket; index files of other types are left out.
+
+        Raises:
+            CorruptFileError: as `read`, or a data file has two vectors.
+        """
+        buckets: dict[tuple[bytes, int], BucketVectors] = {}
+        for entry in entries:
+            if not entry.holds_deletion_vectors:
+                continue
+            vectors = buckets.setdefault((entry.partition, entry.bucket), {})
+            twice = sorted(vectors.keys() & set(entry.index_file.data_file_names))
+            if twice:
+                raise CorruptFileError(
+                    f"data file {twice[0]} has deletion vectors in two index files",
+                    where=self._path(entry),
+                    fix="roll the table back to a tag",
+                )
+            vectors |= self.read(entry)
+        return buckets
+
+    def read(
+        self, entry: IndexManifestEntry, data_files: Collection[str] | None = None
+    ) -> BucketVectors:
+        """The vectors of one file, of all its data files or of some.
+
+        Raises:
+            CorruptFileError: missing, of another size than its metadata says, or unreadable.
+        """
+        path = self._path(entry)
+        try:
+            data = self.file_io.read_bytes(path)
+        except FileNotFoundError:
+            raise CorruptFileError(
+                "a file of deletion vectors that an index manifest names is missing",
+                where=path,
+                fix="if the snapshot has just expired read a newer one; else restore the file",
+            ) from None
+        if len(data) != entry.index_file.file_size:
+            raise CorruptFileError(
+                f"a file of deletion vectors has {len(data)} bytes, "
+                f"its index manifest says {entry.index_file.file_size}",
+                where=path,
+                fix=_RESTORE,
+            )
+        try:
+            return decode_deletion_vectors(data, list(_chosen(entry, data_files)))
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+
+    def write(
+        self,
+        partition: bytes,
+        bucket: int,
+        vectors: Mapping[str, DeletionVector],
+        *,
+        in_one_file: bool,
+    ) -> list[IndexManifestEntry]:
+        """Write vectors of one bucket; the ADD entries of the new files, none without vectors.
+
+        Args:
+            in_one_file: however large it gets. A bucket has only one file, unless all rows of
+                the partition are in a bucket that is no bucket (``bucket = -1``).
+        """
+        target_size = None if in_one_file else self.target_size
+        entries = []
+        for data, metas in encode_deletion_vector_files(vectors, target_size=target_size):
+            file = IndexFileMeta(
+                index_type=DELETION_VECTORS,
+                file_name=new_index_file_name(),
+                file_size=len(data),
+                row_count=len(metas),
+                deletion_vectors=metas,
+            )
+            entry = IndexManifestEntry(
+                kind=FileKind.ADD, partition=partition, bucket=bucket, index_file=file
+            )
+            self.file_io.write_bytes(self._path(entry), data)
+            entries.append(entry)
+        return entries
+
+    def delete(self, entry: IndexManifestEntry) -> None:
+        """Delete a file that no snapshot names."""
+        self.file_io.delete(self._path(entry))
+
+    def _path(self, entry: IndexManifestEntry) -> str:
+        return self.paths.index_file(entry.partition, entry.bucket, entry.index_file)
+
+
+def _chosen(
+    entry: IndexManifestEntry, data_files: Collection[str] | None
+) -> Iterator[DeletionVectorMeta]:
+    for meta in entry.index_file.deletion_vectors or ():
+        if data_files is None or meta.data_file_name in data_files:
+            yield meta

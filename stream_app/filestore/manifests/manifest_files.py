@@ -1,0 +1,163 @@
+"""Manifests, manifest lists and index manifests of a table.
+
+Source: Paimon `manifest/ManifestFile.java`, `manifest/ManifestList.java`,
+`manifest/IndexManifestFile.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.path_factory import (
+    FileStorePathFactory,
+    new_index_manifest_name,
+    new_manifest_list_name,
+    new_manifest_name,
+)
+from stream_app.format.avro.index_manifest_avro import decode_index_manifest, encode_index_manifest
+from stream_app.format.avro.manifest_avro import (
+    decode_manifest,
+    decode_manifest_list,
+    describe_manifest,
+    encode_manifest,
+    encode_manifest_list,
+)
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.options.core_options import CoreOptions
+
+_T = TypeVar("_T")
+FIRST_LOOK = 1000
+"""Entries after which it is looked how many bytes they take: fewer than a usual target has."""
+LEAST_ENTRY_SIZE = 200
+"""Bytes; an entry may be smaller, but the file has a header as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """Reads and writes manifests.
+
+    Attributes:
+        options: ``manifest.compression`` and ``manifest.target-file-size`` of what is written.
+    """
+
+    file_io: FileIO
+    paths: FileStorePathFactory
+    options: CoreOptions
+
+    @property
+    def codec(self) -> str:
+        """Of what is written; what is read tells its own."""
+        return self.options.text("manifest.compression")
+
+    @property
+    def target_size(self) -> int:
+        """Bytes at which a manifest is split."""
+        return self.options.integer("manifest.target-file-size")
+
+    def read_list(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
+        """The manifests that a manifest list names.
+
+        Args:
+            size: of the file, as the snapshot tells it; None when it does not.
+
+        Raises:
+            CorruptFileError: it is missing, of another size, or unreadable.
+        """
+        return self._read(name, size, decode_manifest_list)
+
+    def read_manifest(self, name: str, size: int | None = None) -> list[ManifestEntry]:
+        """The entries of a manifest.
+
+        Args:
+            size: of the file, as the manifest list tells it; None when it is not known.
+
+        Raises:
+            CorruptFileError: it is missing, of another size, or unreadable.
+        """
+        return self._read(name, size, decode_manifest)
+
+    def read_index_manifest(self, name: str | None) -> list[IndexManifestEntry]:
+        """All index files of a snapshot; none for a snapshot that names no index manifest.
+
+        Raises:
+            CorruptFileError: it is missing or unreadable.
+        """
+        return [] if name is None else self._read(name, None, decode_index_manifest)
+
+    def write_index_manifest(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Write all index files of a snapshot; the name for the snapshot."""
+        name = new_index_manifest_name()
+        data = encode_index_manifest(entries, codec=self.codec)
+        self.file_io.write_bytes(self.paths.manifest(name), data)
+        return name
+
+    def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
+        """Write a manifest list; its name and its size in bytes."""
+        name = new_manifest_list_name()
+        data = encode_manifest_list(metas, codec=self.codec)
+        self.file_io.write_bytes(self.paths.manifest(name), data)
+        return name, len(data)
+
+    def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
+        """Write entries as manifests; none without entries.
+
+        All but the last have the target size, or little more: smaller ones would be merged again,
+        each time anew. Of the entries about one manifest is held in memory at a time.
+        """
+        rest = iter(entries)
+        metas: list[ManifestFileMeta] = []
+        chunk = list(islice(rest, min(FIRST_LOOK, 1 + self.target_size // LEAST_ENTRY_SIZE)))
+        while chunk:
+            data = encode_manifest(chunk, codec=self.codec)
+            if len(data) < self.target_size:
+                # As many more as it is likely to need, but not one by one.
+                missing = len(chunk) * (self.target_size - len(data)) // len(data)
+                more = list(islice(rest, max(missing, 1 + len(chunk) // 16)))
+                if more:
+                    chunk += more
+                    continue
+            metas.append(self._write_manifest(chunk, data))
+            chunk = list(islice(rest, len(chunk)))
+        return metas
+
+    def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
+        name = new_manifest_name()
+        self.file_io.write_bytes(self.paths.manifest(name), data)
+        return describe_manifest(
+            entries,
+            file_name=name,
+            file_size=len(data),
+            partition_types=self.paths.partition_type.types,
+        )
+
+    def delete(self, name: str) -> None:
+        """Delete a manifest, list or index manifest that no snapshot names."""
+        self.file_io.delete(self.paths.manifest(name))
+
+    def _read(self, name: str, size: int | None, decode: Callable[[bytes], list[_T]]) -> list[_T]:
+        path = self.paths.manifest(name)
+        try:
+            data = self.file_io.read_bytes(path)
+        except FileNotFoundError:
+            raise CorruptFileError(
+                "a manifest that a snapshot names is missing",
+                where=path,
+                fix="if the snapshot has just expired read a newer one; else restore the file",
+            ) from None
+        # An Avro file may be cut between two blocks and look whole.
+        if size is not None and size != len(data):
+            raise CorruptFileError(
+                f"a manifest has {len(data)} bytes, what names it says {size}",
+                where=path,
+                fix="restore the file from a backup, or roll the table back to a tag",
+            )
+        try:
+            return decode(data)
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error

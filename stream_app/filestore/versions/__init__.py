@@ -1,0 +1,1 @@
+"""Files that name versions: snapshots, tags, changelogs, schemas, consumers."""

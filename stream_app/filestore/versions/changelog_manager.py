@@ -1,0 +1,92 @@
+"""The long-lived changelogs of a table: ``changelog/changelog-<n>``, with LATEST and EARLIEST.
+
+Where changelogs are kept longer than snapshots, expiry writes a copy of the snapshot's file here
+before it deletes it. What the copy says about data files need not be there any more.
+
+Source: Paimon `utils/ChangelogManager.java`, `Changelog.java`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.versions.numbered_files import hint_of, numbers_of
+from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
+from stream_app.model.snapshot import Snapshot
+
+_PREFIX = "changelog-"
+_LATEST, _EARLIEST = "LATEST", "EARLIEST"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogManager:
+    """Reads and writes the long-lived changelogs of the table at `root`."""
+
+    file_io: FileIO
+    root: str
+
+    def ids(self) -> list[int]:
+        """All their numbers, which are those of their snapshots, ascending."""
+        return numbers_of(self.file_io, f"{self.root}/changelog", _PREFIX)
+
+    def changelog(self, snapshot_id: int) -> Snapshot:
+        """The snapshot as it was.
+
+        Raises:
+            FileNotFoundError: there is none of this number.
+            CorruptFileError: it is no snapshot.
+        """
+        path = self._path(snapshot_id)
+        data = self.file_io.read_bytes(path)
+        try:
+            return decode_snapshot(data)
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+
+    def commit(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot's changelog; nothing happens when it is kept already."""
+        path = self._path(snapshot.snapshot_id)
+        self.file_io.create_if_absent(path, encode_snapshot(snapshot))
+
+    def delete(self, snapshot_ids: Collection[int]) -> None:
+        """Forget some for good; the hints tell first what is left, so that they never name these.
+
+        Java believes LATEST unless there is a later file.
+        """
+        if not snapshot_ids:
+            return
+        self._write_hints([number for number in self.ids() if number not in snapshot_ids])
+        for number in snapshot_ids:
+            self.file_io.delete(self._path(number))
+        self.sync_deletions()
+
+    def sync_deletions(self) -> None:
+        """Let none that was forgotten come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/changelog")
+
+    def write_hints(self) -> None:
+        """Say which are the first and the last; without any the hints go."""
+        self._write_hints(self.ids())
+
+    def _write_hints(self, ids: list[int]) -> None:
+        for name, place in ((_LATEST, -1), (_EARLIEST, 0)):
+            path = f"{self.root}/changelog/{name}"
+            with contextlib.suppress(OSError):  # readers list the folder then
+                if ids:
+                    self.file_io.overwrite(path, str(ids[place]).encode())
+                else:
+                    self.file_io.delete(path)
+                    self.sync_deletions()
+
+    def hints(self) -> tuple[int | None, int | None]:
+        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        folder = f"{self.root}/changelog"
+        latest = hint_of(self.file_io, f"{folder}/{_LATEST}")
+        return latest, hint_of(self.file_io, f"{folder}/{_EARLIEST}")
+
+    def _path(self, snapshot_id: int) -> str:
+        return f"{self.root}/changelog/{_PREFIX}{snapshot_id}"

@@ -1,0 +1,205 @@
+"""The snapshot files of a table: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
+
+A snapshot exists from the moment its file does; the hints only save a listing and may be stale or
+absent, after a crash for example.
+
+Source: Paimon `utils/SnapshotManager.java`, `utils/HintFileUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.versions.numbered_files import hint_of, numbers_of
+from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
+from stream_app.model.snapshot import Snapshot
+
+_PREFIX = "snapshot-"
+_LATEST, _EARLIEST = "LATEST", "EARLIEST"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotManager:
+    """Reads and publishes snapshots of the table at `root`."""
+
+    file_io: FileIO
+    root: str
+
+    def latest_id(self) -> int | None:
+        """Number of the newest snapshot; None when there is none."""
+        hint = self._hint(_LATEST)
+        # The hint is written after the snapshot, so it may be behind but never ahead.
+        if hint is not None and self._exists(hint) and not self._exists(hint + 1):
+            return hint
+        ids = self.ids()
+        return ids[-1] if ids else None
+
+    def earliest_id(self) -> int | None:
+        """Number of the oldest snapshot that is left; None when there is none."""
+        hint = self._hint(_EARLIEST)
+        if hint is not None and self._exists(hint):
+            return hint
+        ids = self.ids()
+        return ids[0] if ids else None
+
+    def ids(self) -> list[int]:
+        """All snapshots' numbers, ascending, by listing the folder."""
+        return numbers_of(self.file_io, f"{self.root}/snapshot", _PREFIX)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One snapshot.
+
+        Raises:
+            FileNotFoundError: it does not exist (yet, or any more).
+            CorruptFileError: it is no snapshot.
+        """
+        path = self._path(snapshot_id)
+        data = self.file_io.read_bytes(path)
+        try:
+            snapshot = decode_snapshot(data)
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+        if snapshot.snapshot_id != snapshot_id:
+            raise CorruptFileError(
+                f"the file of snapshot {snapshot_id} holds snapshot {snapshot.snapshot_id}",
+                where=path,
+                fix="restore the file from a backup, or roll the table back to a tag",
+            )
+        return snapshot
+
+    def latest(self, *, near: int | None = None) -> Snapshot | None:
+        """The newest snapshot, also when it expires, or goes back, while it is looked for.
+
+        Args:
+            near: a number that was the newest before: a hint in the place of LATEST's, which is
+                asked when this one is gone or has a successor.
+        """
+        for hint in (near, None):
+            number = self._hint(_LATEST) if hint is None else hint
+            # As with LATEST: numbers are given in turn, so one without a successor is the newest.
+            if number is not None and not self._exists(number + 1):
+                try:
+                    return self.snapshot(number)
+                except FileNotFoundError:
+                    continue
+        return self._listed()
+
+    def _listed(self) -> Snapshot | None:
+        ids = self.ids()
+        while ids:
+            try:
+                return self.snapshot(ids[-1])
+            except FileNotFoundError:
+                missing, ids = ids[-1], self.ids()
+                if ids and ids[-1] == missing:
+                    raise
+        return None
+
+    def exists(self, snapshot_id: int) -> bool:
+        """Whether there is such a snapshot now."""
+        return self._exists(snapshot_id)
+
+    def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
+        """Snapshots from one down, as far as they are left; None: from the newest one."""
+        current = self.latest_id() if begin is None else begin
+        while current is not None and current >= down_to:
+            try:
+                yield self.snapshot(current)
+            except FileNotFoundError:  # expired
+                return
+            current -= 1
+
+    def publish(self, snapshot: Snapshot) -> bool:
+        """Make a snapshot exist; False when another one has its number.
+
+        Raises:
+            UnsyncedError: it exists, and may be gone again after a crash of the machine.
+        """
+        path = self._path(snapshot.snapshot_id)
+        return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
+
+    def write_hints(self, snapshot_id: int) -> Snapshot | None:
+        """Say that a snapshot that was just made is the newest.
+
+        A failure is none: the snapshot is there, and readers list the folder. Who is held up here
+        until it has expired must not leave a hint at what is gone, for Paimon would believe it.
+
+        Returns:
+            What has the number afterwards; None: nothing any more.
+        """
+        self._write_hint(_LATEST, snapshot_id)
+        try:
+            return self.snapshot(snapshot_id)
+        except FileNotFoundError:
+            while not self._exists(snapshot_id) and (ids := self.ids()):
+                snapshot_id = ids[-1]
+                self._write_hint(_LATEST, snapshot_id)
+            return None
+
+    def make_up_earliest_hint(self) -> None:
+        """Say which snapshot is the oldest, when nothing says that."""
+        if self._hint(_EARLIEST) is None and (ids := self.ids()):
+            self._write_hint(_EARLIEST, ids[0])
+
+    def latest_hint(self) -> int | None:
+        """What LATEST says; None when it is absent or says nothing."""
+        return self._hint(_LATEST)
+
+    def hints(self) -> tuple[int | None, int | None]:
+        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        return self._hint(_LATEST), self._hint(_EARLIEST)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Write the file of a snapshot again that has expired, and that a tag has kept."""
+        self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
+
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Say which snapshot is the newest, when no later one is there."""
+        self._write_hint(_LATEST, snapshot_id)
+
+    def delete_latest_hint(self) -> None:
+        """Let readers list the folder while the newest snapshots go, and find which one is left.
+
+        Paimon believes the hint when the next number is absent, also of a snapshot that is gone.
+        So the hint does not come back after a crash either.
+
+        Raises:
+            OSError: the file system refused.
+        """
+        self.file_io.delete(f"{self.root}/snapshot/{_LATEST}")
+        self.sync_deletions()
+
+    def delete(self, snapshot_id: int) -> None:
+        """Delete a snapshot's file; for good when `sync_deletions` has returned."""
+        self.file_io.delete(self._path(snapshot_id))
+
+    def sync_deletions(self) -> None:
+        """Let no snapshot that was deleted come back after a crash of the machine."""
+        self.file_io.sync_deletions(f"{self.root}/snapshot")
+
+    def write_earliest_hint(self, snapshot_id: int) -> None:
+        """Say which snapshot is the oldest; readers save a listing."""
+        self._write_hint(_EARLIEST, snapshot_id)
+
+    def _write_hint(self, name: str, snapshot_id: int) -> None:
+        try:
+            self.file_io.overwrite(f"{self.root}/snapshot/{name}", str(snapshot_id).encode())
+        except OSError:
+            return  # readers list the folder then
+
+    def _hint(self, name: str) -> int | None:
+        return hint_of(self.file_io, f"{self.root}/snapshot/{name}")
+
+    def _exists(self, snapshot_id: int) -> bool:
+        # A store asks twice whether a file or a folder is there, and once for a file's size.
+        try:
+            self.file_io.size(self._path(snapshot_id))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _path(self, snapshot_id: int) -> str:
+        return f"{self.root}/snapshot/{_PREFIX}{snapshot_id}"

@@ -1,0 +1,1 @@
+"""Manifests as Avro files. Start with `manifest_avro`."""

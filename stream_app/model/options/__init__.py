@@ -1,0 +1,1 @@
+"""The options of a table: keys, types, defaults. Start with `core_options`."""

@@ -1,0 +1,199 @@
+"""The table options that decide when a bucket is compacted, and into what.
+
+Read by `core_options`, which has the others.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.options.option import (
+    Option,
+    boolean_option,
+    choice_option,
+    duration_option,
+    integer_option,
+    parse_real,
+    size_option,
+    text_option,
+)
+
+COMPACTION_OPTIONS: tuple[Option, ...] = (
+    integer_option(
+        "num-sorted-run.compaction-trigger",
+        5,
+        "Sorted runs of a bucket that trigger a compaction.",
+        minimum=1,
+    ),
+    integer_option(
+        "num-sorted-run.stop-trigger",
+        None,
+        "Sorted runs of a bucket beyond which its writes wait (default: trigger + 3).",
+        minimum=1,
+    ),
+    integer_option(
+        "num-levels", None, "Levels of a bucket's LSM tree (default: trigger + 1).", minimum=2
+    ),
+    integer_option(
+        "compaction.max-size-amplification-percent",
+        200,
+        "Size of all runs but the oldest, in percent of the oldest, that triggers a full "
+        "compaction.",
+    ),
+    integer_option(
+        "compaction.size-ratio",
+        1,
+        "Percent by which the next run may be larger and still be picked.",
+    ),
+    size_option(
+        "compaction.total-size-threshold",
+        None,
+        "A bucket that is smaller in all is merged whole whenever it has two sorted runs "
+        "(default: off).",
+    ),
+    size_option(
+        "compaction.incremental-size-threshold",
+        None,
+        "A bucket that holds more below its highest level is merged whole (default: off).",
+    ),
+    integer_option(
+        "compaction.offpeak.start.hour",
+        -1,
+        "First hour of the day, local time, of the off-peak hours; -1: none.",
+        minimum=-1,
+        maximum=23,
+    ),
+    integer_option(
+        "compaction.offpeak.end.hour",
+        -1,
+        "Hour of the day at which the off-peak hours are over; before the start: the next day.",
+        minimum=-1,
+        maximum=23,
+    ),
+    integer_option(
+        "compaction.offpeak-ratio",
+        0,
+        "Percent that are added to `compaction.size-ratio` in off-peak hours.",
+    ),
+    duration_option(
+        "compaction.optimization-interval",
+        None,
+        "A bucket whose last full compaction is longer ago is merged whole (default: off).",
+    ),
+    boolean_option(
+        "compaction.force-up-level-0",
+        False,
+        "Every flush is merged into a higher level at once.",
+    ),
+    boolean_option(
+        "force-lookup",
+        False,
+        "Compact as a table with lookups does: level 0 is merged upwards as `lookup-compact` says.",
+    ),
+    choice_option(
+        "lookup-compact",
+        "radical",
+        "When a table with lookups merges level 0 upwards: after each flush (radical), or at the "
+        "latest after some flushes (gentle).",
+        "radical",
+        "gentle",
+    ),
+    integer_option(
+        "lookup-compact.max-interval",
+        None,
+        "Flushes after which gentle lookup compaction merges level 0 (default: twice the "
+        "compaction trigger; never less than the trigger).",
+        minimum=1,
+    ),
+    integer_option(
+        "compaction.min.file-num",
+        5,
+        "Without a primary key: small files of a partition, or neighbours in a bucket, that are "
+        "worth a compaction; at least 2.",
+        minimum=1,
+    ),
+    integer_option(
+        "compaction.file-num-limit",
+        100_000,
+        "Without a primary key and buckets: small files that are looked at in one round.",
+        minimum=1,
+    ),
+    Option(
+        key="compaction.delete-ratio-threshold",
+        parse=parse_real,
+        default=0.2,
+        kind="real",
+        meaning="Without a primary key and buckets: a file of which a larger share is deleted is "
+        "rewritten, whatever its size.",
+    ),
+    boolean_option(
+        "compaction.force-rewrite-all-files", False, "A full compaction rewrites every file."
+    ),
+    integer_option(
+        "full-compaction.delta-commits",
+        None,
+        "Every so many epochs all buckets are merged whole, and the epoch waits for it "
+        "(default: never).",
+        minimum=1,
+    ),
+    boolean_option(
+        "commit.force-compact",
+        False,
+        "Each epoch waits for its compactions before it ends.",
+    ),
+    boolean_option(
+        "prepare-commit.wait-compaction",
+        False,
+        "The same as `commit.force-compact`.",
+        is_own=True,
+    ),
+    integer_option(
+        "compaction.max-parallelism",
+        None,
+        "Compaction units that run at a time (default: half of Spark's default parallelism, "
+        "at least 1).",
+        minimum=1,
+        is_own=True,
+    ),
+    integer_option(
+        "sort-spill-threshold",
+        None,
+        "Sorted runs that a compaction merges at a time; more are first merged into fewer on "
+        "local disk (default: 32, or the stop trigger + 1 if that is more).",
+        minimum=2,
+    ),
+    duration_option(
+        "record-level.expire-time",
+        None,
+        "Age at which a row is left out of a full compaction's output (default: never).",
+    ),
+    text_option(
+        "record-level.time-field",
+        None,
+        "Column that says how old a row is: seconds (INT, BIGINT), milliseconds (BIGINT from "
+        "10^12 on) or TIMESTAMP.",
+    ),
+    duration_option(
+        "continuous.discovery-interval",
+        "10 s",
+        "How often `compact --follow` looks for work.",
+    ),
+    boolean_option(
+        "write-only",
+        False,
+        "This job does not compact; another one must.",
+        older_keys=("write.compaction-skip",),
+    ),
+    integer_option(
+        "write-only.stop-trigger",
+        None,
+        "Sorted runs of a bucket beyond which a write-only job waits for the job that compacts "
+        "(default: ten times the stop trigger; never less than the compaction trigger + 1).",
+        minimum=1,
+        is_own=True,
+    ),
+    duration_option(
+        "write-only.compactor-timeout",
+        "10 min",
+        "Time without a compaction by anybody after which a waiting write-only job gives up.",
+        is_own=True,
+    ),
+)

@@ -1,0 +1,393 @@
+"""Every table option that stream_app acts on, once: key, type, default and meaning.
+
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to
+every engine. `CoreOptions` is the parsed view of a table's options. `option_problems` judges the
+options of a new table, `check_writable` those of an existing one; both before anything is written.
+The names of Paimon's other options stand in `paimon_option_keys`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.options.commit_options import COMMIT_OPTIONS
+from stream_app.model.options.compaction_options import COMPACTION_OPTIONS
+from stream_app.model.options.expire_options import EXPIRE_OPTIONS
+from stream_app.model.options.option import (
+    Option,
+    boolean_option,
+    choice_option,
+    integer_option,
+    parse_exact_columns,
+    parse_integer,
+    parse_stats_mode,
+    size_option,
+    text_option,
+)
+from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.read_options import READ_OPTIONS
+from stream_app.model.options.stream_options import STREAM_OPTIONS
+from stream_app.model.options.tag_options import TAG_OPTIONS
+
+OPTIONS: dict[str, Option] = {
+    option.key: option
+    for option in (
+        Option(
+            key="bucket",
+            parse=parse_integer,
+            default=-1,
+            kind="integer",
+            minimum=-2,
+            meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
+            "rows go into files as they come.",
+        ),
+        text_option(
+            "bucket-key",
+            None,
+            "Columns that choose the bucket, comma separated; default: the primary key "
+            "without the partition columns. Needed for buckets without a primary key.",
+            parse=parse_exact_columns,
+        ),
+        choice_option(
+            "bucket-function.type",
+            "default",
+            "Hash that chooses the bucket.",
+            "default",
+        ),
+        choice_option(
+            "merge-engine",
+            "deduplicate",
+            "How rows of one key are merged: deduplicate keeps the newest.",
+            "deduplicate",
+        ),
+        text_option(
+            "sequence.field",
+            None,
+            "Columns (comma separated) that decide which version of a key is the newest, "
+            "before the order of arrival; nulls are the oldest.",
+        ),
+        choice_option(
+            "sequence.field.sort-order",
+            "ascending",
+            "Which sequence.field value is the newest: "
+            "the largest (ascending) or the smallest (descending).",
+            "ascending",
+            "descending",
+        ),
+        choice_option(
+            "changelog-producer",
+            "none",
+            "Whether changelog files are written: none, or input (every change as it came in).",
+            "none",
+            "input",
+        ),
+        boolean_option(
+            "ignore-delete",
+            False,
+            "Drop -D and -U records before they are written.",
+            older_keys=(
+                "first-row.ignore-delete",
+                "deduplicate.ignore-delete",
+                "partial-update.ignore-delete",
+            ),
+        ),
+        boolean_option("ignore-update-before", False, "Drop -U records before they are written."),
+        choice_option("file.format", "parquet", "Format of new data files.", "parquet"),
+        choice_option(
+            "file.compression",
+            "zstd",
+            "Codec of data files.",
+            "zstd",
+            "none",
+            "uncompressed",
+            "gzip",
+            "lz4",
+            "snappy",
+        ),
+        integer_option(
+            "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
+        ),
+        boolean_option("data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."),
+        text_option(
+            "metadata.stats-mode",
+            "truncate(16)",
+            "Column statistics kept in manifests: none, counts, truncate(n) or full.",
+            parse=parse_stats_mode,
+        ),
+        size_option(
+            "deletion-vector.index-file.target-size",
+            "2 mb",
+            "A new file of deletion vectors is begun at this size, in tables without buckets.",
+        ),
+        size_option(
+            "target-file-size",
+            None,
+            "A new data file is begun at this size (default: 128 mb, and 256 mb without a "
+            "primary key).",
+        ),
+        size_option("write-buffer-size", "256 mb", "Memory of one bucket's write buffer."),
+        boolean_option(
+            "write-buffer-spillable", True, "Spill sorted runs to local disk when it is full."
+        ),
+        size_option(
+            "write-buffer-spill.max-disk-size",
+            None,
+            "Disk that a buffer may use to spill (default: no limit).",
+        ),
+        *COMPACTION_OPTIONS,
+        *READ_OPTIONS,
+        *STREAM_OPTIONS,
+        *COMMIT_OPTIONS,
+        *EXPIRE_OPTIONS,
+        *TAG_OPTIONS,
+        text_option(
+            "partition.default-name",
+            "__DEFAULT_PARTITION__",
+            "Directory of null and empty partition values.",
+        ),
+        boolean_option("partition.legacy-name", True, "Name DATE partitions by their day number."),
+        text_option(
+            "data-file.path-directory",
+            None,
+            "Folder of data files below the table's own (default: the table's own).",
+        ),
+        text_option("data-file.prefix", "data-", "First part of data file names."),
+        text_option("changelog-file.prefix", "changelog-", "First part of changelog file names."),
+    )
+}
+"""The options that stream_app reads."""
+
+_TARGET_FILE_SIZE = 128 << 20
+_TARGET_FILE_SIZE_OF_APPENDS = 256 << 20
+
+FIXED_OPTIONS = (
+    "bucket",
+    "bucket-key",
+    "bucket-function.type",
+    "merge-engine",
+    "sequence.field",
+    "sequence.field.sort-order",
+    "changelog-producer",
+    "data-file.path-directory",
+    "data-file.thin-mode",
+    "force-lookup",
+    "partition.default-name",
+    "partition.legacy-name",
+)
+"""Options by which every reader and writer of a table must go alike."""
+
+_BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
+
+
+def _is_true(value: str) -> bool:
+    return value.lower() == "true"
+
+
+REFUSED: dict[str, Callable[[str], bool]] = {
+    "branch": lambda value: value != "main",
+    "chain-table.enabled": _is_true,
+    "clustering.incremental": _is_true,
+    "data-evolution.enabled": _is_true,
+    "data-file.external-paths.strategy": lambda value: value.lower() != "none",
+    "deletion-vectors.enabled": _is_true,
+    "file.compression.per.level": bool,
+    "file.format.per.level": bool,
+    "index-file-in-data-file-dir": _is_true,
+    "lock.enabled": _is_true,
+    "pk-clustering-override": _is_true,
+    "row-tracking.enabled": _is_true,
+    "rowkind.field": bool,
+    "type": lambda value: value != "table",
+    "upsert-key": bool,
+}
+"""Options that ask of a correct writer what we do not do, and the values that ask for it."""
+
+_FINE_WITHOUT_KEY = ("deletion-vectors.enabled",)
+"""Options that only a table with a primary key asks more of a writer by."""
+
+_REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
+
+_SAID_IN_CONFIGURATION = {
+    "path": "table.warehouse, table.database and table.name say where the table is",
+    "primary-key": "use table.primary-keys",
+    "partition": "use table.partition-keys",
+}
+
+
+def option_problems(options: Mapping[str, str]) -> list[str]:
+    """What is wrong with the options of a new table: unknown keys, wrong or unsupported values."""
+    problems = []
+    for key, value in options.items():
+        option = OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
+        if option is not None:
+            try:
+                option.read({key: value})
+            except UsageError as error:
+                problems.append(f"{error.what} ({error.fix})")
+        elif _is_refused(key, value):
+            problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
+        elif key in _SAID_IN_CONFIGURATION:
+            problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
+        elif key in CORE_KEYS:
+            try:
+                CORE_KEYS[key](value)
+            except ValueError as problem:
+                problems.append(f"option {key!r}: {value!r} {problem}")
+        elif key not in PAIMON_KEYS | REFUSED.keys() and not key.startswith(PREFIXES):
+            problems.append(unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS)))
+    return problems
+
+
+def _is_refused(key: str, value: str) -> bool:
+    return key.startswith(_REFUSED_MAPS) or (key in REFUSED and REFUSED[key](value))
+
+
+def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
+    """``unknown option 'bukket'; did you mean 'bucket'?``"""
+    nearest = difflib.get_close_matches(key, list(known), n=1, cutoff=0.6)
+    return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
+
+
+def check_writable(options: Mapping[str, str], *, has_primary_key: bool) -> None:
+    """Refuse a table whose options demand of a writer what we do not do.
+
+    Unknown options of an existing table are kept, not refused: Paimon itself validated them.
+
+    Raises:
+        UnsupportedTableError: names every option that stands in the way.
+    """
+    reasons = [
+        key
+        for key, value in options.items()
+        if _is_refused(key, value) and (has_primary_key or key not in _FINE_WITHOUT_KEY)
+    ]
+    for option in OPTIONS.values():
+        try:
+            option.read(options)
+        except UsageError:
+            reasons += [key for key in (option.key, *option.older_keys) if key in options]
+    if "bucket" not in reasons and not has_buckets(CoreOptions(options).bucket, has_primary_key):
+        # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
+        reasons.append("bucket")
+    if reasons:
+        raise UnsupportedTableError(
+            "stream_app cannot write this table: "
+            + ", ".join(f"{key} = {options.get(key, '-1')}" for key in reasons),
+            fix="write it with the engine that made it, or use a table without these options",
+        )
+
+
+def has_buckets(bucket: int, has_primary_key: bool) -> bool:
+    """Whether we can write a table with this value of ``bucket``."""
+    return bucket >= 1 or (bucket == -1 and not has_primary_key)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreOptions:
+    """A table's options, read by name. Bytes for sizes, milliseconds for durations."""
+
+    raw: Mapping[str, str]
+
+    def integer(self, key: str) -> int:
+        """The value of an option that always has one."""
+        value = OPTIONS[key].read(self.raw)
+        assert isinstance(value, int), key
+        return value
+
+    def optional_integer(self, key: str) -> int | None:
+        """The value of an option that may be unset."""
+        value = OPTIONS[key].read(self.raw)
+        assert value is None or isinstance(value, int), key
+        return value
+
+    def real(self, key: str) -> float:
+        """The value of an option that is a fraction."""
+        value = OPTIONS[key].read(self.raw)
+        assert isinstance(value, float), key
+        return value
+
+    def boolean(self, key: str) -> bool:
+        """The value of a switch."""
+        value = OPTIONS[key].read(self.raw)
+        assert isinstance(value, bool), key
+        return value
+
+    def text(self, key: str) -> str:
+        """The value of a text option; empty when it has none."""
+        value = OPTIONS[key].read(self.raw)
+        return "" if value is None else str(value)
+
+    def columns(self, key: str) -> tuple[str, ...]:
+        """The value of an option that lists columns."""
+        return tuple(part.strip() for part in self.text(key).split(",") if part.strip())
+
+    @property
+    def bucket(self) -> int:
+        """Number of buckets (``bucket``); -1: no fixed number."""
+        return self.integer("bucket")
+
+    @property
+    def compaction_trigger(self) -> int:
+        """``num-sorted-run.compaction-trigger``."""
+        return self.integer("num-sorted-run.compaction-trigger")
+
+    @property
+    def stop_trigger(self) -> int:
+        """``num-sorted-run.stop-trigger``; never below the compaction trigger."""
+        configured = self.optional_integer("num-sorted-run.stop-trigger")
+        trigger = self.compaction_trigger
+        return trigger + 3 if configured is None else max(configured, trigger)
+
+    @property
+    def num_levels(self) -> int:
+        """``num-levels``; the highest level is one less."""
+        configured = self.optional_integer("num-levels")
+        return self.compaction_trigger + 1 if configured is None else configured
+
+    @property
+    def writes_changelog(self) -> bool:
+        """Whether ``changelog-producer`` is another than ``none``: we write those of ``input``."""
+        return self.raw.get("changelog-producer", "none").lower() != "none"
+
+    @property
+    def lookup_interval(self) -> int:
+        """``lookup-compact.max-interval``; never below the compaction trigger."""
+        configured = self.optional_integer("lookup-compact.max-interval")
+        trigger = self.compaction_trigger
+        return 2 * trigger if configured is None else max(configured, trigger)
+
+    @property
+    def sort_spill_threshold(self) -> int:
+        """``sort-spill-threshold``; a run that is read takes 4 MB, so few are no trouble."""
+        configured = self.optional_integer("sort-spill-threshold")
+        return max(32, self.stop_trigger + 1) if configured is None else configured
+
+    def compacts_whole_after(self, epoch: int) -> bool:
+        """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
+        epochs = self.optional_integer("full-compaction.delta-commits")
+        return bool(epochs and (epoch + 1) % epochs == 0) and not self.boolean("write-only")
+
+    @property
+    def waits_for_compaction(self) -> bool:
+        """Whether each epoch waits for its compactions."""
+        return self.boolean("commit.force-compact") or self.boolean(
+            "prepare-commit.wait-compaction"
+        )
+
+    @property
+    def write_only_stop_trigger(self) -> int:
+        """``write-only.stop-trigger``; at least as many as another job's compaction begins with."""
+        configured = self.optional_integer("write-only.stop-trigger")
+        if configured is None:
+            return 10 * self.stop_trigger
+        return max(configured, self.compaction_trigger + 1)
+
+    def target_file_size(self, *, has_primary_key: bool) -> int:
+        """``target-file-size``, whose default depends on the kind of table."""
+        configured = self.optional_integer("target-file-size")
+        if configured is not None:
+            return configured
+        return _TARGET_FILE_SIZE if has_primary_key else _TARGET_FILE_SIZE_OF_APPENDS

@@ -1,0 +1,183 @@
+"""The options of the Spark source, with Paimon's keys: what is read of a table, and from where on.
+
+They are given to a read and never stored in a table. `spark.read.data_source` takes them;
+`spark.read.scan_choice` says what they mean together.
+
+Source: Paimon `CoreOptions.java` (``scan.…``, ``incremental-…``), `SparkConnectorOptions.java`
+(``read.…``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.options.option import (
+    Option,
+    Value,
+    boolean_option,
+    choice_option,
+    parse_long,
+    parse_retention_ms,
+    text_option,
+)
+from stream_app.model.options.read_options import READ_OPTIONS
+from stream_app.model.options.stream_options import STREAM_OPTIONS
+
+PATH = "path"
+
+
+def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option:
+    return Option(
+        key=key, parse=parse_long, default=None, meaning=meaning, kind="integer", minimum=minimum
+    )
+
+
+_OF_FILE_SYSTEM = (
+    text_option("s3.endpoint", None, "URL of a store that speaks S3's language."),
+    text_option("s3.region", None, "Its region."),
+    text_option("s3.path.style.access", None, "Whether the bucket stands in a URL's path."),
+)
+"""Not the keys: a plan shows options, so those come from AWS's variables alone."""
+_OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
+SOURCE_OPTIONS: dict[str, Option] = {
+    option.key: option
+    for option in (
+        text_option("scan.tag-name", None, "A version by its tag."),
+        _long_option("scan.watermark", "The oldest version whose watermark has come so far."),
+        text_option(
+            "incremental-between",
+            None,
+            "What came between two snapshots or tags, `3,7`; the first is excluded.",
+        ),
+        text_option(
+            "incremental-between-timestamp",
+            None,
+            "What came between two times, as texts or milliseconds.",
+        ),
+        choice_option(
+            "incremental-between-scan-mode",
+            "auto",
+            "What is read between two versions.",
+            "auto",
+            "delta",
+            "changelog",
+            "diff",
+        ),
+        boolean_option(
+            "read.changelog", False, "A column `rowkind` in front, and rows of all kinds."
+        ),
+        Option(
+            key="read.columns",
+            parse=str,
+            default=None,
+            meaning="Columns, parted by commas; the others are not read. Spark tells a source in "
+            "Python nothing of the columns that a query needs.",
+            kind="text",
+            is_own=True,
+        ),
+        Option(
+            key="read.protect",
+            parse=parse_retention_ms,
+            default=None,
+            meaning="The version does not expire for so long after it was planned. By a tag, so "
+            "the table is written; Spark tells no source when a query ends.",
+            kind="duration",
+            is_own=True,
+        ),
+        _long_option("read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1),
+        _long_option("read.stream.maxBytesPerTrigger", "Bytes of a micro-batch.", minimum=1),
+        _long_option("read.stream.maxRowsPerTrigger", "Rows of a micro-batch.", minimum=1),
+        _long_option(
+            "read.stream.minRowsPerTrigger",
+            "A micro-batch waits for so many rows, but no longer than maxTriggerDelayMs.",
+            minimum=1,
+        ),
+        _long_option(
+            "read.stream.maxTriggerDelayMs",
+            "Longest wait for minRowsPerTrigger, since the last micro-batch.",
+        ),
+        *_OF_TABLE,
+        *_OF_FILE_SYSTEM,
+    )
+}
+"""By key; some that a table has as well are among them and count over the table's own."""
+
+_MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
+_SECRET = ("s3.access-key", "s3.secret-key", "s3.session.token")
+_BY_LOWER_CASE = {key.lower(): key for key in SOURCE_OPTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options that were given, by their keys; each can be read."""
+
+    raw: Mapping[str, str]
+
+    def text(self, key: str) -> str | None:
+        """A text, or its default."""
+        value = self._value(key)
+        return None if value is None else str(value)
+
+    def integer(self, key: str) -> int | None:
+        """A number; None when it is not given."""
+        value = self._value(key)
+        assert value is None or isinstance(value, int), key
+        return value
+
+    def boolean(self, key: str) -> bool:
+        """A switch."""
+        return self._value(key) is True
+
+    def columns(self) -> tuple[str, ...] | None:
+        """``read.columns``; None: all."""
+        text = self.text("read.columns")
+        return None if text is None else tuple(part.strip() for part in text.split(","))
+
+    def of_table(self) -> dict[str, str]:
+        """Those that a table has as well."""
+        keys = {option.key for option in _OF_TABLE}
+        return {key: text for key, text in self.raw.items() if key in keys}
+
+    def of_file_system(self) -> dict[str, str]:
+        """Those that say how a store is reached."""
+        keys = {option.key for option in _OF_FILE_SYSTEM}
+        return {key: text for key, text in self.raw.items() if key in keys}
+
+    def _value(self, key: str) -> Value:
+        return SOURCE_OPTIONS[key].read(self.raw)
+
+
+def read_source_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options of a read; keys in any case, for Spark makes them lower.
+
+    Raises:
+        UsageError: tells all problems: unknown keys with the nearest known ones, and wrong values.
+    """
+    known: dict[str, str] = {}
+    problems = []
+    for name, text in given.items():
+        if name.lower() == PATH:
+            continue
+        key = _BY_LOWER_CASE.get(name.lower())
+        if key is None:
+            problems.append(
+                f"option {name!r} is not taken, for a plan would show it: set AWS_ACCESS_KEY_ID, "
+                "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
+                if name.lower() in _SECRET
+                else unknown_key("option", name, [PATH, *SOURCE_OPTIONS])
+            )
+            continue
+        known[key] = text
+        try:
+            SOURCE_OPTIONS[key].read(known)
+        except UsageError as error:
+            problems.append(f"{error.what} ({error.fix})")
+    if (_MIN_ROWS in known) != (_MAX_DELAY in known):
+        alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in known)
+        problems.append(f"option {alone!r} needs {missing!r} as well")
+    if problems:
+        raise UsageError("; ".join(problems), fix="docs/OPTIONS.md lists them all")
+    return SourceOptions(known)

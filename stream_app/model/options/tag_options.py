@@ -1,0 +1,106 @@
+"""The table options of tags, with Paimon's keys and defaults (1.4, `CoreOptions.java`).
+
+Parsed by core_options.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+
+from stream_app.model.options.option import (
+    Option,
+    boolean_option,
+    choice_option,
+    duration_option,
+    integer_option,
+    text_option,
+)
+
+
+def parse_zone(text: str) -> str:
+    """The name of a time zone that is known here."""
+    try:
+        zone_of(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        raise ValueError("is no time zone such as Europe/Berlin or GMT+08:00") from None
+    return text
+
+
+def zone_of(text: str) -> datetime.tzinfo:
+    """A time zone by name, or by its distance from UTC as Java writes it.
+
+    Raises:
+        ValueError, ZoneInfoNotFoundError: there is no such zone.
+    """
+    found = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", text)
+    if found is None:
+        return zoneinfo.ZoneInfo(text)
+    minutes = int(found[2]) * 60 + int(found[3] or 0)
+    sign = -1 if found[1] == "-" else 1
+    return datetime.timezone(datetime.timedelta(minutes=sign * minutes))
+
+
+TAG_OPTIONS: tuple[Option, ...] = (
+    choice_option(
+        "tag.automatic-creation",
+        "none",
+        "By which time a job gives tags of its own accord: that at which snapshots were committed "
+        "(process-time) or their watermark, of which stream_app writes none; batch tags the "
+        "commits of batch jobs, which stream_app's job is not.",
+        "none",
+        "process-time",
+        "watermark",
+        "batch",
+    ),
+    choice_option(
+        "tag.creation-period",
+        "daily",
+        "How often: the first snapshot behind the end of a period gets the period's tag; by "
+        "process time one is made for it when none comes.",
+        "daily",
+        "hourly",
+        "two-hours",
+    ),
+    duration_option(
+        "tag.creation-period-duration", None, "Another period; its tags are named yyyyMMddHHmm."
+    ),
+    duration_option(
+        "tag.creation-delay", "0 ms", "How long after its end a period still waits for late rows."
+    ),
+    choice_option(
+        "tag.period-formatter",
+        "with_dashes",
+        "How daily and hourly tags are named: '2026-01-31 07', '20260131 07' or '2026013107'.",
+        "with_dashes",
+        "without_dashes",
+        "without_dashes_and_spaces",
+    ),
+    integer_option(
+        "tag.num-retained-max", None, "Automatic tags beyond this number are deleted.", minimum=1
+    ),
+    duration_option(
+        "tag.default-time-retained",
+        None,
+        "Time after which a tag is deleted for which nothing else was said (default: never).",
+    ),
+    boolean_option(
+        "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
+    ),
+    boolean_option("tag.time-expire-enabled", True, "Delete tags whose time is over."),
+    boolean_option(
+        "tag.create-success-file",
+        False,
+        "Beside each tag write tag/tag-success-file/NAME_SUCCESS, for those who wait for it.",
+    ),
+    text_option(
+        "sink.process-time-zone",
+        None,
+        "Time zone of tags by process-time (default: that of the machine).",
+        parse=parse_zone,
+    ),
+    text_option(
+        "sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", parse=parse_zone
+    ),
+)

@@ -1,0 +1,145 @@
+"""The rules that the versions of a table keep among themselves, as `stream-app check` tells them.
+
+Sees numbers and counts alone; who reads the files is `table.check.metadata_check`.
+
+Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
+`operation/FileStoreCommitImpl.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+
+_ROLL_BACK = "roll the table back to an earlier snapshot or a tag: stream-app rollback-to"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCounts:
+    """Rows as the manifests of a version tell them; None: they could not be read.
+
+    Attributes:
+        total: of all live files.
+        delta: of what was added, less what was deleted.
+        changelog: of its changelog files.
+    """
+
+    total: int | None
+    delta: int | None
+    changelog: int | None
+
+
+def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> list[Finding]:
+    """The counts of a snapshot against those of its manifests; what neither tells is passed over.
+
+    A wrong count does no harm to rows, but readers plan and users decide by it.
+    """
+    pairs = (
+        ("totalRecordCount", snapshot.total_record_count, counted.total),
+        ("deltaRecordCount", snapshot.delta_record_count, counted.delta),
+        ("changelogRecordCount", snapshot.changelog_record_count, counted.changelog),
+    )
+    return [
+        Finding(
+            kind=FindingKind.RECORD_COUNT,
+            what=f"snapshot {snapshot.snapshot_id} says {name} = {told}, its files have {found}",
+            where=where,
+            fix="rows are not lost by a wrong count; the next snapshots count on from it until "
+            f"the table is rolled back before it, so: {_ROLL_BACK}",
+        )
+        for name, told, found in pairs
+        if told is not None and found is not None and told != found
+    ]
+
+
+def chain_findings(
+    numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
+) -> list[Finding]:
+    """What is wrong with the numbers of the snapshots that are there, ascending, and the hints.
+
+    Args:
+        latest, earliest: what the hints say; None when they are absent or unreadable.
+    """
+    findings = [
+        Finding(
+            kind=FindingKind.SNAPSHOTS,
+            what=f"snapshots {left + 1} to {right - 1} are missing between {left} and {right}"
+            if right > left + 2
+            else f"snapshot {left + 1} is missing between {left} and {right}",
+            where=where,
+            fix="restore it from a backup; or expire the snapshots before the gap: "
+            f"stream-app expire-snapshots --retain-max {len([n for n in numbers if n >= right])}",
+        )
+        for left, right in pairwise(numbers)
+        if right != left + 1
+    ]
+    return findings + hint_findings("snapshot", numbers, (latest, earliest), where)
+
+
+def hint_findings(
+    what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
+) -> list[Finding]:
+    """What is wrong with the hints of a folder of numbered files.
+
+    Args:
+        what: the files are, for people.
+        numbers: of those that are there, ascending.
+        hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
+    """
+    findings = []
+    latest, earliest = hints
+    # Paimon believes only what is above 0, and writes -1 when no changelog is left.
+    is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
+    if is_believed and latest not in numbers:
+        findings.append(
+            Finding(
+                kind=FindingKind.HINT,
+                what=f"the hint LATEST says {latest}, but the newest {what} is "
+                f"{numbers[-1] if numbers else 'none'}",
+                where=f"{where}/LATEST",
+                fix=f"delete the file: Paimon believes it unless the next {what} is there, and "
+                "would look for one that is not; without it the folder is listed",
+            )
+        )
+    if earliest is not None and earliest in numbers[1:]:
+        findings.append(
+            Finding(
+                kind=FindingKind.HINT,
+                what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
+                where=f"{where}/EARLIEST",
+                fix=f"delete the file: with it the older {what}s are never found nor expired; "
+                "without it the folder is listed",
+            )
+        )
+    return findings
+
+
+def identity_findings(snapshots: Iterable[Snapshot], where: str) -> list[Finding]:
+    """Epochs that a commit user has put into the table twice, or out of order."""
+    newest: dict[str, Snapshot] = {}
+    findings = []
+    for snapshot in snapshots:
+        if (
+            snapshot.commit_kind is not CommitKind.APPEND
+            or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+        ):
+            continue
+        before = newest.get(snapshot.commit_user)
+        if before is not None and snapshot.commit_identifier <= before.commit_identifier:
+            findings.append(
+                Finding(
+                    kind=FindingKind.SNAPSHOTS,
+                    what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
+                    f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
+                    f"snapshot {before.snapshot_id} already: an epoch may be there twice",
+                    where=f"{where}/snapshot-{snapshot.snapshot_id}",
+                    fix="let one writer alone use a checkpoint; rows of a table with a primary "
+                    f"key are right all the same, else {_ROLL_BACK}",
+                )
+            )
+        newest[snapshot.commit_user] = snapshot
+    return findings

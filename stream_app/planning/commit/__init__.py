@@ -1,0 +1,1 @@
+"""Conflicts, retries and manifests of a commit. Start with `conflict_detection`."""

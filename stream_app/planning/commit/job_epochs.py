@@ -1,0 +1,130 @@
+"""Which epoch of each job is its newest, told by a few snapshots; and for how long that is kept.
+
+A job that starts again must know what it has committed, also when its own snapshots have expired.
+So each snapshot that we make carries a property with the newest epoch of every job. Snapshots of
+other engines have none, and those of our older versions tell of their own job alone.
+
+Called by `table.commit.job_epochs`. Plain values in and out; snapshots are looked at one by one,
+from the newest one down, and no more of them than is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.job_epochs_json import decode_epochs
+from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+
+KEPT_DAYS = 30
+"""An epoch that was repeated later would find its messages gone from nearly every topic."""
+KEPT_MS = KEPT_DAYS * 86_400_000
+JOBS_KEPT = 16
+"""So many jobs are told of however old they seem: one commit by a clock that is ahead ages all."""
+JOBS_MAX = 100
+"""A job that begins with a new checkpoint each hour must not make snapshots grow."""
+
+
+def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:
+    """The newest epoch of each job, by commit user.
+
+    Raises:
+        CorruptFileError: a snapshot's property cannot be read.
+    """
+    found: dict[str, JobEpoch] = {}
+    for snapshot in newest_first:
+        told = _told_by(snapshot)
+        if told is not None:
+            return {**told, **found}
+        if _ends_epoch(snapshot):
+            found.setdefault(snapshot.commit_user, _own_epoch(snapshot))
+    return found
+
+
+def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoch | None:
+    """The newest epoch of one job; None when no snapshot tells of one.
+
+    A COMPACT snapshot has the number of its job's newest epoch, so it tells that much even where
+    nothing else is left.
+
+    Raises:
+        CorruptFileError: a snapshot's property cannot be read.
+    """
+    number_alone: JobEpoch | None = None
+    for snapshot in newest_first:
+        found = (_told_by(snapshot) or {}).get(commit_user)
+        if snapshot.commit_user == commit_user and found is None:
+            own = _own_epoch(snapshot)
+            if _ends_epoch(snapshot):
+                found = own
+            elif number_alone is None:
+                number_alone = own
+        if found is not None:
+            is_newer = number_alone is None or number_alone.identifier <= found.identifier
+            return found if is_newer else number_alone
+    return number_alone
+
+
+def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
+    """The epochs that the next snapshot still tells, newest first.
+
+    The newest `JOBS_KEPT`, whatever their age; of the rest not the oldest ones, nor too many.
+    """
+    newest = sorted(epochs.items(), key=lambda item: item[1].time_millis, reverse=True)
+    rest = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
+    return dict(newest[:JOBS_KEPT] + rest)
+
+
+def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | None:
+    """The number of the oldest snapshot that tells of a job what no newer one does.
+
+    None: what these tell need not be kept. When other engines alone commit, such a snapshot, and
+    all after it, stay no longer than 30 days for the sake of jobs that may never come back; these
+    must have passed by our clock and by the newest snapshot's, for either may be ahead.
+
+    Raises:
+        CorruptFileError: a snapshot's property cannot be read.
+    """
+    needed, seen = None, set[str]()
+    for place, snapshot in enumerate(newest_first):
+        if place == 0:
+            now_millis = min(now_millis, snapshot.time_millis)
+        told = _told_by(snapshot)
+        is_last = told is not None
+        if told is None:
+            told = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
+        if any(_is_young(told[user], now_millis) for user in told.keys() - seen):
+            needed = snapshot.snapshot_id
+        if is_last:
+            break
+        seen |= told.keys()
+    return needed
+
+
+def _told_by(snapshot: Snapshot) -> dict[str, JobEpoch] | None:
+    text = (snapshot.properties or {}).get(EPOCHS_PROPERTY)
+    try:
+        return None if text is None else decode_epochs(text)
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            error.what,
+            where=f"snapshot {snapshot.snapshot_id}",
+            fix="restore the snapshot's file from a backup, or roll the table back",
+        ) from error
+
+
+def _is_young(epoch: JobEpoch, now_millis: int) -> bool:
+    return now_millis - epoch.time_millis <= KEPT_MS
+
+
+def _ends_epoch(snapshot: Snapshot) -> bool:
+    return SOURCE_END_PROPERTY in (snapshot.properties or {})
+
+
+def _own_epoch(snapshot: Snapshot) -> JobEpoch:
+    return JobEpoch(
+        identifier=snapshot.commit_identifier,
+        time_millis=snapshot.time_millis,
+        source_end=(snapshot.properties or {}).get(SOURCE_END_PROPERTY),
+    )

@@ -1,0 +1,65 @@
+"""Decides whether a job may go on when the table's schema is changed beneath it, and who did that.
+
+Columns may come and go, and get types that hold more: files say by which schema they were written,
+and readers adapt. What must stay is what the files of all writers have in common. A column whose
+new type does not hold every value of the old one ends the job: what it writes on may be unreadable.
+
+Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `CoreOptions.java` (immutable
+options).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, check_writable
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.table_schema import TableSchema
+from stream_app.model.type_widening import keeps_values
+
+_MAY_CHANGE = frozenset({"bucket"})
+"""Each partition says how many buckets it has, and a commit holds itself to that."""
+
+
+def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+    """Why files that are written by our schema must not come into the table; None when they may."""
+    for what, old, new in (
+        ("primary", ours.primary_keys, newest.primary_keys),
+        ("partition", ours.partition_keys, newest.partition_keys),
+    ):
+        if old != new:
+            return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+    for key in FIXED_OPTIONS:
+        values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
+        if key not in _MAY_CHANGE and values[0] != values[1]:
+            return f"option {key!r} was {values[0]} and is {values[1]}"
+    of_today = {column.field_id: column for column in newest.fields}
+    for column in ours.fields:
+        now = of_today.get(column.field_id, column)
+        if not keeps_values(column.data_type, now.data_type):
+            was, is_now = (each.data_type.as_nullable() for each in (column, now))
+            return f"column {now.name!r} was {was} and is {is_now}"
+    try:
+        check_writable(newest.options, has_primary_key=newest.has_primary_key)
+    except UnsupportedTableError as error:
+        return error.what
+    return None
+
+
+def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
+    """When a schema was made, and who was the first to commit by it; who made it is told nowhere.
+
+    Args:
+        newest_first: what was committed of late.
+    """
+    made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
+    if not by_it:
+        return f"schema {schema.schema_id} was made at {made}, and nobody has committed by it yet"
+    first = by_it[-1]
+    return (
+        f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "
+        f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
+    )

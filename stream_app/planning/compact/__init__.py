@@ -1,0 +1,1 @@
+"""Which files of an append table are compacted together."""

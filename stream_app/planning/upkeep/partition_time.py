@@ -1,0 +1,147 @@
+"""The time that a partition's values tell.
+
+Called by `table.upkeep.expire_partitions`. Times are local times of day read as if they were UTC,
+in milliseconds, as Paimon compares them. A value that tells no time is None: its partition stays.
+
+Source: Paimon `partition/PartitionTimeExtractor.java`; Java's `DateTimeFormatterBuilder` for what
+letters mean. Of those we know y, u, M, d, H, m, s and S; ``MM`` is two digits, ``M`` any number.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+
+_DEFAULT = re.compile(
+    r"(?P<y>\d{1,10})-(?P<M>\d\d?)-(?P<d>\d\d?)"
+    r"(?: (?P<H>\d\d?):(?P<m>\d\d?):(?P<s>\d\d?)(?:\.(?P<S>\d{1,9}))?)?",
+    re.ASCII,
+)
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
+_MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTime:
+    """Reads times from partition values.
+
+    Attributes:
+        pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first one.
+        formatter: ``partition.timestamp-formatter`` as a regular expression; None: Paimon's two
+            usual forms, in which a 13th month is the first of the next year, and so on.
+    """
+
+    pattern: str | None
+    formatter: re.Pattern[str] | None
+
+    def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
+        """The time of a partition; None when there is a null among its values, or no time."""
+        if None in values:
+            return None
+        texts = dict(zip(names, values, strict=True))
+        text = values[0] if self.pattern is None else _filled(self.pattern, texts)
+        found = (self.formatter or _DEFAULT).fullmatch(text or "")
+        if found is None:
+            return None
+        fields = {name: text for name, text in found.groupdict().items() if text is not None}
+        return _lenient(fields) if self.formatter is None else _smart(fields)
+
+
+def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
+    """What reads times as the two options say.
+
+    Raises:
+        UsageError: the formatter has a letter that we do not know.
+    """
+    return PartitionTime(pattern, None if formatter is None else _expression(formatter))
+
+
+def _filled(pattern: str, values: Mapping[str, str | None]) -> str:
+    """``$column`` replaced by values; of two names that fit, the longer one is meant."""
+    names = sorted(values, key=len, reverse=True)
+    names_in_order = "|".join(map(re.escape, names))
+    return re.sub(rf"\$({names_in_order})", lambda found: values[found[1]] or "", pattern)
+
+
+def _expression(formatter: str) -> re.Pattern[str]:
+    """A formatter as a regular expression, with a group for each letter."""
+    parts: list[str] = []
+    seen: set[str] = set()
+    for token in _TOKEN.finditer(formatter):
+        text, quoted, letter = token[0], token[1], token[2]
+        if quoted is not None:
+            parts.append(re.escape(quoted.replace("''", "'") or "'"))
+        elif letter is None:
+            parts.append(re.escape(text))
+        else:
+            name = "y" if letter == "u" else letter
+            if name not in "yMdHmsS" or name in seen or (name in "Mdms" and len(text) > 2):
+                raise UsageError(
+                    f"option 'partition.timestamp-formatter': {formatter!r} has {text!r}, which "
+                    "stream_app cannot read",
+                    fix="use y, M, d, H, m, s and S, each once, as in yyyyMMdd or yyyy-MM-dd HH",
+                )
+            seen.add(name)
+            if name == "y" and len(text) == 2:
+                name = "yy"
+            fixed = len(text) > 1 or name == "S"
+            parts.append(rf"(?P<{name}>\d{{{len(text)}}})" if fixed else rf"(?P<{name}>\d{{1,19}})")
+    return re.compile("".join(parts), re.ASCII)
+
+
+def _lenient(fields: Mapping[str, str]) -> int | None:
+    """A time whose parts may be beyond their bounds, and count on."""
+    months = int(fields["M"]) - 1
+    year = int(fields["y"]) + months // 12
+    days = _day_number(year, months % 12 + 1, 1)
+    if days is None:
+        return None
+    seconds = 3600 * int(fields.get("H", 0)) + 60 * int(fields.get("m", 0))
+    seconds += int(fields.get("s", 0))
+    return (days + int(fields["d"]) - 1) * _DAY_MS + seconds * 1000 + _fraction_ms(fields)
+
+
+def _smart(fields: Mapping[str, str]) -> int | None:
+    """A time whose parts must be in their bounds; the 31st of a shorter month is its last day."""
+    if "yy" in fields:
+        year = 2000 + int(fields["yy"])
+    elif "y" in fields:
+        year = int(fields["y"])
+    else:
+        return None
+    month, day = int(fields.get("M", 0)), int(fields.get("d", 0))
+    if not (1 <= month <= 12 and 1 <= day <= 31 and 1 <= year <= datetime.MAXYEAR):
+        return None
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    length = 29 if month == 2 and is_leap else _MONTH_LENGTHS[month - 1]
+    days = _day_number(year, month, min(day, length))
+    hour, minute, second = (int(fields.get(name, 0)) for name in "Hms")
+    if days is None or hour > 23 or minute > 59 or second > 59:
+        return None
+    if not _is_time(fields):
+        return days * _DAY_MS
+    return days * _DAY_MS + (3600 * hour + 60 * minute + second) * 1000 + _fraction_ms(fields)
+
+
+def _is_time(fields: Mapping[str, str]) -> bool:
+    """Whether no larger part is missing before a smaller one; else only the date counts."""
+    there = [name in fields for name in "HmsS"]
+    return there == sorted(there, reverse=True)
+
+
+def _fraction_ms(fields: Mapping[str, str]) -> int:
+    return int(fields.get("S", "0").ljust(3, "0")[:3])
+
+
+def _day_number(year: int, month: int, day: int) -> int | None:
+    """Days since 1970; None for a year that no calendar here has."""
+    try:
+        return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,130 @@
+"""Which tags a table is due by its options, and which of them are over.
+
+Pure decisions; `table.upkeep.tag_upkeep` reads the snapshots and does them.
+
+Source: Paimon `tag/TagAutoCreation.java`, `tag/TagTimeExpire.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.model.tag import Tag
+from stream_app.planning.upkeep.tag_periods import TagPeriods
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTime:
+    """A snapshot and the time that tags go by, on the wall; None: it has no watermark."""
+
+    snapshot_id: int
+    time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueTag:
+    """A tag to be given."""
+
+    name: str
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagRules:
+    """How a table's tags are given of their own accord.
+
+    Attributes:
+        delay_ms: how long a period waits after its end.
+        completes: give the tags of periods without a snapshot, too.
+        num_max: automatic tags that stay; None: all.
+    """
+
+    periods: TagPeriods
+    delay_ms: int = 0
+    completes: bool = False
+    num_max: int | None = None
+
+
+def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
+    """Behind the newest automatic tag: the first snapshot to look at, and the next tag's period.
+
+    The beginning of that period is None, and the snapshot 1, when there is none yet.
+    """
+    begun = [
+        (begin, tag.snapshot.snapshot_id)
+        for tag in tags
+        if (begin := rules.periods.begin(tag.name)) is not None
+    ]
+    if not begun:
+        return 1, None
+    newest, snapshot_id = max(begun)
+    return snapshot_id + 1, newest + rules.periods.period_ms
+
+
+def due_tags(
+    rules: TagRules, next_begin: int | None, snapshots: Sequence[SnapshotTime]
+) -> list[DueTag]:
+    """The tags that snapshots are due, each at most one.
+
+    Args:
+        next_begin: of the period that has no tag yet; None: any that has ended is tagged.
+        snapshots: those that were not looked at yet, in order.
+    """
+    due = []
+    for snapshot in snapshots:
+        if snapshot.time_ms is None:
+            continue
+        period_ms = rules.periods.period_ms
+        if next_begin is not None and snapshot.time_ms - rules.delay_ms < next_begin + period_ms:
+            continue
+        begin = rules.periods.last_ended(snapshot.time_ms)
+        if rules.completes and next_begin is not None:
+            begin = next_begin
+        due.append(DueTag(rules.periods.name(begin), snapshot.snapshot_id))
+        next_begin = begin + period_ms
+    return due
+
+
+def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
+    """The time on the wall from which on the next period waits for its tag; None: not known."""
+    return None if next_begin is None else next_begin + rules.periods.period_ms + rules.delay_ms
+
+
+def lacks_snapshot(
+    rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
+) -> bool:
+    """Whether a period is over and no snapshot is there that can have its tag.
+
+    Args:
+        next_begin: of the period that has no tag yet.
+        newest: of the snapshots that have no tag of a period yet; None: all have one, or come
+            before one that has.
+        now_ms: on the wall.
+    """
+    due = due_ms(rules, next_begin)
+    if due is None or now_ms < due:
+        return False
+    return newest is None or newest.time_ms is None or newest.time_ms < due
+
+
+def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
+    """The names of the oldest automatic tags beyond the number that stays."""
+    automatic = sorted(
+        (tag.snapshot.snapshot_id, tag.name)
+        for tag in tags
+        if rules.periods.begin(tag.name) is not None
+    )
+    count = 0 if rules.num_max is None else max(0, len(automatic) - rules.num_max)
+    return [name for _, name in automatic[:count]]
+
+
+def tags_whose_time_is_over(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
+    """The names of the tags that were to be kept for a time that has passed."""
+    return [
+        tag.name
+        for tag in tags
+        if tag.create_time_ms is not None
+        and tag.time_retained_ms is not None
+        and wall_clock_ms > tag.create_time_ms + tag.time_retained_ms
+    ]

@@ -1,0 +1,1 @@
+"""Conditions on rows: text → tree, and what a tree says of columns. Start with `parser`."""

@@ -1,0 +1,237 @@
+"""A literal of a condition → the column's type, exactly.
+
+Numbers, dates and times lie on a grid: a DECIMAL(12, 2) knows hundredths, a TIMESTAMP(3)
+milliseconds. A literal between two points of its column's grid, or beyond its ends, is not
+rounded: ``amount < 1.005`` means ``amount <= 1.00``, and ``amount = 1.005`` is never true.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from stream_app.format.arrow_schema import timestamp_unit
+from stream_app.format.binary_row import scaled_decimal
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    TypeRoot,
+)
+from stream_app.predicate.predicate import Always, Compare, Predicate
+
+_SECOND = 1_000_000_000
+_DAY = 86_400 * _SECOND
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_INTEGER_BITS = {
+    TypeRoot.TINYINT: 8,
+    TypeRoot.SMALLINT: 16,
+    TypeRoot.INT: 32,
+    TypeRoot.BIGINT: 64,
+    TypeRoot.DATE: 32,
+    TypeRoot.TIME: 32,
+    TypeRoot.TIMESTAMP: 64,
+    TypeRoot.TIMESTAMP_LTZ: 64,
+}
+_NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+_SPECIAL_FLOATS = {"nan": "nan", "infinity": "inf", "+infinity": "inf", "-infinity": "-inf"}
+_EXPONENT_MAX = 400
+_DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?"
+_ZONE = r"(?P<zone>Z|z|[+-]\d\d:\d\d)?"
+_PATTERNS = {
+    "DATE": re.compile(_DATE),
+    "TIME": re.compile(_TIME),
+    "TIMESTAMP": re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE})?"),
+}
+_EXAMPLES = {
+    "DATE": "2024-02-29",
+    "TIME": "12:34:56.789",
+    "TIMESTAMP": "2024-02-29 12:34:56.789",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal as it was written.
+
+    Attributes:
+        kind: NUMBER, TEXT, BOOLEAN, BYTES, DATE, TIME or TIMESTAMP.
+        text: without quotes; bytes as hexadecimal digits.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Where a literal lies among the values of a column's type.
+
+    Attributes:
+        value: the largest value that is not above the literal; None when all are above.
+        is_exact: `value` is the literal itself.
+        is_beyond: the literal is above all values.
+    """
+
+    value: object
+    is_exact: bool = True
+    is_beyond: bool = False
+
+
+def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
+    """``column operator literal`` with a value of the column's type.
+
+    Raises:
+        ValueError: the literal is of another kind than the column.
+    """
+    fitted = fit(literal, column.data_type)
+    if fitted.is_exact:
+        return Compare(column, operator, fitted.value)
+    if operator in ("=", "<>"):
+        return Always(column, operator == "<>")
+    below = operator in ("<", "<=")
+    if fitted.value is None or fitted.is_beyond:
+        return Always(column, below == fitted.is_beyond)
+    return Compare(column, "<=" if below else ">", fitted.value)
+
+
+def fit(literal: Literal, data_type: DataType) -> Fitted:
+    """The literal among the values of a type.
+
+    Raises:
+        ValueError: in words what the column wants.
+    """
+    root = data_type.root
+    if root in STRING_ROOTS and literal.kind == "TEXT":
+        return Fitted(literal.text)
+    if root in BINARY_ROOTS and literal.kind == "BYTES":
+        return Fitted(bytes.fromhex(literal.text))
+    if root is TypeRoot.BOOLEAN and literal.kind == "BOOLEAN":
+        return Fitted(literal.text == "TRUE")
+    if root in FLOAT_ROOTS:
+        return Fitted(_float(literal, data_type))
+    if root in INTEGER_ROOTS and literal.kind == "NUMBER":
+        return _on_grid(_number(literal.text), _integer_max(data_type))
+    if root is TypeRoot.DECIMAL and literal.kind == "NUMBER":
+        scaled = _number(literal.text) * 10**data_type.scale
+        fitted = _on_grid(scaled, 10**data_type.precision - 1, least=1 - 10**data_type.precision)
+        if isinstance(fitted.value, int):
+            value = scaled_decimal(fitted.value, data_type.scale)
+            return Fitted(value, fitted.is_exact, fitted.is_beyond)
+        return fitted
+    if root in (TypeRoot.DATE, TypeRoot.TIME) or root in TIMESTAMP_ROOTS:
+        return _temporal(literal, data_type)
+    raise _wanted(data_type)
+
+
+def wanted_text(data_type: DataType) -> str:
+    """What a literal of a type looks like."""
+    root = data_type.root
+    if root in STRING_ROOTS:
+        return "a 'text'"
+    if root in BINARY_ROOTS:
+        return "bytes as X'00ff'"
+    if root is TypeRoot.BOOLEAN:
+        return "TRUE or FALSE"
+    name = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
+    return f"{name} '{_EXAMPLES[name]}'" if name in _EXAMPLES else "a number"
+
+
+def _wanted(data_type: DataType) -> ValueError:
+    return ValueError(f"{wanted_text(data_type)} for a column of type {data_type.as_nullable()}")
+
+
+def _number(text: str) -> Fraction:
+    exponent = re.search(r"[eE]([+-]?\d+)$", text)
+    if exponent and abs(int(exponent[1])) > _EXPONENT_MAX:
+        raise ValueError(f"a number with an exponent of at most {_EXPONENT_MAX}")
+    return Fraction(text)
+
+
+def _float(literal: Literal, data_type: DataType) -> float:
+    if literal.kind == "NUMBER":
+        text = literal.text
+    elif literal.kind == "TEXT" and literal.text.lower() in _SPECIAL_FLOATS:
+        text = _SPECIAL_FLOATS[literal.text.lower()]
+    else:
+        raise ValueError(
+            f"a number, 'NaN', 'Infinity' or '-Infinity' for a column of type "
+            f"{data_type.as_nullable()}"
+        )
+    if data_type.root is TypeRoot.DOUBLE:
+        return float(text)
+    with np.errstate(over="ignore"):
+        return float(np.float32(text))
+
+
+def _integer_max(data_type: DataType) -> int:
+    return int(2 ** (_INTEGER_BITS[data_type.root] - 1) - 1)
+
+
+def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> Fitted:
+    floor = exact.__floor__()
+    if floor < (-greatest - 1 if least is None else least):
+        return Fitted(None, is_exact=False)
+    if floor > greatest:
+        return Fitted(greatest, is_exact=False, is_beyond=True)
+    return Fitted(floor, is_exact=floor == exact)
+
+
+def _temporal(literal: Literal, data_type: DataType) -> Fitted:
+    root = data_type.root
+    local = root is TypeRoot.TIMESTAMP_LTZ
+    wanted = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
+    # A DATE is the midnight that begins it; plain text is read as the column's own type.
+    kind = wanted if literal.kind == "TEXT" else literal.kind
+    if kind not in _PATTERNS or (kind == "TIME") != (wanted == "TIME"):
+        raise _wanted(data_type)
+    found = _PATTERNS[kind].fullmatch(literal.text)
+    if not found:
+        raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
+    nanos = _nanos(found, kind, local=local)
+    step = {"DATE": _DAY, "TIME": 1_000_000}.get(wanted)
+    if step is None:
+        step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
+    fitted = _on_grid(nanos / step, _integer_max(data_type))
+    if wanted == "TIMESTAMP" and isinstance(fitted.value, int):
+        return Fitted(fitted.value * step, fitted.is_exact, fitted.is_beyond)
+    return fitted
+
+
+def _nanos(found: re.Match[str], kind: str, *, local: bool) -> Fraction:
+    """Nanoseconds since 1970, or of the day; as exact as the text."""
+    parts = found.groupdict()
+    nanos = Fraction(0)
+    if kind != "TIME":
+        try:
+            day = datetime.date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
+        except ValueError:
+            raise ValueError(f"a day that exists, not {found[0]!r}") from None
+        nanos += (day.toordinal() - _EPOCH) * _DAY
+    hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"a time of day that exists, not {found[0]!r}")
+    nanos += (hour * 3600 + minute * 60 + second) * _SECOND
+    digits = parts.get("fraction") or "0"
+    nanos += Fraction(int(digits) * _SECOND, 10 ** len(digits))
+    return nanos - _zone_nanos(parts.get("zone"), local=local)
+
+
+def _zone_nanos(zone: str | None, *, local: bool) -> int:
+    if zone is None:
+        return 0  # TIMESTAMP_LTZ: UTC
+    if not local:
+        raise ValueError("a TIMESTAMP without a time zone for a column that has none")
+    if zone in "Zz":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[4:])
+    return (-minutes if zone[0] == "-" else minutes) * 60 * _SECOND

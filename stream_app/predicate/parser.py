@@ -1,0 +1,328 @@
+"""Conditions as text, such as ``amount >= 9.99 AND customer LIKE 'A%'`` → `Predicate`.
+
+A small part of SQL, read by recursive descent::
+
+    condition   = and { OR and }
+    and         = not { AND not }
+    not         = [NOT] ( "(" condition ")" | test )
+    test        = column [ operator literal
+                         | [NOT] IN "(" literal { "," literal } ")"
+                         | [NOT] BETWEEN literal AND literal
+                         | [NOT] LIKE 'pattern'          % any text, _ one character, \\ escapes
+                         | IS [NOT] NULL ]               a BOOLEAN column may stand alone
+    operator    = "=" | "<>" | "!=" | "<" | "<=" | ">" | ">="
+    literal     = 12 | -1.5e3 | 'it''s' | TRUE | FALSE | X'00ff'
+                | DATE '2024-02-29' | TIME '12:34:56' | TIMESTAMP '2024-02-29 12:34:56.789'
+    column      = name | "name" | `name`
+
+Key words in any case; names as the table spells them. A TIMESTAMP for a column with local time
+zone may end with a zone (``Z``, ``+02:00``) and is UTC without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow.compute as pc
+
+from stream_app.errors import UsageError
+from stream_app.model.data_type import STRING_ROOTS, DataField, RowType, TypeRoot
+from stream_app.model.options.core_options import unknown_key
+from stream_app.predicate.literal import Literal, comparison, fit, wanted_text
+from stream_app.predicate.predicate import (
+    Always,
+    And,
+    Compare,
+    IsNull,
+    Matches,
+    Not,
+    OneOf,
+    Or,
+    Predicate,
+    column_names,
+    to_expression,
+)
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<bytes>[xX]'(?:[0-9a-fA-F]{2})*')
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>`[^`]+`|"[^"]+")
+      | (?P<word>[^\W\d]\w*)
+      | (?P<sign><>|!=|<=|>=|[=<>(),+-])
+    """,
+    re.VERBOSE,
+)
+_TYPED = ("DATE", "TIME", "TIMESTAMP")
+_KEYWORDS = frozenset(
+    ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE", *_TYPED)
+)
+_OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_T = TypeVar("_T")
+_DEPTH_MAX = 50
+_TESTS_MAX = 1000
+"""Arrow makes a chain of AND or OR and walks it by recursion: 10,000 overflow its stack."""
+_INDENT = len("  where: ")
+_HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >= DATE '2024-02-29')"
+
+
+def parse_where(text: str, row_type: RowType) -> tuple[pc.Expression, tuple[str, ...]]:
+    """Read a condition on rows of these columns.
+
+    Returns:
+        The expression, to filter batches with, and the columns that it looks at.
+
+    Raises:
+        UsageError: points at the place in the text, and tells what was expected there.
+    """
+    predicate = parse_predicate(text, row_type)
+    return to_expression(predicate), column_names(predicate)
+
+
+def parse_predicate(text: str, row_type: RowType) -> Predicate:
+    """As `parse_where`, in a form that can be looked into."""
+    return _Parser(text, _tokens(text), row_type).whole()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
+
+    kind: str
+    text: str
+    position: int
+
+    @property
+    def key(self) -> str:
+        """The key word or sign that it is; empty for other tokens."""
+        if self.kind == "sign":
+            return self.text
+        upper = self.text.upper()
+        return upper if self.kind == "word" and upper in _KEYWORDS else ""
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else self.text
+
+
+def _tokens(text: str) -> list[_Token]:
+    found, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _error(text, position, _unreadable(text[position:]))
+        kind = match.lastgroup
+        assert kind is not None
+        if kind != "space":
+            found.append(_Token(kind, match[0], position))
+        position = match.end()
+    return [*found, _Token("end", "", len(text.rstrip()))]
+
+
+def _unreadable(rest: str) -> str:
+    if rest[0] in "'\"`":
+        return f"the quote {rest[0]} is not closed"
+    return f"{rest[0]!r} means nothing here"
+
+
+def _error(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:
+    line = re.sub(r"\s", " ", text)
+    return UsageError(
+        f"cannot read the condition: {what}",
+        where=f"{line}\n{' ' * (_INDENT + position)}^",
+        fix=fix,
+    )
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Reads tokens from left to right, one rule of the grammar a method."""
+
+    text: str
+    tokens: list[_Token]
+    row_type: RowType
+    _at: int = 0
+    _depth: int = 0
+    _tests: int = 0
+
+    def whole(self) -> Predicate:
+        predicate = self._condition()
+        if self._next.kind != "end":
+            raise self._expected("AND, OR or the end")
+        return predicate
+
+    @property
+    def _next(self) -> _Token:
+        return self.tokens[self._at]
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._at += 1
+        return token
+
+    def _accept(self, key: str) -> bool:
+        """Take the next token if it is this key word or sign."""
+        if self._next.key != key:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, key: str) -> None:
+        if not self._accept(key):
+            raise self._expected(key)
+
+    def _expected(self, what: str) -> UsageError:
+        return _error(self.text, self._next.position, f"expected {what}, found {self._next}")
+
+    def _condition(self) -> Predicate:
+        return self._joined("OR", self._and, Or)
+
+    def _and(self) -> Predicate:
+        return self._joined("AND", self._not, And)
+
+    def _joined(
+        self, key: str, part: Callable[[], Predicate], join: type[And] | type[Or]
+    ) -> Predicate:
+        parts = [part()]
+        while self._accept(key):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else join(tuple(parts))
+
+    def _not(self) -> Predicate:
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            raise self._expected(f"at most {_DEPTH_MAX} NOT and ( inside each other")
+        if self._accept("NOT"):
+            predicate: Predicate = Not(self._not())
+        elif self._accept("("):
+            predicate = self._condition()
+            self._expect(")")
+        else:
+            predicate = self._test()
+        self._depth -= 1
+        return predicate
+
+    def _test(self) -> Predicate:
+        self._tests += 1
+        if self._tests > _TESTS_MAX:
+            raise self._expected(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
+        column = self._column()
+        if self._next.key in _OPERATORS:
+            return self._comparison(column, _OPERATORS[self._take().key])
+        if self._accept("IS"):
+            negated = self._accept("NOT")
+            self._expect("NULL")
+            return Not(IsNull(column)) if negated else IsNull(column)
+        negated = self._accept("NOT")
+        tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
+        test = tests.get(self._next.key)
+        if test is not None:
+            self._at += 1
+            return Not(test(column)) if negated else test(column)
+        if column.data_type.root is TypeRoot.BOOLEAN and not negated:
+            return Compare(column, "=", True)
+        known = "IN, BETWEEN or LIKE"
+        raise self._expected(known if negated else f"=, <>, <, <=, >, >=, IS, NOT, {known}")
+
+    def _column(self) -> DataField:
+        token = self._next
+        if token.kind == "quoted":
+            name = token.text[1:-1]
+        elif token.kind == "word" and (not token.key or token.text in self.row_type.names):
+            name = token.text
+        else:
+            raise self._expected("a column")
+        if name not in self.row_type.names:
+            raise _error(
+                self.text,
+                token.position,
+                unknown_key("column", name, self.row_type.names),
+                fix=f"the columns are {', '.join(self.row_type.names)}",
+            )
+        self._at += 1
+        return self.row_type.field(name)
+
+    def _comparison(self, column: DataField, operator: str) -> Predicate:
+        if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
+            self._at -= 1
+            raise self._expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
+        return self._typed(column, lambda literal: comparison(column, operator, literal))
+
+    def _in(self, column: DataField) -> Predicate:
+        self._expect("(")
+        values = []
+        while True:
+            fitted = self._typed(column, lambda literal: fit(literal, column.data_type))
+            if fitted.is_exact:
+                values.append(fitted.value)
+            if not self._accept(","):
+                break
+        if not self._accept(")"):
+            raise self._expected(", or )")
+        return OneOf(column, tuple(values)) if values else Always(column, False)
+
+    def _between(self, column: DataField) -> Predicate:
+        low = self._comparison(column, ">=")
+        self._expect("AND")
+        return And((low, self._comparison(column, "<=")))
+
+    def _like(self, column: DataField) -> Predicate:
+        if column.data_type.root not in STRING_ROOTS:
+            self._at -= 1
+            kind = column.data_type.as_nullable()
+            raise self._expected(f"another test than LIKE for a column of type {kind}")
+        if self._next.kind != "text":
+            raise self._expected("a 'pattern'")
+        return Matches(column, like_pattern(_unquoted(self._take().text)))
+
+    def _typed(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
+        """Take a literal and use it; where it does not fit the column, point at it."""
+        first = self._next
+        literal = self._literal(column)
+        try:
+            return use(literal)
+        except ValueError as problem:
+            found = self.text[first.position : self._next.position].strip()
+            raise _error(self.text, first.position, f"expected {problem}, found {found}") from None
+
+    def _literal(self, column: DataField) -> Literal:
+        sign = ""
+        if self._next.key in ("+", "-"):
+            sign = self._take().text
+            if self._next.kind != "number":
+                raise self._expected("a number")
+        token = self._next
+        if token.key in _TYPED and self.tokens[self._at + 1].kind == "text":
+            self._at += 2
+            return Literal(token.key, _unquoted(self.tokens[self._at - 1].text))
+        if token.key in ("TRUE", "FALSE"):
+            literal = Literal("BOOLEAN", token.key)
+        elif token.kind == "number":
+            literal = Literal("NUMBER", sign + token.text)
+        elif token.kind == "text":
+            literal = Literal("TEXT", _unquoted(token.text))
+        elif token.kind == "bytes":
+            literal = Literal("BYTES", token.text[2:-1])
+        elif token.key == "NULL":
+            raise self._expected("IS NULL or IS NOT NULL (nothing compares with null)")
+        else:
+            raise self._expected(wanted_text(column.data_type))
+        self._at += 1
+        return literal
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def like_pattern(text: str) -> str:
+    """The regular expression (of RE2) for a LIKE pattern."""
+    parts = []
+    for found in re.finditer(r"\\?(.)", text, re.DOTALL):
+        # A backslash makes % and _ plain; it is no wildcard then, but two characters.
+        wildcard = {"%": ".*", "_": "."}.get(found[0])
+        parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", found[1]))
+    return r"(?s)\A" + "".join(parts) + r"\z"

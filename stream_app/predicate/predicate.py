@@ -1,0 +1,197 @@
+"""A condition on rows, typed against a table's columns.
+
+Made by `parser` from text; turned into an Arrow expression that filters rows, and asked which
+values of a column it lets pass, so that partitions and buckets can be left unread.
+
+Values are those of `format.binary_row`: a timestamp is nanoseconds, a DATE days since 1970.
+
+SQL's logic has three values: a comparison with null is null, and only what is true passes.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.format.arrow_schema import arrow_scalar, arrow_type
+from stream_app.model.data_type import FLOAT_ROOTS, DataField
+
+_NULL = pa.scalar(None, pa.bool_())
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``column sign value``; the sign is one of ``= <> < <= > >=``."""
+
+    column: DataField
+    sign: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """``column IN (values)``."""
+
+    column: DataField
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """True or false whatever the column's value is, and null where it is null."""
+
+    column: DataField
+    truth: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``column IS NULL``."""
+
+    column: DataField
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The whole text matches a regular expression of RE2."""
+
+    column: DataField
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``NOT part``."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts are true."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one part is true."""
+
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Compare | OneOf | Always | IsNull | Matches | Not | And | Or
+
+
+def column_names(predicate: Predicate) -> tuple[str, ...]:
+    """The columns that a predicate looks at, each once, as they come."""
+    match predicate:
+        case Not(part):
+            return column_names(part)
+        case And(parts) | Or(parts):
+            return tuple(dict.fromkeys(name for part in parts for name in column_names(part)))
+        case _:
+            return (predicate.column.name,)
+
+
+def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None:
+    """Every row that passes has one of these values in a column; None: it may have any."""
+    match predicate:
+        case And(parts):
+            known = [v for part in parts if (v := possible_values(part, name)) is not None]
+            return reduce(frozenset.intersection, known) if known else None
+        case Or(parts):
+            each = [possible_values(part, name) for part in parts]
+            known = [values for values in each if values is not None]
+            return reduce(frozenset.union, known) if len(known) == len(each) else None
+        case Compare(column, "=", value) if _is(column, name):
+            return frozenset((value,))
+        case OneOf(column, values) if _is(column, name):
+            return frozenset(values)
+        case IsNull(column) if column.name == name:
+            return frozenset((None,))
+        case Always(column, False) if column.name == name:
+            return frozenset()
+        case _:
+            return None
+
+
+def _is(column: DataField, name: str) -> bool:
+    # Equal floats may differ in their bytes: 0.0 and -0.0.
+    return column.name == name and column.data_type.root not in FLOAT_ROOTS
+
+
+def to_expression(predicate: Predicate) -> pc.Expression:
+    """The predicate for Arrow; true, false or null for each row."""
+    match predicate:
+        case And(parts):
+            return reduce(operator.and_, map(to_expression, parts))
+        case Or(parts):
+            return reduce(operator.or_, map(to_expression, parts))
+        case Not(part):
+            return ~to_expression(part)
+        case _:
+            return _test(predicate)
+
+
+def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
+    field = pc.field(test.column.name)
+    match test:
+        case IsNull():
+            return field.is_null()
+        case Matches(_, pattern):
+            return pc.match_substring_regex(field, pattern)
+        case Always(_, truth):
+            return _always(field, truth)
+        case OneOf(column, values):
+            return _one_of(column, values)
+        case Compare(column, sign, float(value)) if column.data_type.root in FLOAT_ROOTS:
+            return _compare_floats(column, sign, value)
+        case Compare(column, sign, value):
+            return _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
+
+
+_COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _always(field: pc.Expression, truth: bool) -> pc.Expression:
+    null = pc.scalar(_NULL)
+    return field.is_valid() | null if truth else field.is_null() & null
+
+
+def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
+    if column.data_type.root in FLOAT_ROOTS:
+        return to_expression(Or(tuple(Compare(column, "=", value) for value in values)))
+    field = pc.field(column.name)
+    scalars = [arrow_scalar(value, column.data_type) for value in values]
+    members = pa.array(scalars, arrow_type(column.data_type))
+    # Arrow's is_in says false of a null.
+    return pc.is_in(field, value_set=members) | _always(field, False)
+
+
+def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
+    """As Paimon and Spark order floats: NaN equals itself and is greater than all others."""
+    field = pc.field(column.name)
+    if not math.isnan(value):
+        compared = _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
+        return compared | pc.is_nan(field) if sign in (">", ">=") else compared
+    match sign:
+        case "=" | ">=":
+            return pc.is_nan(field)
+        case "<>" | "<":
+            return ~pc.is_nan(field)
+        case _:
+            return _always(field, sign == "<=")

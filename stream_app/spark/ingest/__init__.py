@@ -1,0 +1,1 @@
+"""Kafka to table: one micro-batch. Start with `micro_batch`."""

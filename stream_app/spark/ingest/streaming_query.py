@@ -1,0 +1,188 @@
+"""Runs the streaming query until it ends, and what has to happen beside it.
+
+Source: Spark's `StreamingQuery`; seed document 002 for the idle commit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.spark.ingest.micro_batch import IdleReport, MicroBatch
+from stream_app.spark.session import where_spark_says_more
+from stream_app.spark.task_errors import readable
+
+_CAUSES_MAX, _CAUSE_MAX = 4, 300
+_LOGIN = re.compile(r"log ?in|authenticat|SASL|SSL|Kerberos|OAuth|certificat", re.IGNORECASE)
+_LOG = logging.getLogger(__name__)
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """What Spark tells of the source after an epoch.
+
+    Attributes:
+        lag: messages behind the newest ones, over all partitions; None when Spark does not say.
+        end_offsets: topic → partition → offset at which the next epoch begins.
+    """
+
+    epoch: int
+    messages: int
+    lag: int | None
+    end_offsets: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(slots=True)
+class RunningStream:
+    """A query with its sink.
+
+    Attributes:
+        on_progress, on_idle_commit: are told of what happens between epochs.
+        on_idle: is told how far the source was read when there was nothing new.
+        on_drained: is told the same when a source that is to be drained has been.
+        stop_requested: set it to end the job after the running epoch.
+    """
+
+    batch: MicroBatch
+    checkpoint: str
+    trigger: str | None
+    on_progress: Callable[[SourceProgress], None]
+    on_idle_commit: Callable[[IdleReport], None]
+    on_idle: Callable[[SourceProgress], None]
+    on_drained: Callable[[SourceProgress | None], None]
+    stop_requested: threading.Event = field(default_factory=threading.Event)
+    _reported: int = -1
+    _told: str = ""
+    _newest: SourceProgress | None = None
+
+    def run(self, messages: DataFrame, name: str) -> None:
+        """Run until the source is drained (`trigger` None) or the job is stopped or fails.
+
+        Raises:
+            StreamAppError: whatever stopped the job, in its own words.
+        """
+        writer = (
+            messages.writeStream.queryName(name)
+            .foreachBatch(self.batch)
+            .option("checkpointLocation", self.checkpoint)
+        )
+        if self.trigger is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=self.trigger)
+        query = writer.start()
+        try:
+            self._watch(query)
+            if self.trigger is None and not self.stop_requested.is_set():
+                for report in self.batch.drain():
+                    self.on_idle_commit(report)
+                self.on_drained(self._newest)
+        except StreamingQueryException as error:
+            if self.stop_requested.is_set() and self.batch.failure is None:
+                # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
+                # table and the checkpoint are whole: a restart takes up what Spark did not note.
+                _LOG.warning("the stream ended before Spark had noted its last epoch")
+                return
+            raise _cause(error, self.batch.failure) from None
+        finally:
+            self._stop(query)
+
+    def _watch(self, query: StreamingQuery) -> None:
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+            self._report(query)
+            report = self.batch.while_idle()
+            if report is not None:
+                self.on_idle_commit(report)
+            if self.stop_requested.is_set():
+                return
+        self._report(query)
+
+    def _stop(self, query: StreamingQuery) -> None:
+        if not query.isActive:
+            return
+        # After this no epoch is half done and none begins: Spark may interrupt its thread. The lock
+        # is not held meanwhile, because an epoch that waits for it would wait for ever.
+        with self.batch.lock:
+            self.batch.stopping = True
+        query.stop()
+
+    def _report(self, query: StreamingQuery) -> None:
+        progress = query.lastProgress
+        if progress is None:
+            return
+        told = progress.json
+        if told == self._told:
+            return
+        self._told, self._newest = told, source_progress(json.loads(told))
+        report = self._newest
+        if report.epoch > self._reported and (report.messages or report.lag):
+            self._reported = report.epoch
+            self.on_progress(report)
+        else:
+            self.on_idle(report)
+
+
+def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
+    """The part of Spark's progress document that tells how far the source was read."""
+    lag: int | None = None
+    ends: dict[str, Mapping[str, int]] = {}
+    for source in progress.get("sources", ()):
+        end, latest = source.get("endOffset"), source.get("latestOffset")
+        if not isinstance(end, dict):
+            continue
+        ends.update(end)
+        if isinstance(latest, dict):
+            behind = (
+                offset - end.get(topic, {}).get(partition, 0)
+                for topic, offsets in latest.items()
+                for partition, offset in offsets.items()
+            )
+            lag = (lag or 0) + sum(behind)
+    return SourceProgress(
+        epoch=int(progress["batchId"]),
+        messages=int(progress.get("numInputRows") or 0),
+        lag=lag,
+        end_offsets=ends,
+    )
+
+
+def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
+    """The error as who reads it needs it: ours in its own words, Spark's in short."""
+    if failure is not None:
+        return readable(failure)
+    found = readable(error)
+    if found is not error:
+        return found
+    said = str(error).split("\n\n", maxsplit=1)[0][:2000]
+    causes = java_causes(str(getattr(error, "_stackTrace", "")))
+    if causes:
+        said += "\n  because: " + "; ".join(causes)
+    if _LOGIN.search("".join(causes)):
+        return WrongSourceError(
+            f"the stream ended with an error: {said}",
+            where="source.kafka",
+            fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
+            "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
+            "driver and the executors",
+        )
+    return SourceError(
+        f"the stream ended with an error: {said}", fix=where_spark_says_more(os.environ)
+    )
+
+
+def java_causes(stack: str) -> list[str]:
+    """What the causes in a trace of Java say, the outermost first; Spark tells the first alone."""
+    found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
+    return [each[:_CAUSE_MAX] for each in dict.fromkeys(found)][:_CAUSES_MAX]

@@ -1,0 +1,1 @@
+"""The source ``format("stream_app")``. Start with `data_source`."""

@@ -1,0 +1,163 @@
+"""``spark.read.format("stream_app")``: Paimon tables as a source of Spark, in Python.
+
+Spark finds `pyspark_stream_app` by itself where this package is installed; else `register` says it.
+Everything happens in processes that Spark starts for it: the source is made and asked for its
+columns in one, plans in another, and reads in tasks.
+
+Source: Spark `pyspark/sql/datasource.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.options.source_options import PATH, read_source_options
+from stream_app.spark.read.batch_reader import BatchReader
+from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.spark_arrow import spark_schema
+from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
+from stream_app.spark.read.table_scan import AUDIT_LOG, table_scan
+from stream_app.table.file_store_table import open_table
+from stream_app.table.read.system_tables import check_system_table
+
+NAME = "stream_app"
+_FILTERS = "spark.sql.python.filterPushdown.enabled"
+_SYSTEM_MARK = "$"
+
+
+class PaimonDataSource(DataSource):
+    """A table at a path; ``path$name`` is one of its system tables.
+
+    The table is opened once, when Spark makes the source: all reads of a data frame have the same
+    columns. Which version is the latest is found out anew by each.
+
+    Raises:
+        StreamAppError: an option is wrong, or there is no table that we can read.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._options = read_source_options(options)
+        location, self._system = _parted(options)
+        given_start(self._options)
+        self._table = open_table(location, file_io_options=self._options.of_file_system())
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns that are read: all, or those of ``read.columns``."""
+        names = self._options.columns()
+        found = self._arrow_schema()
+        if names is not None:
+            found = pa.schema([found.field(name) for name in _known(names, found)])
+        return spark_schema(found, self._comments())
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """Reads the columns of `schema`, which may be fewer than the table has."""
+        scan = table_scan(self._table, self._system, self._options)
+        return BatchReader(scan, _fitting(schema, spark_schema(scan.schema)))
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's
+        """Follows the columns of `schema`, as the table has them today."""
+        if self._system not in ("", AUDIT_LOG):
+            raise UsageError(
+                f"system table {self._system!r} cannot be followed",
+                fix=f"read it as a batch, or follow {AUDIT_LOG}",
+            )
+        found = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
+        return stream_reader(
+            self._table, _fitting(schema, found), self._options, row_kind=self._row_kind
+        )
+
+    @property
+    def _row_kind(self) -> bool:
+        return self._options.boolean("read.changelog") or self._system == AUDIT_LOG
+
+    def _arrow_schema(self) -> pa.Schema:
+        try:
+            return table_scan(self._table, self._system, self._options).schema
+        except UsageError:
+            # Spark does not say which kind of read it is, and a stream can begin at a snapshot that
+            # is still to come.
+            return stream_schema(self._table, row_kind=self._row_kind)
+
+    def _comments(self) -> Mapping[str, str]:
+        fields = () if self._system else self._table.schema.fields
+        return {field.name: field.description for field in fields if field.description}
+
+
+def register(spark: SparkSession) -> None:
+    """Make the source known to a session, and let Spark 4.1 hand filters down to it.
+
+    Not needed where the package is installed beside Spark, but for the filters.
+    """
+    try:
+        spark.dataSource.register(PaimonDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 does not take a source anew that it has found by itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+    if not spark.version.startswith("4.0"):
+        spark.conf.set(_FILTERS, "true")
+
+
+def _parted(options: Mapping[str, str]) -> tuple[str, str]:
+    """Path of the table, and name of the system table or nothing."""
+    path = {key.lower(): value for key, value in options.items()}.get(PATH)
+    if not path:
+        raise UsageError(
+            "the table's path is missing",
+            fix='write .load("/warehouse/shop.db/orders") or .option("path", …)',
+        )
+    folder, slash, name = path.rstrip("/").rpartition("/")
+    table, mark, system = name.partition(_SYSTEM_MARK)
+    if mark:
+        check_system_table(system)
+    return folder + slash + table, system
+
+
+def _known(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise UsageError(
+            "; ".join(unknown_key("column", name, schema.names) for name in unknown),
+            where="read.columns",
+            fix=f"there are {', '.join(schema.names)}",
+        )
+    return names
+
+
+def _fitting(wanted: StructType, found: StructType) -> list[str]:
+    """The names of the wanted columns.
+
+    Raises:
+        UsageError: one is not there, or of another type.
+    """
+    types = {field.name: field.dataType.simpleString() for field in found}
+    problems = [
+        unknown_key("column", field.name, types)
+        if field.name not in types
+        else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
+        for field in wanted
+        if types.get(field.name) != field.dataType.simpleString()
+    ]
+    if problems:
+        raise UsageError(
+            "; ".join(problems),
+            where="the columns that were given to the read; without any, those of the version at "
+            "which it begins",
+            fix="give the columns with .schema(…): the table has "
+            f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
+        )
+    return list(wanted.fieldNames())

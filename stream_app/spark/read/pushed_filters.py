@@ -1,0 +1,166 @@
+"""Spark's filters → conditions of ours, so that manifests, files and row groups are left unread.
+
+What is translated means the same on every row, nulls and NaN included, and Spark need not look
+again; the rest stays with Spark. Filters are known by the names of their classes, because Spark 4.0
+does not have them.
+
+Source: Spark 4.1 `pyspark/sql/datasource.py#Filter`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from stream_app.format.arrow_schema import timestamp_unit
+from stream_app.format.binary_row import scaled_decimal
+from stream_app.model.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
+from stream_app.predicate.predicate import And, Compare, IsNull, Not, OneOf, Predicate
+
+_SIGNS = {
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+_SPARK_TIMESTAMP_DIGITS = 6
+_NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_MIDNIGHT = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
+_LAST_CHARACTER = 0x10FFFF
+_SURROGATES = (0xD800, 0xE000)
+
+
+def translated(filters: Iterable[Any], columns: RowType) -> tuple[list[Predicate], list[Any]]:
+    """Conditions that are true together exactly when the filters are, and the filters left over."""
+    conditions, left = [], []
+    for each in filters:
+        condition = _condition(each, columns)
+        if condition is None:
+            left.append(each)
+        else:
+            conditions.append(condition)
+    return conditions, left
+
+
+def _condition(each: Any, columns: RowType) -> Predicate | None:
+    name = type(each).__name__
+    if name == "Not":
+        inner = _condition(each.child, columns)
+        return None if inner is None else Not(inner)
+    path = each.attribute
+    if len(path) != 1 or path[0] not in columns.names:
+        return None
+    column = columns.field(path[0])
+    if name in ("IsNull", "IsNotNull"):
+        return IsNull(column) if name == "IsNull" else Not(IsNull(column))
+    return _test(name, column, each.value)
+
+
+def _test(name: str, column: DataField, value: Any) -> Predicate | None:
+    match name:
+        case "StringStartsWith":
+            return _starts_with(column, value)
+        case "In":
+            values = [_value(one, column.data_type) for one in value]
+            return None if None in values else OneOf(column, tuple(values))
+        case "EqualNullSafe":
+            return _null_safe(column, value)
+        case _ if name in _SIGNS:
+            exact = _value(value, column.data_type)
+            return None if exact is None else Compare(column, _SIGNS[name], exact)
+        case _:
+            return None
+
+
+def _null_safe(column: DataField, value: Any) -> Predicate | None:
+    if value is None:
+        return IsNull(column)
+    exact = _value(value, column.data_type)
+    if exact is None:
+        return None
+    return And((Not(IsNull(column)), Compare(column, "=", exact)))
+
+
+def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
+    """As a range, which statistics can be held against: texts are ordered by their characters."""
+    if column.data_type.root not in STRING_ROOTS or not isinstance(prefix, str):
+        return None
+    from_on = Compare(column, ">=", prefix)
+    end = _after_all_with(prefix)
+    return from_on if end is None else And((from_on, Compare(column, "<", end)))
+
+
+def _after_all_with(prefix: str) -> str | None:
+    """The least text that is greater than all that begin with this; None: there is none."""
+    kept = prefix.rstrip(chr(_LAST_CHARACTER))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    first, end = _SURROGATES
+    return kept[:-1] + chr(end if following == first else following)
+
+
+def _value(value: Any, data_type: DataType) -> object | None:
+    """The value as `predicate` wants it; None: it is null, or none of the column's values."""
+    kind = type(value)
+    if data_type.root not in _ROOTS.get(kind, ()):
+        return None
+    if kind is Decimal:
+        return _decimal(value, data_type)
+    if kind is datetime.datetime:
+        return _nanos(value, data_type)
+    if kind is datetime.date:
+        return int(value.toordinal() - _EPOCH)
+    exact: object = value
+    return exact
+
+
+_ROOTS: dict[type, frozenset[TypeRoot]] = {
+    bool: frozenset((TypeRoot.BOOLEAN,)),
+    # Spark sees the milliseconds of a TIME.
+    int: frozenset((*INTEGER_ROOTS, TypeRoot.TIME)),
+    float: frozenset(FLOAT_ROOTS),
+    Decimal: frozenset((TypeRoot.DECIMAL,)),
+    str: frozenset(STRING_ROOTS),
+    bytes: frozenset(BINARY_ROOTS),
+    datetime.date: frozenset((TypeRoot.DATE,)),
+    datetime.datetime: frozenset(TIMESTAMP_ROOTS),
+}
+"""Which columns a value of Python can be a value of."""
+
+
+def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or -exponent > data_type.scale:
+        return None
+    unscaled = int("".join(map(str, digits))) * 10 ** (data_type.scale + exponent)
+    if unscaled >= 10**data_type.precision:
+        return None
+    return scaled_decimal(-unscaled if sign else unscaled, data_type.scale)
+
+
+def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:
+    """Nanoseconds since 1970; None when the column is finer than Spark sees, or coarser than this
+    value."""
+    has_zone = value.tzinfo is not None
+    if data_type.root not in TIMESTAMP_ROOTS or data_type.precision > _SPARK_TIMESTAMP_DIGITS:
+        return None
+    if has_zone != (data_type.root is TypeRoot.TIMESTAMP_LTZ):
+        return None
+    plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if has_zone else value
+    nanos = (plain - _MIDNIGHT) // datetime.timedelta(microseconds=1) * 1000
+    return None if nanos % _NANOS_OF_UNIT[timestamp_unit(data_type.precision)] else nanos

@@ -1,0 +1,135 @@
+"""What the options of a read mean together: which version, or which range of versions.
+
+Pure. Options that do not belong together are refused rather than chosen from.
+
+Source: Paimon `CoreOptions.java#startupMode`, `table/source/AbstractDataTableScan.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.options.source_options import SourceOptions
+from stream_app.table.versions.time_travel import Timestamp, Version
+
+_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
+_TIMES = ("scan.timestamp", "scan.timestamp-millis")
+_BETWEEN, _BETWEEN_TIMES = "incremental-between", "incremental-between-timestamp"
+_VERSIONS = (_SNAPSHOT, _TAG, _WATERMARK, *_TIMES)
+_ALL = (*_VERSIONS, _BETWEEN, _BETWEEN_TIMES)
+_SAID_BY: dict[str, tuple[str, ...]] = {
+    "default": _ALL,
+    "full": (),
+    "latest-full": (),
+    "latest": (),
+    "compacted-full": (),
+    "from-timestamp": _TIMES,
+    "from-snapshot": (_SNAPSHOT, _TAG, _WATERMARK),
+    "from-snapshot-full": (_SNAPSHOT,),
+    "incremental": (_BETWEEN, _BETWEEN_TIMES),
+}
+"""Which options say where each scan mode begins; one of them is needed, but not with default."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestCompacted:
+    """The newest COMPACT snapshot (``compacted-full``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Two snapshots or tags, as they were written."""
+
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenTimes:
+    """Two times."""
+
+    start: Timestamp
+    end: Timestamp
+
+
+Choice = Version | LatestCompacted | Between | BetweenTimes
+
+
+def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
+    """The one option that says where a read begins; None: there is none.
+
+    Args:
+        refused: keys that this kind of read does not take.
+
+    Raises:
+        UsageError: there are two, or it does not go with ``scan.mode``.
+    """
+    mode = options.text("scan.mode") or "default"
+    given = [key for key in _ALL if key in options.raw]
+    if len(given) > 1:
+        raise UsageError(
+            f"options {' and '.join(given)} are given, but a read begins at one place",
+            fix=f"leave out all but one of {', '.join(given)}",
+        )
+    if given and given[0] in refused:
+        raise UsageError(
+            f"option {given[0]!r} is for batch reads, and this one is a stream",
+            fix="begin with scan.snapshot-id, scan.timestamp or scan.timestamp-millis, or leave "
+            "it out",
+        )
+    if mode not in _SAID_BY:
+        raise UsageError(
+            f"scan.mode = {mode} is not supported", fix=f"use one of {', '.join(_SAID_BY)}"
+        )
+    wanted = _SAID_BY[mode]
+    if given and given[0] not in wanted:
+        raise UsageError(
+            f"option {given[0]!r} does not go with scan.mode = {mode}",
+            fix="leave out scan.mode: it follows from the option"
+            + (f"; or give {' or '.join(wanted)}" if wanted else ""),
+        )
+    if not given and mode != "default" and wanted:
+        raise UsageError(
+            f"scan.mode = {mode} needs {' or '.join(wanted)}", fix="give it, or leave out scan.mode"
+        )
+    return given[0] if given else None
+
+
+def batch_choice(options: SourceOptions) -> Choice:
+    """What a batch read reads.
+
+    Raises:
+        UsageError: the options do not go together.
+    """
+    key = given_start(options)
+    if key is None:
+        compacted = options.text("scan.mode") == "compacted-full"
+        return LatestCompacted() if compacted else Version()
+    text = options.raw[key]
+    if key == _BETWEEN:
+        return Between(*_pair(key, text))
+    if key == _BETWEEN_TIMES:
+        start, end = _pair(key, text)
+        return BetweenTimes(_time(start), _time(end))
+    if key in _TIMES:
+        return Version(timestamp=_time(text))
+    if key == _TAG:
+        return Version(tag=text)
+    if key == _SNAPSHOT:
+        return Version(snapshot=options.integer(key))
+    return Version(watermark=options.integer(key))
+
+
+def _pair(key: str, text: str) -> tuple[str, str]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2 or not all(parts):
+        raise UsageError(
+            f"option {key!r}: {text!r} is not two versions parted by a comma",
+            fix=f"write {key} = '3,7'" if key == _BETWEEN else f"write {key} = '2026-01-01,…'",
+        )
+    return parts[0], parts[1]
+
+
+def _time(text: str) -> Timestamp:
+    return int(text) if text.isdecimal() else text

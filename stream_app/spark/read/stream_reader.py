@@ -1,0 +1,188 @@
+"""Spark's streaming read: offsets are places in the table's snapshots, kept in Spark's checkpoint.
+
+Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
+pickles another one to the tasks. It does not say from which offset on it wants the latest one, so
+the reader on the driver remembers which it gave last; after a restart Spark asks for the parts of
+the last offset first, and by that the reader knows it again.
+
+Source: Spark `pyspark/sql/datasource.py#DataSourceStreamReader`,
+`PythonMicroBatchStream.scala#setLatestSeenOffset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from stream_app.errors import UsageError
+from stream_app.model.options.source_options import SourceOptions
+from stream_app.model.row_kind import RowKind
+from stream_app.spark.read.scan_choice import given_start
+from stream_app.spark.read.spark_arrow import spark_batch
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.stream_offsets import Offset, StreamOffsets, stream_offsets
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.read.row_kind_column import ROW_KIND
+from stream_app.table.storage_errors import storage_errors
+
+_ONLY_BATCH = (
+    "scan.tag-name",
+    "scan.watermark",
+    "incremental-between",
+    "incremental-between-timestamp",
+)
+_BEGINNING = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
+_ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
+
+
+@dataclass(frozen=True)
+class FewestRows:
+    """A micro-batch waits for rows, but not for ever."""
+
+    rows: int
+    seconds: float
+
+
+class StreamReader(DataSourceStreamReader):
+    """Reads some columns of a table's stream.
+
+    Args:
+        row_kind: the column ``rowkind`` is among them, and rows of all kinds; else only rows that
+            were added.
+    """
+
+    def __init__(
+        self,
+        offsets: StreamOffsets,
+        columns: list[str],
+        *,
+        row_kind: bool,
+        fewest: FewestRows | None,
+    ) -> None:
+        self._offsets = offsets
+        self._columns = columns
+        self._row_kind = row_kind
+        self._fewest = fewest
+        self._begin: Offset | None = None
+        self._given: Offset | None = None
+        self._given_at: float | None = None
+        self._told_at: float | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
+        """Where a query without a checkpoint begins.
+
+        Raises:
+            UsageError: the options do not go together, or there is no such version.
+        """
+        # Spark asks for the latest offset first, and then which one that began with.
+        if self._begin is None:
+            self._begin = self._offsets.initial()
+        return self._begin
+
+    def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
+        """The end of the next micro-batch; the last one when nothing has come.
+
+        Raises:
+            UsageError: the next snapshot has expired; names the first one that is left.
+        """
+        given = self._given or self.initialOffset()
+        following = self._offsets.following(given)
+        if following.offset == given or self._waits(following.rows):
+            self._stay()
+            return given
+        self._given, self._given_at = following.offset, self._now()
+        return following.offset
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The splits between two offsets.
+
+        Raises:
+            UsageError: a snapshot of them has expired.
+        """
+        self._given = end
+        return [InputPartition(split) for split in self._offsets.splits(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, in a task.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+            StorageError: the file system refuses.
+        """
+        table = self._offsets.table
+        names = tuple(name for name in self._columns if name != ROW_KIND)
+        with storage_errors(table.location):
+            for batch in StreamRead(table, names).read(partition.value):
+                if self._row_kind:
+                    yield spark_batch(batch, self._columns)
+                    continue
+                added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED)
+                yield spark_batch(batch.filter(added), self._columns)
+
+    def commit(self, end: Offset) -> None:
+        """A micro-batch is done: what a consumer keeps from expiry goes on."""
+        self._offsets.taken(end)
+        self._told_at = self._now()
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def _waits(self, rows: int) -> bool:
+        fewest, since = self._fewest, self._given_at
+        if fewest is None or since is None or rows >= fewest.rows:
+            return False
+        return self._now() - since < fewest.seconds
+
+    def _stay(self) -> None:
+        """A query that waits is no consumer that has gone."""
+        silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
+        if silent_s is not None and (told_at is None or now - told_at >= silent_s):
+            self._offsets.stay()
+            self._told_at = now
+
+    def _now(self) -> float:
+        return self._offsets.table.clock.steady_seconds()
+
+
+def stream_reader(
+    table: FileStoreTable, columns: list[str], options: SourceOptions, *, row_kind: bool
+) -> StreamReader:
+    """The reader that the options ask for.
+
+    Raises:
+        UsageError: they do not go together, or are for batch reads.
+    """
+    given_start(options, refused=_ONLY_BATCH)
+    if "read.protect" in options.raw:
+        raise UsageError(
+            "option 'read.protect' is for batch reads, and this one is a stream",
+            fix="leave it out: a consumer-id keeps what the stream has not read yet",
+        )
+    limits = {
+        "max_files": options.integer("read.stream.maxFilesPerTrigger"),
+        "max_bytes": options.integer("read.stream.maxBytesPerTrigger"),
+        "max_rows": options.integer("read.stream.maxRowsPerTrigger"),
+    }
+    rows = options.integer("read.stream.minRowsPerTrigger")
+    millis = options.integer("read.stream.maxTriggerDelayMs")
+    fewest = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
+    offsets = stream_offsets(_told(table, options.of_table()), limits)
+    return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)
+
+
+def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
+    """The table with the options that are given; of where a read begins these say all, or none."""
+    if any(key in given for key in _BEGINNING):
+        own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
+        table = replace(table, schema=replace(table.schema, options=own))
+    return table.with_options(given)
+
+
+def stream_schema(table: FileStoreTable, *, row_kind: bool) -> pa.Schema:
+    """The columns of a stream, in Arrow."""
+    schema = StreamRead(table).schema
+    return schema if row_kind else schema.remove(0)

@@ -1,0 +1,248 @@
+"""What a batch read of the Spark source reads: rows of a version, changes, or a system table.
+
+A scan is made on the driver from the options and pickled to the tasks. It knows its columns, what
+can be read apart, and how a part is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.model.data_split import DataSplit
+from stream_app.model.options.source_options import SourceOptions
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.spark.read.scan_choice import (
+    Between,
+    BetweenTimes,
+    Choice,
+    LatestCompacted,
+    batch_choice,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
+from stream_app.table.read.incremental_read import IncrementalRead
+from stream_app.table.read.interleaved import Stream
+from stream_app.table.read.row_kind_column import ROW_KIND
+from stream_app.table.read.row_tables import ROW_TABLES, ROWS, RowTable
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
+from stream_app.table.read.system_tables import SYSTEM_TABLES
+from stream_app.table.upkeep.read_protection import protected
+from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.time_travel import Version, at_version, with_schema
+
+AUDIT_LOG = "audit_log"
+_STREAMS_OF_A_PART = 64
+"""Files of changes that one task reads: most are small."""
+
+
+class TableScan(Protocol):
+    """What is read; frozen, and can be pickled."""
+
+    @property
+    def table(self) -> FileStoreTable:
+        """With the columns that conditions may look at."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns that can be read."""
+        ...
+
+    def filtered(self, row_filter: RowFilter) -> TableScan | None:
+        """The same, of rows that pass; None: the scan cannot leave rows out."""
+        ...
+
+    def parts(self, columns: Sequence[str]) -> list[Any]:
+        """What can be read apart, as it is at the moment.
+
+        Raises:
+            CorruptFileError: a manifest cannot be read.
+        """
+        ...
+
+    def read(self, part: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a part; of other columns none need be there.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class VersionScan:
+    """The newest row of each key at a version.
+
+    Attributes:
+        table: with the columns of the version.
+        snapshot: None: the latest when it is planned.
+        shown: how: as they are, or as a system table shows them.
+        retained_ms: how long the version is kept after it was planned; None: it may expire.
+    """
+
+    table: FileStoreTable
+    snapshot: Snapshot | None
+    shown: RowTable
+    row_filter: RowFilter | None = None
+    retained_ms: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
+
+    def filtered(self, row_filter: RowFilter) -> TableScan | None:
+        """Manifests, files and row groups are left out, too."""
+        return None if self.shown.in_lists else replace(self, row_filter=row_filter)
+
+    def parts(self, columns: Sequence[str]) -> list[DataSplit]:
+        """Splits."""
+        self._read(columns)
+        if self.retained_ms is None:
+            _, snapshot = self._version()
+        else:
+            # Nobody tells when the last task has ended: the tag is left to its time to live.
+            again = self.snapshot is None
+            _, snapshot, _ = protected(self._version, self.retained_ms, again=again)
+        least_level = self.shown.least_level(self.table)
+        return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
+
+    def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+        return map(self.shown.batch, self._read(columns).read(part))
+
+    def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
+        return self.table, self.snapshot or self.table.snapshots.latest()
+
+    def _read(self, columns: Sequence[str]) -> SplitRead:
+        row_kind = self.shown.row_kind
+        return SplitRead(self.table, _of_table(columns), self.row_filter, row_kind)
+
+
+@dataclass(frozen=True)
+class ChangesScan:
+    """What came between two versions, with the columns of today."""
+
+    table: FileStoreTable
+    choice: Between | BetweenTimes
+    mode: str
+    row_kind: bool
+    row_filter: RowFilter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return IncrementalRead(self.table, row_kind=self.row_kind).schema
+
+    def filtered(self, row_filter: RowFilter) -> TableScan:
+        """Files and row groups are left out, too."""
+        return replace(self, row_filter=row_filter)
+
+    def parts(self, columns: Sequence[str]) -> list[tuple[Stream, ...]]:
+        """Several files or buckets each."""
+        mode = scan_mode(self.mode)
+        if isinstance(self.choice, Between):
+            wanted = between(self.table, *_bounds(self.table, self.choice), mode)
+        else:
+            wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
+        read = IncrementalRead(self.table, _of_table(columns), self.row_filter, self.row_kind)
+        streams = read.streams(wanted, mode)
+        places = range(0, len(streams), _STREAMS_OF_A_PART)
+        return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
+
+    def read(self, part: tuple[Stream, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - the streams know their columns
+        """One stream after the other."""
+        for stream in part:
+            yield from stream()
+
+
+@dataclass(frozen=True)
+class SystemScan:
+    """What a table is made of; a task makes all of it."""
+
+    table: FileStoreTable
+    name: str
+    snapshot: Snapshot | None
+    schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name](self.table, None).schema)
+
+    def filtered(self, row_filter: RowFilter) -> None:
+        """Its columns are not the table's."""
+
+    def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002
+        """One."""
+        return [None]
+
+    def read(self, part: None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """All rows."""
+        snapshot = self.snapshot or self.table.snapshots.latest()
+        yield from SYSTEM_TABLES[self.name](self.table, snapshot).to_batches()
+
+
+def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> TableScan:
+    """What the options ask for.
+
+    Args:
+        system: the name of a system table; empty for the table itself.
+
+    Raises:
+        UsageError: they do not go together, or there is no such version.
+        UnsupportedTableError: we would read the table wrongly.
+    """
+    choice = batch_choice(options)
+    retained_ms = options.integer("read.protect")
+    if retained_ms is not None and (
+        isinstance(choice, Between | BetweenTimes) or system not in ("", *ROW_TABLES)
+    ):
+        raise UsageError(
+            "read.protect keeps the files of one version, and this read has none such",
+            fix="leave it out; tags keep both ends of a range",
+        )
+    row_kind = options.boolean("read.changelog") or system == AUDIT_LOG
+    if isinstance(choice, Between | BetweenTimes):
+        if system not in ("", AUDIT_LOG):
+            raise UsageError(
+                f"system table {system!r} has no range of versions",
+                fix="leave out incremental-between, or read audit_log",
+            )
+        mode = options.text("incremental-between-scan-mode") or "auto"
+        return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
+    found, snapshot = _at(table, choice)
+    if system in SYSTEM_TABLES:
+        return SystemScan(found, system, snapshot)
+    store = found.with_options(options.of_table())
+    shown = ROW_TABLES.get(system, ROWS)
+    shown = replace(shown, row_kind=shown.row_kind or row_kind)
+    return VersionScan(store, snapshot, shown, retained_ms=retained_ms)
+
+
+def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
+    """The version; without a snapshot the latest is meant, whichever it is then."""
+    if isinstance(choice, LatestCompacted):
+        for snapshot in table.snapshots.backwards():
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                return with_schema(table, snapshot.schema_id), snapshot
+        return table, None
+    assert isinstance(choice, Version)
+    return (table, None) if choice.is_latest else at_version(table, choice)
+
+
+def _bounds(table: FileStoreTable, choice: Between) -> tuple[Bound, Bound]:
+    """Two tags, if there are tags of both names; else two numbers, if they are."""
+    texts = (choice.start, choice.end)
+    tags = table.tags.names()
+    if all(text.isdecimal() for text in texts) and not all(text in tags for text in texts):
+        return int(choice.start), int(choice.end)
+    return texts
+
+
+def _of_table(columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in columns if name != ROW_KIND)

@@ -1,0 +1,1 @@
+"""What Python users hold: a table with its verbs."""

@@ -1,0 +1,351 @@
+"""A Paimon table for readers in Python: rows as Arrow, without Spark.
+
+What ``stream_app.open_table`` returns. A `PaimonTable` is also an Arrow stream itself, so that
+whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes the table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.data_split import DataSplit
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.read.stream_start import stream_start
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.follow.changelog_follow import (
+    POLL_SECONDS,
+    ChangelogBatch,
+    ChangelogFollow,
+    Following,
+    changelog_batches,
+)
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.follow.stream_scan import start_of_table
+from stream_app.table.read.incremental_range import Bound
+from stream_app.table.read.incremental_range import between as range_between
+from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps
+from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
+from stream_app.table.read.incremental_read import IncrementalRead
+from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
+from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
+from stream_app.table.upkeep.read_protection import Rows, protected_rows, retention_ms
+from stream_app.table.versions.row_filter import RowFilter, row_filter
+from stream_app.table.versions.time_travel import (
+    Timestamp,
+    Version,
+    at_version,
+    millis_of,
+    with_schema,
+)
+
+THREADS_MAX = 8
+"""Threads that read when nobody says how many; fewer on a machine with fewer cores."""
+Where: TypeAlias = str | pc.Expression
+"""``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
+
+
+@dataclass(frozen=True)
+class PaimonTable:
+    """A table as it is at the moment of each call."""
+
+    store: FileStoreTable
+
+    def __repr__(self) -> str:
+        return f"PaimonTable({self.location!r})"
+
+    @property
+    def location(self) -> str:
+        """Path of the folder of the table, or of its branch."""
+        return self.store.version_root
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, by its latest schema when it was opened."""
+        return arrow_schema(self.store.schema.fields)
+
+    def read(  # noqa: PLR0913 - a query has that many parts, each with its name
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+        limit: int | None = None,
+        threads: int | None = None,
+        protect: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """The newest row of each key, or all rows without a key, while they are read.
+
+        Batches come as they are ready. Memory is a few megabytes for each sorted run of the
+        splits that are open, of which there are as many as threads.
+
+        Args:
+            columns: names, in the order wanted; None: all.
+            where: rows for which this is true.
+            snapshot: number of the version, which is read with the columns of its time. Without
+                any of these four, the latest version is read.
+            tag: name of the version.
+            timestamp: the last version of this time, see `Version`.
+            watermark: the first version that has reached it.
+            limit: at most so many rows.
+            threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
+                order, bucket by bucket, with 1.
+            protect: the version does not expire until the reader is read or dropped, or dies and
+                this duration is over (``"1 h"``); nor should two batches be further apart. By a
+                tag, so the table is written; None: it is not, and the version may expire.
+
+        Raises:
+            UsageError: an unknown column, a wrong condition, no such version.
+            UnsupportedTableError: the table uses what we do not read rightly.
+            CorruptFileError: while it is read: a file is missing or damaged.
+            OSError: the tag cannot be written.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        threads = _threads(threads, limit)
+
+        def rows(store: FileStoreTable, found: Snapshot | None) -> Rows:
+            read = SplitRead(store, _names(columns), _filter(where, store))
+            splits = SplitScan(store, read.row_filter).splits(found)
+            batches = interleaved((partial(read.read, split) for split in splits), threads)
+            return read.schema, batches if limit is None else first_rows(batches, limit)
+
+        retained_ms = retention_ms(protect)
+        if retained_ms is None:
+            return _reader(*rows(*at_version(self.store, version)))
+        return _reader(*protected_rows(self.store, version, retained_ms, rows))
+
+    def read_incremental(
+        self,
+        between: tuple[Bound, Bound] | None = None,
+        *,
+        between_timestamps: tuple[Timestamp, Timestamp] | None = None,
+        scan_mode: str = "auto",
+        row_kind: bool = False,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        threads: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows that came between two versions, with the columns of today.
+
+        Args:
+            between: two snapshots by number, or two tags by name; the first one is excluded.
+            between_timestamps: instead of `between`; the first one is excluded.
+            scan_mode: delta, changelog, diff or auto: see `ScanMode`.
+            row_kind: a column ``rowkind`` (+I, -U, +U, -D) in front, and the rows of all kinds;
+                without it only those that were added.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
+            threads: as `read`.
+
+        Raises:
+            UsageError: no such version, or not any more; or as `read`.
+            UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        mode = scan_mode_of(scan_mode)
+        if (between is None) == (between_timestamps is None):
+            raise UsageError(
+                "a range is wanted: two versions or two times",
+                fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
+            )
+        if between is not None:
+            wanted = range_between(self.store, *between, mode)
+        else:
+            assert between_timestamps is not None
+            wanted = range_between_timestamps(self.store, *between_timestamps, mode)
+        read = IncrementalRead(
+            self.store, _names(columns), _filter(where, self.store), row_kind=row_kind
+        )
+        streams = read.streams(wanted, mode)
+        return _reader(read.schema, interleaved(streams, _threads(threads, None)))
+
+    def changelog(  # noqa: PLR0913 - as read
+        self,
+        *,
+        start: str | None = None,
+        snapshot: int | None = None,
+        timestamp: Timestamp | None = None,
+        end: int | None = None,
+        follow: bool = False,
+        consumer_id: str | None = None,
+        ignore_progress: bool | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> Generator[ChangelogBatch, None, None]:
+        """What changed, snapshot after snapshot, with row kinds; close it to end it.
+
+        Args:
+            start: a `StartMode` such as ``latest-full``. Without it, from `snapshot` or `timestamp`
+                on when one is given, else what the table's options say (``scan.mode``).
+            end: the last snapshot; None: the latest of now, or none with `follow`.
+            follow: wait for what is still to come.
+            consumer_id: keeps how far rows have been taken, at least once; None: ``consumer-id``.
+            ignore_progress: begin at the start, although the consumer has been here before.
+            columns: as `read`.
+            where: as `read`; it sees every row, also old ones.
+
+        Raises:
+            UsageError: no such start; or while it is read: the next snapshot has expired.
+            CheckpointError: the table was rolled back behind what was read, and written again.
+            UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        store = self.store
+        given = start is not None or snapshot is not None or timestamp is not None
+        millis = None if timestamp is None else millis_of(timestamp)
+        begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
+        how = Following(
+            start=begin if given else start_of_table(store),
+            end=end,
+            follow=follow,
+            consumer_id=consumer_id or store.options.text("consumer-id") or None,
+            ignore_progress=store.options.boolean("consumer.ignore-progress")
+            if ignore_progress is None
+            else ignore_progress,
+            poll_seconds=poll_seconds,
+        )
+        read = StreamRead(store, _names(columns), _filter(where, store))
+        return changelog_batches(ChangelogFollow(read, how))
+
+    def system(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+    ) -> pa.Table:
+        """What the table is made of: one of Paimon's system tables, such as ``files``.
+
+        ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
+        compaction has taken away yet; changes between versions: `read_incremental`. ``ro`` is what
+        a full compaction has merged.
+
+        Args:
+            snapshot: number of the version whose files, statistics or rows are shown; as `read`.
+            tag: as `read`.
+            timestamp: as `read`.
+            watermark: as `read`.
+
+        Raises:
+            UsageError: no such system table or version.
+            CorruptFileError: a file of metadata is missing or damaged.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        check_system_table(name)
+        store, found = at_version(self.store, version)
+        if name in SYSTEM_TABLES:
+            return SYSTEM_TABLES[name](store, found)
+        shown = ROW_TABLES[name]
+        read = SplitRead(store, row_kind=shown.row_kind)
+        scan = SplitScan(store, least_level=shown.least_level(store))
+        streams = [partial(read.read, split) for split in scan.splits(found)]
+        batches = map(shown.batch, interleaved(streams, _threads(None, None)))
+        return pa.Table.from_batches(batches, shown.schema(read.schema))
+
+    def splits(
+        self,
+        *,
+        where: Where | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: Timestamp | None = None,
+        watermark: int | None = None,
+    ) -> list[DataSplit]:
+        """What can be read apart, by `read_split`, also in another process: splits are pickled.
+
+        Args:
+            where: leaves out what holds no row for which this is true; give it to `read_split` too.
+
+        Raises:
+            UsageError, UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
+        store, found = at_version(self.store, version)
+        read = SplitRead(store, None, _filter(where, store))
+        return SplitScan(store, read.row_filter).splits(found)
+
+    def read_split(
+        self,
+        split: DataSplit,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows of one split, in one thread.
+
+        Raises:
+            UsageError, UnsupportedTableError, CorruptFileError: as `read`.
+        """
+        store = with_schema(self.store, split.schema_id)
+        read = SplitRead(store, _names(columns), _filter(where, store))
+        return _reader(read.schema, read.read(split))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        """All rows, for libraries that take Arrow's streams."""
+        return self.read().__arrow_c_stream__(requested_schema)
+
+
+def open_table(
+    path: str | os.PathLike[str], *, file_io_options: Mapping[str, str] | None = None
+) -> PaimonTable:
+    """Open the Paimon table at a path or URI.
+
+    Args:
+        path: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
+        file_io_options: of the file system, such as ``s3.endpoint``; keys of S3 also come from
+            AWS's variables.
+
+    Raises:
+        TableNotFoundError: there is none.
+        UsageError: the location is of a file system that we do not know, or a wrong option.
+        StorageError: the file system cannot be reached, or refuses.
+    """
+    return PaimonTable(open_store_table(os.fspath(path), file_io_options=file_io_options))
+
+
+def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """At most `limit` rows; reads no further than it must."""
+    left = limit
+    while left and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+
+
+def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise UsageError(f"columns = {columns!r} is one text", fix=f"give a list: [{columns!r}]")
+    return None if columns is None else tuple(columns)
+
+
+def _filter(where: Where | None, store: FileStoreTable) -> RowFilter | None:
+    return None if where is None else row_filter(where, store.schema)
+
+
+def _threads(threads: int | None, limit: int | None) -> int:
+    if limit is not None and limit < 0:
+        raise UsageError(f"limit {limit} is below 0", fix="give 0 or more")
+    if threads is None:
+        return 1 if limit is not None else min(THREADS_MAX, os.cpu_count() or 1)
+    if threads < 1:
+        raise UsageError(f"threads = {threads} is below 1", fix="give 1 or more")
+    return threads
+
+
+def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(schema, batches)

@@ -1,0 +1,188 @@
+"""Replays the changes of a table with a primary key, and compares what they lead to with its rows.
+
+The changes of a bucket are sorted runs, so replaying them is the merge that a compaction does, and
+comparing is a second one: memory is a batch for each run that is open. Where the same files stand
+on both sides, and no change touches their keys, nothing is read.
+
+What the changes are, and which rows they lead to, follows from ``changelog-producer``:
+
+* ``none``: the files of APPEND snapshots, merged with the rows by the table's own rule. So it is
+  the compactions that are checked.
+* ``input``: changelog files, by the same rule.
+* ``lookup``, ``full-compaction``: changelog files of compactions. They bring the rows of the levels
+  that such a compaction reaches. Their -D has the sequence number of the row that went, so it is
+  the order of snapshots and files that counts.
+
+Source: Paimon `mergetree/MergeTreeWriter.java`,
+`mergetree/compact/LookupChangelogMergeFunctionWrapper.java`,
+`mergetree/compact/FullChangelogMergeFunctionWrapper.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.filestore.data.live_rows_reader import LiveRowsReader
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
+from stream_app.mergetree.file_access import KeyValueFileReader
+from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.mergetree.key_value_batch import KeyValueLayout, whole_keys
+from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
+from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.table_schema import SEQUENCE_NUMBER
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.row_comparison import RowDifferences, compared
+from stream_app.table.check.table_replay import BucketReplay, TableReplay
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.diff_read import changed_files, merged_rows
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+from stream_app.table.versions.file_store_scan import BucketId
+
+_FILE_ROWS_MAX = 1 << 32
+"""More than a file can have: a change's place is that of its file, times this, and its own."""
+_NO_CHANGELOG = (
+    "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
+    "(stream-app rollback-to), and let the job write what came since anew"
+)
+_TWO_STORIES = (
+    "the table or its changelog has lost changes: compare the rows with the source (--conf, "
+    "--source-kafka). If the table is right, those who follow it begin anew with all rows "
+    "(latest-full); else roll it back to a snapshot at which both agree (stream-app rollback-to)"
+)
+
+
+@dataclass(frozen=True)
+class ChangelogCheck:
+    """Compares the rows that a replay leads to with those of the newest snapshot."""
+
+    replay: TableReplay
+    progress: Progress
+
+    def findings(self) -> Iterator[Finding]:
+        """A finding for each bucket that differs.
+
+        Raises:
+            CorruptFileError: a file cannot be read, which is a finding of another kind.
+        """
+        for one in self.replay.buckets(self.progress):
+            differ = self._bucket(one)
+            if differ is not None:
+                yield self._finding(one.bucket, differ)
+
+    @property
+    def _table(self) -> FileStoreTable:
+        return self.replay.table
+
+    def _bucket(self, files: BucketReplay) -> RowDifferences | None:
+        read = {*files.base, *files.changes, *files.last}
+        if not self._table.merges_by_vectors:  # else the same file has not always the same rows
+            read = changed_files(self._table, [*files.base, *files.changes], files.last)
+        last = [file for file in files.last if file in read]
+        return compared(
+            self._table,
+            self._replayed(files, read),
+            merged_rows(self._table, self._live(self.replay.last, files.bucket), last),
+            are_unexpected_told=not self.replay.may_forget_deletes,
+        )
+
+    def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        """The rows that the changes lead to, in key order; of the files that are to be read."""
+        layout, function = self._rule()
+        is_by_number = self.replay.is_by_sequence_number
+        places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
+        access = _ChangeFiles(
+            self._table.bucket_files(*files.bucket),
+            layout.key_names,
+            None if is_by_number else places,
+        )
+        # By a sequence field, a delete of the base may be newer than a change that comes.
+        rows = merged_rows(
+            self._table,
+            self._live(self.replay.base, files.bucket),
+            [file for file in files.base if file in read],
+            keep_deletes=True,
+        )
+        if not is_by_number:
+            rows = (_numbered(batch, 0) for batch in rows)
+        changes = [file for file in files.changes if file in read]
+        changed = (
+            batch
+            for section in partition_into_sections(changes, self._table.key_of)
+            for batch in merged_section(section, layout, function, access)
+        )
+        for window in merge_windows([rows, changed], layout):
+            yield without_deletes(function.merge(window, layout))
+
+    def _rule(self) -> tuple[KeyValueLayout, MergeFunction]:
+        """Which of two changes of a key is the later one, and what they make together."""
+        if self.replay.is_by_sequence_number:
+            return self._table.layout(), self._table.merge_function
+        return replace(self._table.layout(), sequence_fields=()), Deduplicate()
+
+    def _live(self, version: Snapshot | None, bucket: BucketId) -> KeyValueFileReader:
+        files = self._table.bucket_files(*bucket)
+        if version is None or not self._table.merges_by_vectors:
+            return files
+        vectors = self._vectors[version.snapshot_id].get(bucket)
+        return LiveRowsReader(files, files, vectors) if vectors else files
+
+    @cached_property
+    def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
+        versions = (self.replay.base, self.replay.last)
+        return {
+            version.snapshot_id: deletion_vectors(self._table, version)
+            for version in versions
+            if version is not None
+        }
+
+    def _finding(self, bucket: BucketId, differ: RowDifferences) -> Finding:
+        return Finding(
+            kind=FindingKind.CHANGELOG,
+            what=f"{differ.missing} rows that the changes lead to are not in the table, "
+            f"{differ.wrong} have other values there, and {differ.unexpected} of the table are not "
+            f"what they lead to, such as {differ.example}",
+            where=self._table.paths.bucket(*bucket),
+            fix=_NO_CHANGELOG if self.replay.producer == "none" else _TWO_STORIES,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeFiles:
+    """Reads files of changes in batches that part no key.
+
+    Attributes:
+        places: of the files in time, by which rows get other sequence numbers; None: they keep
+            theirs.
+    """
+
+    files: KeyValueFileReader
+    key_names: tuple[str, ...]
+    places: Mapping[str, int] | None
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        batches = self.files.read(file)
+        if self.places is not None:
+            batches = _in_time(batches, self.places[file.file_name] * _FILE_ROWS_MAX)
+        return whole_keys(batches, self.key_names)
+
+
+def _in_time(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield _numbered(batch, np.arange(first, first + batch.num_rows))
+        first += batch.num_rows
+
+
+def _numbered(batch: pa.RecordBatch, numbers: int | npt.NDArray[np.int64]) -> pa.RecordBatch:
+    place = batch.schema.get_field_index(SEQUENCE_NUMBER)
+    column = pa.array(np.broadcast_to(np.asarray(numbers, np.int64), batch.num_rows))
+    return batch.set_column(place, batch.schema.field(place), column)

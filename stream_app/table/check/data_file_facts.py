@@ -1,0 +1,194 @@
+"""What is in a data file, measured in columns; `planning.check.file_facts` judges it.
+
+Each file is read through the schema that it was written with, so that nothing is cast.
+
+Source: Paimon `io/KeyValueDataFileWriter.java` (what it tells of a file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.filestore.data.file_stats import FileStats
+from stream_app.format.arrow_schema import arrow_scalar
+from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
+from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
+from stream_app.model.data_type import FLOAT_ROOTS, DataField
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.table_schema import SEQUENCE_NUMBER
+from stream_app.planning.check.file_facts import ColumnFacts, FileFacts
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_pruning import hashes_as_today
+
+
+def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
+    """Read a file whole and tell what is in it; memory is that of two batches.
+
+    Args:
+        table: with the schema that the file was written with.
+        keys_repeat: whether a key may stand in the file more than once: in changelog files.
+
+    Raises:
+        CorruptFileError: the file cannot be read.
+        UnsupportedTableError: it is of a kind that stream_app does not read.
+    """
+    measured = _Measured(table, entry, keys_repeat)
+    for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
+        measured.add(batch)
+    return measured.facts()
+
+
+@dataclass(slots=True)
+class _Column:
+    """Counts of a column; bounds are None where the manifest tells none."""
+
+    field: DataField
+    stats: ColumnStats
+    low: pa.Scalar | None
+    high: pa.Scalar | None
+    nulls: int = 0
+    below: int = 0
+    above: int = 0
+
+    @classmethod
+    def of(cls, column: DataField, stats: ColumnStats) -> _Column:
+        # NaN stands outside of the bounds that Parquet keeps.
+        known = column.data_type.root not in FLOAT_ROOTS
+        try:
+            low, high = (
+                None if value is None or not known else arrow_scalar(value, column.data_type)
+                for value in (stats.minimum, stats.maximum)
+            )
+        except (pa.ArrowInvalid, OverflowError):  # a time that Arrow's type does not reach
+            low = high = None
+        return cls(column, stats, low, high)
+
+    def add(self, values: pa.Array) -> None:
+        self.nulls += values.null_count
+        if self.low is not None:
+            self.below += pc.sum(pc.less(values, self.low)).as_py() or 0
+        if self.high is not None:
+            self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
+
+    def facts(self) -> ColumnFacts:
+        return ColumnFacts(
+            null_count=self.nulls,
+            below=self.below,
+            above=self.above,
+            told_nulls=self.stats.null_count,
+        )
+
+
+@dataclass(slots=True)
+class _Measured:
+    """Counts of a file as they grow."""
+
+    table: FileStoreTable
+    entry: ManifestEntry
+    keys_repeat: bool
+    rows: int = 0
+    deletes: int = 0
+    unordered: int = 0
+    stray_bucket: int = 0
+    stray_partition: int = 0
+    keys: list[bytes] = field(default_factory=list)
+    sequence: tuple[int, int] | None = None
+    last_row: pa.RecordBatch | None = None
+    columns: list[_Column] = field(default_factory=list)
+    hashes_alike: bool = True
+
+    def __post_init__(self) -> None:
+        schema = self.table.schema
+        known = FileStats(schema.fields, self.table.known_schemas()).all(self.entry.file)
+        self.hashes_alike = hashes_as_today(self.table)(self.entry.file.schema_id)
+        self.columns = [
+            _Column.of(column, known.get(column.name, UNKNOWN_STATS)) for column in schema.fields
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        self.rows += batch.num_rows
+        if self.table.schema.has_primary_key:
+            self._add_keys(batch)
+        for column in self.columns:
+            column.add(batch.column(column.field.name))
+        self.stray_bucket += self._stray_buckets(batch)
+        self.stray_partition += self._stray_partitions(batch)
+
+    def _add_keys(self, batch: pa.RecordBatch) -> None:
+        schema, layout = self.table.schema, self.table.layout()
+        self.deletes += int(np.count_nonzero(is_retract(batch)))
+        bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()
+        low, high = bounds["min"], bounds["max"]
+        if self.sequence is not None:
+            low, high = min(low, self.sequence[0]), max(high, self.sequence[1])
+        self.sequence = (low, high)
+        joined = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
+        wrong = keys_not_after(joined, layout.key_names, or_same=self.keys_repeat)
+        self.unordered += int(np.count_nonzero(wrong))
+        self.last_row = batch.slice(batch.num_rows - 1)
+        keys = [batch.column(name) for name in layout.key_names]
+        types = schema.key_type.types
+        if not self.keys:
+            self.keys = [serialize_arrow_row(keys, types, 0)]
+        self.keys[1:] = [serialize_arrow_row(keys, types, batch.num_rows - 1)]
+
+    def _stray_buckets(self, batch: pa.RecordBatch) -> int:
+        schema, total = self.table.schema, self.entry.total_buckets
+        function = schema.options.get("bucket-function.type", "default").lower()
+        if total < 1 or not schema.bucket_keys or not self.hashes_alike or function != "default":
+            return 0
+        keys = [batch.column(name) for name in schema.bucket_keys]
+        types = schema.fields.project(schema.bucket_keys).types
+        return int(np.count_nonzero(bucket_of(keys, types, total) != self.entry.bucket))
+
+    def _stray_partitions(self, batch: pa.RecordBatch) -> int:
+        schema = self.table.schema
+        values = deserialize_row(self.entry.partition, schema.partition_type.types)
+        stray = np.zeros(batch.num_rows, np.bool_)
+        for column, value in zip(schema.partition_type, values, strict=True):
+            array = batch.column(column.name)
+            if value is None:
+                same = array.is_null()
+            else:
+                told = arrow_scalar(value, column.data_type)
+                same = pc.fill_null(pc.equal(array, told), False)
+            stray |= ~same.to_numpy(zero_copy_only=False)
+        return int(np.count_nonzero(stray))
+
+    def facts(self) -> FileFacts:
+        file = self.entry.file
+        if not self.table.schema.has_primary_key:
+            return FileFacts(
+                row_count=self.rows,
+                stray_bucket_rows=self.stray_bucket,
+                stray_partition_rows=self.stray_partition,
+                columns=dict(self._column_facts()),
+            )
+        return FileFacts(
+            row_count=self.rows,
+            delete_row_count=self.deletes,
+            keys=self._pair(self.keys) if self.keys else None,
+            told_keys=self._pair([file.min_key, file.max_key]),
+            sequence_numbers=self.sequence,
+            unordered_rows=self.unordered,
+            stray_bucket_rows=self.stray_bucket,
+            stray_partition_rows=self.stray_partition,
+            columns=dict(self._column_facts()),
+        )
+
+    def _pair(self, keys: list[bytes]) -> tuple[Any, Any]:
+        return self.table.key_of(keys[0]), self.table.key_of(keys[-1])
+
+    def _column_facts(self) -> Iterator[tuple[str, ColumnFacts]]:
+        for column in self.columns:
+            yield column.field.name, column.facts()

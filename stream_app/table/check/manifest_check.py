@@ -1,0 +1,131 @@
+"""Reads manifests for the check of a table: what cannot be read becomes a finding.
+
+Each manifest is held against what its list says of it, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.avro.manifest_avro import describe_manifest
+from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.table.file_store_table import FileStoreTable
+
+_T = TypeVar("_T")
+_ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
+
+
+@dataclass(slots=True)
+class ManifestCheck:
+    """Reads manifests and gathers what is wrong with them.
+
+    Attributes:
+        findings: grows while manifests are read.
+    """
+
+    table: FileStoreTable
+    findings: list[Finding] = field(default_factory=list)
+    _checked: set[str] = field(default_factory=set)
+
+    def manifests(self, name: str | None, size: int | None) -> list[ManifestFileMeta] | None:
+        """The manifests of a list, none without a list; None when it cannot be read."""
+        if name is None:
+            return []
+        return self._readable(lambda: self.table.manifests.read_list(name, size))
+
+    def entries(self, metas: Iterable[ManifestFileMeta]) -> list[ManifestEntry] | None:
+        """The entries of manifests, in order; None when one cannot be read."""
+        found: list[ManifestEntry] = []
+        complete = True
+        for meta in metas:
+            entries = self._readable(
+                lambda meta=meta: self.table.manifests.read_manifest(  # type: ignore[misc]
+                    meta.file_name, meta.file_size
+                )
+            )
+            if entries is None:
+                complete = False
+                continue
+            if meta.file_name not in self._checked:
+                self._checked.add(meta.file_name)
+                self._compare(meta, entries)
+            found += entries
+        return found if complete else None
+
+    def index_entries(self, name: str | None) -> list[IndexManifestEntry]:
+        """The index files of a version; none when they cannot be read."""
+        return self._readable(lambda: self.table.manifests.read_index_manifest(name)) or []
+
+    def _readable(self, read: Callable[[], list[_T]]) -> list[_T] | None:
+        try:
+            return read()
+        except CorruptFileError as error:
+            self.findings.append(
+                Finding(
+                    kind=FindingKind.MANIFEST,
+                    what=error.what,
+                    where=error.where,
+                    fix=f"restore the file from a backup, or {_ROLL_BACK}; if it is missing "
+                    "because an expiry was interrupted, finish that: stream-app expire-snapshots",
+                )
+            )
+            return None
+
+    def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
+        types = self.table.paths.partition_type.types
+        found = describe_manifest(
+            entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
+        )
+        wrong = [
+            f"{name} = {told}, which is {counted}"
+            for name, told, counted in (
+                ("_NUM_ADDED_FILES", meta.num_added_files, found.num_added_files),
+                ("_NUM_DELETED_FILES", meta.num_deleted_files, found.num_deleted_files),
+            )
+            if told != counted
+        ]
+        wrong += [
+            f"{name} = {low} to {high}, which is {least} to {most}"
+            for name, low, high, least, most in (
+                ("buckets", meta.min_bucket, meta.max_bucket, found.min_bucket, found.max_bucket),
+                ("levels", meta.min_level, meta.max_level, found.min_level, found.max_level),
+            )
+            if None not in (low, high, least, most) and (low > least or high < most)  # type: ignore[operator]
+        ]
+        if entries and types and self._leaves_out(meta, entries):
+            wrong.append("bounds of partitions that leave out some of its entries")
+        if wrong:
+            self.findings.append(
+                Finding(
+                    kind=FindingKind.MANIFEST,
+                    what="a manifest list says of a manifest " + "; ".join(wrong),
+                    where=self.table.paths.manifest(meta.file_name),
+                    fix="readers that prune by it miss files: " + _ROLL_BACK,
+                )
+            )
+
+    def _leaves_out(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
+        stats, types = meta.partition_stats, self.table.paths.partition_type.types
+        if len(stats.null_counts) != len(types):
+            return False  # a writer that told nothing
+        low = comparable_key(stats.min_values, types)
+        high = comparable_key(stats.max_values, types)
+        bounded = [value is not None for value in deserialize_row(stats.max_values, types)]
+        for partition in {entry.partition for entry in entries}:
+            values = comparable_key(partition, types)
+            for place, value in enumerate(deserialize_row(partition, types)):
+                if value is None:
+                    outside = stats.null_counts[place] == 0
+                else:
+                    outside = bounded[place] and not (
+                        (low[place],) <= (values[place],) <= (high[place],)
+                    )
+                if outside:
+                    return True
+        return False

@@ -1,0 +1,344 @@
+"""Walks through the versions of a table and checks all that needs no row to be read.
+
+The live files are carried from snapshot to snapshot, so each costs what it changed. Files are
+looked for by listing their folders, once each; and the entries of all files that a version needs
+are gathered for those who look into them.
+
+Snapshots may expire while this goes on: what was found in a version that is gone is dropped.
+
+Source: Paimon `operation/AbstractFileStoreScan.java`, `operation/FileStoreCommitImpl.java`,
+`operation/FileDeletionBase.java` (which files outlive their snapshot).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.version_kind import VersionKind
+from stream_app.planning.check.buckets import level_findings, placement_findings, total_findings
+from stream_app.planning.check.live_files import LiveFiles
+from stream_app.planning.check.versions import RecordCounts, count_findings
+from stream_app.planning.commit.live_entries import compacted_entries, live_entries
+from stream_app.table.check.chain_check import chain_check
+from stream_app.table.check.manifest_check import ManifestCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_presence import FilePresence
+from stream_app.table.versions.version_files import (
+    NamedVersion,
+    brought_back_from_tag,
+    named_versions,
+)
+
+_ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
+Progress = Callable[[str, int, int], None]
+"""Told what is done, how much of it, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInUse:
+    """A data or changelog file that a version needs."""
+
+    entry: ManifestEntry
+    path: str
+    is_changelog: bool
+    version_path: str
+
+
+@dataclass(slots=True)
+class MetadataCheck:
+    """Call `run` once.
+
+    Attributes:
+        files: data and changelog files that are needed, by path; each once.
+        vectors: index files that are needed and the names of the live files beside them.
+        versions: how many were looked at.
+    """
+
+    table: FileStoreTable
+    progress: Progress
+    files: dict[str, FileInUse] = field(default_factory=dict)
+    vectors: dict[str, tuple[IndexManifestEntry, Snapshot]] = field(default_factory=dict)
+    versions: int = 0
+    _manifests: ManifestCheck = field(init=False)
+    _presence: FilePresence = field(init=False)
+    _live: LiveFiles | None = None
+    _metas: list[ManifestFileMeta] = field(default_factory=list)
+    _known_id: int = 0
+    _brought_back: Snapshot | None = None
+
+    def __post_init__(self) -> None:
+        self._manifests = ManifestCheck(self.table)
+        self._presence = FilePresence(self.table)
+
+    def run(self) -> list[Finding]:
+        """All findings: first of the chain of snapshots, then version by version."""
+        versions = named_versions(self.table)
+        self._brought_back = brought_back_from_tag(versions)
+        findings = chain_check(self.table, versions)
+        known = {
+            version.snapshot.snapshot_id: version.snapshot
+            for version in versions
+            if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
+        }
+        for place, version in enumerate(versions):
+            self.progress("versions", place, len(versions))
+            found = self._version(version, known)
+            if found and not self.table.file_io.exists(version.path):
+                self._live = None
+                continue
+            self.versions += 1
+            findings += found
+        self.progress("versions", len(versions), len(versions))
+        return findings
+
+    def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> list[Finding]:
+        snapshot, self._manifests.findings = version.snapshot, []
+        if snapshot is None:
+            self._live = None
+            return [_unreadable(version)]
+        findings = _schema_findings(snapshot.schema_id, self._presence, version.path)
+        if version.kind is VersionKind.CHANGELOG:
+            findings += self._long_lived(snapshot, version)
+        elif version.kind is VersionKind.TAG:
+            same = known.get(snapshot.snapshot_id)
+            # The lists' names are never given twice, so they tell whether both are the same.
+            is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
+            if same is not None and not is_same:
+                findings.append(_other_snapshot(version))
+            if not is_same:  # else the snapshot itself is looked at
+                self._live = None
+                findings += self._live_files(snapshot, version)
+                self._live = None
+        else:
+            if snapshot.snapshot_id != self._known_id + 1:
+                self._live = None
+            self._known_id = snapshot.snapshot_id
+            findings += self._live_files(snapshot, version)
+            findings += self._changelog(snapshot, version)
+        return self._manifests.findings + findings
+
+    def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+        """Follow to the snapshot's live files, and check what is new in them."""
+        read = self._manifests.manifests
+        base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        news = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        if base is None or news is None:
+            self._live = None
+            return []
+        findings: list[Finding] = []
+        delta = self._manifests.entries(news)
+        if self._live is None:
+            entries = self._manifests.entries(base)
+            if entries is None or delta is None:
+                return []
+            touched = live_entries(entries + delta)
+            self._live = LiveFiles()
+            self._live.apply(touched)
+        else:
+            findings += self._base(base, version.path)
+            if delta is None:
+                self._live = None
+                return findings
+            findings += [_of_delta(entry, version.path) for entry in self._live.apply(delta)]
+            touched = delta
+        self._metas = base + news
+        findings += self._placed(touched)
+        findings += self._counts(snapshot, delta, version)
+        findings += self._needed(touched, version, is_changelog=False)
+        return findings + self._index(snapshot, version)
+
+    def _base(self, base: list[ManifestFileMeta], where: str) -> list[Finding]:
+        """Merged manifests must mean what the ones mean that they replace."""
+        before = {meta.file_name: meta for meta in self._metas}
+        after = {meta.file_name: meta for meta in base}
+        gone = [meta for name, meta in before.items() if name not in after]
+        come = [meta for name, meta in after.items() if name not in before]
+        if not gone and not come:
+            return []
+        was, now = self._manifests.entries(gone), self._manifests.entries(come)
+        if was is None or now is None:
+            return []
+        meant, means = (
+            {(entry.kind, entry.identity) for entry in compacted_entries(entries)}
+            for entries in (was, now)
+        )
+        names = sorted({identity.file_name for _, identity in meant ^ means})
+        if not names:
+            return []
+        return [
+            Finding(
+                kind=FindingKind.MANIFEST,
+                what=f"the base manifests of the snapshot are not what the snapshot before had: "
+                f"they differ in {len(names)} files, such as {names[0]}",
+                where=where,
+                fix=_ROLL_BACK,
+            )
+        ]
+
+    def _placed(self, touched: Iterable[ManifestEntry]) -> list[Finding]:
+        """Levels and buckets where something was touched."""
+        assert self._live is not None
+        places = {(entry.partition, entry.bucket): None for entry in touched}
+        findings = []
+        for partition in dict.fromkeys(partition for partition, _ in places):
+            where = self.table.paths.partition_folder(partition)
+            findings += total_findings(self._live.total_buckets(partition), where)
+        for partition, bucket in places:
+            entries = list(self._live.bucket((partition, bucket)))
+            where = self.table.paths.bucket(partition, bucket)
+            findings += placement_findings(entries, where)
+            if self._has_sorted_runs:
+                files = [entry.file for entry in entries]
+                findings += level_findings(files, self.table.key_of, where)
+        return findings
+
+    @property
+    def _has_sorted_runs(self) -> bool:
+        """Not where files are sorted by ``clustering.columns``, whose key ranges may overlap."""
+        schema = self.table.schema
+        is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
+        return schema.has_primary_key and not is_clustered
+
+    def _counts(
+        self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
+    ) -> list[Finding]:
+        assert self._live is not None
+        counted = RecordCounts(
+            total=self._live.rows,
+            delta=None if delta is None else sum(map(_gained, delta)),
+            changelog=None,
+        )
+        return count_findings(snapshot, counted, version.path)
+
+    def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+        name = snapshot.changelog_manifest_list
+        # Paimon's expiry of the main table takes it, and minds no branches.
+        may_be_gone = bool(self.table.branch) or snapshot == self._brought_back
+        if name is not None and may_be_gone:
+            path = self.table.paths.manifest(name)
+            if not self.table.file_io.exists(path):
+                return []
+        metas = self._manifests.manifests(
+            snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+        )
+        entries = None if metas is None else self._manifests.entries(metas)
+        if entries is None:
+            return []
+        counted = RecordCounts(
+            total=None, delta=None, changelog=sum(entry.file.row_count for entry in entries)
+        )
+        findings = count_findings(snapshot, counted, version.path)
+        return findings + self._needed(entries, version, is_changelog=True)
+
+    def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+        """A changelog keeps its changelog files, or the files that its APPEND brought."""
+        if snapshot.changelog_manifest_list is not None:
+            return self._changelog(snapshot, version)
+        producer = self.table.options.raw.get("changelog-producer", "none").lower()
+        if producer != "none" or snapshot.commit_kind is not CommitKind.APPEND:
+            return []
+        metas = self._manifests.manifests(
+            snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+        )
+        entries = None if metas is None else self._manifests.entries(metas)
+        return self._needed(entries or (), version, is_changelog=False)
+
+    def _needed(
+        self, entries: Iterable[ManifestEntry], version: NamedVersion, *, is_changelog: bool
+    ) -> list[Finding]:
+        findings = []
+        for entry in entries:
+            path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+            if entry.kind is not FileKind.ADD or path in self.files:
+                continue
+            self.files[path] = FileInUse(entry, path, is_changelog, version.path)
+            findings += self._presence.findings(path, entry.file.file_size)
+            folder = path.rpartition("/")[0]
+            for name in entry.file.extra_files:
+                findings += self._presence.findings(f"{folder}/{name}", None)
+        return findings
+
+    def _index(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+        findings = []
+        for entry in self._manifests.index_entries(snapshot.index_manifest):
+            file = entry.index_file
+            path = self.table.paths.index_file(entry.partition, entry.bucket, file)
+            if path not in self.vectors:
+                self.vectors[path] = (entry, snapshot)
+                findings += self._presence.findings(path, file.file_size)
+            assert self._live is not None
+            findings += self._vectors_of_dead_files(entry, path, version.path)
+        return findings
+
+    def _vectors_of_dead_files(
+        self, index: IndexManifestEntry, path: str, where: str
+    ) -> list[Finding]:
+        if not index.holds_deletion_vectors:
+            return []
+        assert self._live is not None
+        place = (index.partition, index.bucket)
+        live = {entry.file.file_name for entry in self._live.bucket(place)}
+        dead = sorted(set(index.index_file.data_file_names) - live)
+        if not dead:
+            return []
+        return [
+            Finding(
+                kind=FindingKind.DELETION_VECTOR,
+                what=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
+                f"are not live, such as {dead[0]}",
+                where=where,
+                fix="they do no harm to rows; a rewrite of the bucket takes them away",
+            )
+        ]
+
+
+def _schema_findings(schema_id: int, presence: FilePresence, where: str) -> list[Finding]:
+    if schema_id in presence.schemas():
+        return []
+    return [
+        Finding(
+            kind=FindingKind.SCHEMA,
+            what=f"schema {schema_id}, of which the version is, is missing",
+            where=where,
+            fix=f"restore schema/schema-{schema_id} from a backup",
+        )
+    ]
+
+
+def _gained(entry: ManifestEntry) -> int:
+    return entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
+
+
+def _of_delta(entry: ManifestEntry, where: str) -> Finding:
+    is_add = entry.kind is FileKind.ADD
+    what = "adds a file that is there" if is_add else "deletes a file that is not there"
+    return Finding(
+        kind=FindingKind.MANIFEST,
+        what=f"the snapshot {what}: {entry.file.file_name} at level {entry.file.level}",
+        where=where,
+        fix=_ROLL_BACK,
+    )
+
+
+def _other_snapshot(version: NamedVersion) -> Finding:
+    return Finding(
+        kind=FindingKind.SNAPSHOTS,
+        what="the tag is of another snapshot than the one that has its number",
+        where=version.path,
+        fix="delete the tag: the table was rolled back behind it: stream-app delete-tag",
+    )
+
+
+def _unreadable(version: NamedVersion) -> Finding:
+    return Finding(
+        kind=FindingKind.SNAPSHOTS,
+        what=version.problem,
+        where=version.path,
+        fix="restore the file from a backup"
+        + ("; or delete the tag" if version.kind is VersionKind.TAG else f"; or {_ROLL_BACK}"),
+    )

@@ -1,0 +1,69 @@
+"""Holds the rows of a bucket against those that they should be, for `stream-app check`.
+
+Both sides come as merged rows in key order, so memory is a batch for each run that is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.diff_read import differences
+
+FORGOTTEN_DELETES = (
+    "rows that only the table has: with sequence.field an older row comes back when a compaction "
+    "has forgotten the delete that was newer"
+)
+"""What cannot be told where changes are merged by ``sequence.field``: the table is right then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDifferences:
+    """How many rows differ.
+
+    Attributes:
+        missing: rows that should be there.
+        wrong: rows with other values than they should have.
+        unexpected: rows that should not be there.
+        example: the key of one of them, for people.
+    """
+
+    missing: int
+    wrong: int
+    unexpected: int
+    example: str
+
+
+def compared(
+    table: FileStoreTable,
+    expected: Iterator[pa.RecordBatch],
+    found: Iterator[pa.RecordBatch],
+    *,
+    are_unexpected_told: bool = True,
+) -> RowDifferences | None:
+    """What differs between the rows that should be there and those that are; None: nothing.
+
+    Args:
+        are_unexpected_told: whether a row counts that should not be there.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    missing = wrong = unexpected = 0
+    example = ""
+    for one in differences(table, expected, found):
+        extra = one.added if are_unexpected_told else one.added[:0]
+        missing += len(one.gone)
+        wrong += len(one.changed)
+        unexpected += len(extra)
+        for places in (one.gone, one.changed, extra):
+            if len(places) and not example:
+                row = one.batch.slice(int(one.order[places[0]]), 1)
+                keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
+                example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
+    if not missing + wrong + unexpected:
+        return None
+    return RowDifferences(missing=missing, wrong=wrong, unexpected=unexpected, example=example)

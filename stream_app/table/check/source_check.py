@@ -1,0 +1,143 @@
+"""Writes what a source tells into files of its own, and compares these with a table.
+
+The changes go through the writer of the table's tasks into a folder that is thrown away. The two
+are merged and compared bucket by bucket: memory is a write buffer, and a batch a sorted run.
+
+Only tables with a primary key are compared: the newest row of each key.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.check.row_comparison import FORGOTTEN_DELETES, RowDifferences, compared
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.diff_read import merged_rows
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.write.bucket_writer import bucket_writer, finish
+
+_SCRATCH_OPTIONS = {"changelog-producer": "none"}
+
+
+@dataclass(slots=True)
+class SourceCheck:
+    """Takes in the changes of a source in its order, then compares.
+
+    Attributes:
+        folder: an empty one on local disk, which the caller deletes.
+    """
+
+    table: FileStoreTable
+    folder: str
+    _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
+    _next_sequence_number: int = 0
+
+    def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
+        """Take in changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
+        most = 0
+        for partition, bucket, rows in buckets:
+            writer = bucket_writer(
+                self._scratch(), partition, bucket, next_sequence_number=self._next_sequence_number
+            )
+            writer.write(rows)
+            message = finish(writer, partition, bucket)
+            self._files[partition, bucket] += message.new_files
+            most = max(most, rows.num_rows)
+        self._next_sequence_number += most
+
+    def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
+        """A finding for each bucket of the snapshot that is not what the source tells.
+
+        Raises:
+            CorruptFileError: a file of the table cannot be read.
+        """
+        live = self._live(snapshot)
+        for bucket in sorted(self._files.keys() | live.keys()):
+            scratch, table = self._scratch(), self.table
+            differ = compared(
+                table,
+                merged_rows(scratch, scratch.bucket_files(*bucket), self._files[bucket]),
+                merged_rows(table, table.bucket_files(*bucket), live[bucket]),
+            )
+            if differ is not None:
+                yield from self._findings(bucket, differ)
+
+    def repeated(self, snapshot: Snapshot, names: Collection[str]) -> Iterator[Finding]:
+        """Whether rows of the snapshot share a key of the source, whose columns are `names`.
+
+        Holds these columns of all rows in memory, where the table's key does not part them.
+        """
+        schema = self.table.schema
+        if not names or set(names) >= set(schema.primary_keys):
+            return
+        if not set(names) <= set(schema.fields.names):
+            return
+        keys = [
+            rows.select(list(names))
+            for bucket, files in self._live(snapshot).items()
+            for rows in merged_rows(self.table, self.table.bucket_files(*bucket), files)
+        ]
+        if not keys:
+            return
+        counts = pa.Table.from_batches(keys).group_by(list(names)).aggregate([([], "count_all")])
+        counts = counts.filter(pc.field("count_all") > 1).sort_by("count_all")
+        if counts.num_rows:
+            yield self._repeated(counts, names)
+
+    def _repeated(self, counts: pa.Table, names: Collection[str]) -> Finding:
+        surplus = pc.sum(counts["count_all"]).as_py() - counts.num_rows
+        key = counts.select(list(names)).slice(0, 1).to_pylist()[0]
+        example = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+        return Finding(
+            kind=FindingKind.SOURCE,
+            what=f"{counts.num_rows} keys of the source ({', '.join(names)}) have several rows in "
+            f"the table, {surplus} too many, such as {example}",
+            where=self.table.location,
+            fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
+            "FULL, or make the source's key the table's; then let a job with a new checkpoint "
+            "make the table anew",
+        )
+
+    def _live(self, snapshot: Snapshot) -> dict[BucketId, list[DataFileMeta]]:
+        live: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
+        for entry in FileStoreScan(self.table).live(snapshot):
+            live[entry.partition, entry.bucket].append(entry.file)
+        return live
+
+    def _findings(self, bucket: BucketId, differ: RowDifferences) -> Iterator[Finding]:
+        where, unexpected = self.table.paths.bucket(*bucket), differ.unexpected
+        if self.table.schema.sequence_fields and unexpected:
+            yield Finding(
+                kind=FindingKind.NOT_COMPARED,
+                what=f"{unexpected} rows of the table are not in the source, and whether they "
+                f"should be cannot be told: {FORGOTTEN_DELETES}",
+                where=where,
+                fix="read the rows, and ask the source whether it has them",
+            )
+            unexpected = 0
+        if not differ.missing + differ.wrong + unexpected:
+            return
+        yield Finding(
+            kind=FindingKind.SOURCE,
+            what=f"{differ.missing} rows of the source are not in the table, {differ.wrong} have "
+            f"other values there, and {unexpected} of the table are not in the source, such "
+            f"as {differ.example}",
+            where=where,
+            fix="see whether another writer changed the table, or the topic has lost records; "
+            "to make the table anew, drop its rows and let a job with a new checkpoint read "
+            "the topic from its beginning",
+        )
+
+    def _scratch(self) -> FileStoreTable:
+        options = {**self.table.schema.options, **_SCRATCH_OPTIONS}
+        return replace(
+            self.table, location=self.folder, schema=replace(self.table.schema, options=options)
+        )

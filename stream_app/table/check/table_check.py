@@ -1,0 +1,286 @@
+"""Checks a whole table and its branches: metadata, files, deletion vectors, changelog.
+
+A branch is checked as a table of its own, but a file that it shares is looked into once.
+
+Each part may find that it cannot look at something, such as files of another format: that is told
+as well, for a check that has not looked has not found the table well.
+
+Source: none; the rules are those of Paimon's format, each named where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.filestore.versions.branches import branch_names, branch_root
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.check.file_facts import fact_findings
+from stream_app.planning.check.mending import Needs, mending, needs_text
+from stream_app.table.check.append_check import AppendCheck
+from stream_app.table.check.changelog_check import ChangelogCheck
+from stream_app.table.check.data_file_facts import measure
+from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
+from stream_app.table.check.row_comparison import FORGOTTEN_DELETES
+from stream_app.table.check.table_replay import plan_replay
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.read_refusals import check_readable
+
+_PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
+_DAMAGED = {
+    FindingKind.SNAPSHOTS,
+    FindingKind.MANIFEST,
+    *_PRESENCE,
+    FindingKind.FILE_UNREADABLE,
+    FindingKind.ROW_COUNT,
+    FindingKind.KEY_ORDER,
+    FindingKind.KEY_RANGE,
+    FindingKind.SEQUENCE_NUMBERS,
+    FindingKind.DELETION_VECTOR,
+}
+"""Where a file is damaged, nothing helps but another one, or doing without."""
+_WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
+"""What a file holds can be read, and be written anew."""
+
+
+@dataclass(slots=True)
+class CheckReport:
+    """What was looked at, beside the findings.
+
+    Attributes:
+        versions: snapshots, tags and changelogs.
+        branches: how many.
+        files, rows: of the data and changelog files that were read.
+        replayed: which changes were replayed.
+        left_out: what could not be looked at, and why.
+        unread: files of a kind that stream_app does not read, and why.
+        damaged: which versions cannot be read whole; empty: all can.
+        mending: what can be done about all that is damaged.
+    """
+
+    versions: int = 0
+    branches: int = 0
+    files: int = 0
+    rows: int = 0
+    replayed: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    damaged: str = ""
+    mending: str = ""
+
+
+@dataclass(slots=True)
+class TableCheck:
+    """One check of a table.
+
+    Attributes:
+        quick: look at metadata and at what lies in the folders alone.
+        report: fills while `findings` is drawn.
+    """
+
+    table: FileStoreTable
+    quick: bool
+    progress: Progress
+    report: CheckReport = field(default_factory=CheckReport)
+    _needs: FileNeeds | None = None
+    _lost: Needs = field(default_factory=Needs)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong, as it is found; each thing once."""
+        told: set[tuple[FindingKind, str, str]] = set()
+        for finding in self._all():
+            if (one := (finding.kind, finding.what, finding.where)) not in told:
+                told.add(one)
+                yield self._mendable(finding)
+        if self._lost and self._needs is not None:
+            self.report.damaged = needs_text(self._lost)
+            versions = self._needs.versions
+            self.report.mending = mending(self.table.location, versions, self._lost, self._lost)
+
+    def _mendable(self, finding: Finding) -> Finding:
+        """The finding with what it means for the table's versions."""
+        needs = self._lose(finding)
+        if not needs or self._needs is None:
+            return finding
+        found = replace(finding, needed_by=needs_text(needs))
+        if finding.kind not in _DAMAGED:
+            return found
+        versions = self._needs.versions
+        return replace(found, fix=mending(self.table.location, versions, needs, self._lost))
+
+    def _lose(self, finding: Finding) -> Needs:
+        """Take in who needs what a finding is about."""
+        if finding.kind not in _DAMAGED | _WRONG:
+            return Needs()
+        if self._needs is None:
+            self._needs = file_needs(self.table)
+        needs = self._needs.of(finding.where)
+        if finding.kind in _DAMAGED:
+            self._lost |= needs
+        return needs
+
+    def _all(self) -> Iterator[Finding]:
+        table = self.table
+        looked_into: set[str] = set()
+        yield from self._one(table, looked_into, "")
+        if table.branch:
+            return
+        for name in branch_names(table.file_io, table.location):
+            self.report.branches += 1
+            try:
+                branch = table.open_branch(name)
+            except CorruptFileError as error:
+                yield _branch_finding(table, name, error.what)
+                continue
+            if branch is None and name in branch_names(table.file_io, table.location):
+                yield _branch_finding(table, name, f"branch {name!r} has no schema")
+            if branch is not None:
+                yield from self._one(branch, looked_into, f"branch {name}: ")
+
+    def _one(self, table: FileStoreTable, looked_into: set[str], name: str) -> Iterator[Finding]:
+        """Check the table or a branch.
+
+        Args:
+            looked_into: paths of files that were; grows.
+            name: stands before what is told of it.
+        """
+        metadata = MetadataCheck(table, self.progress)
+        found = metadata.run()
+        for finding in found:  # all of it, before a version is named to go back to
+            self._lose(finding)
+        yield from found
+        self.report.versions += metadata.versions
+        if self.quick:
+            return
+        try:
+            check_readable(table, merges=False)
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"{name}rows: {error.what}")
+            return
+        damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
+        rows = _FileChecks(table, self.report)
+        seen = damaged | looked_into
+        files = [file for file in metadata.files.values() if file.path not in seen]
+        for place, file in enumerate(files):
+            self.progress("files", place, len(files))
+            yield from rows.file(file)
+        self.progress("files", len(files), len(files))
+        for path, (entry, snapshot) in metadata.vectors.items():
+            if path not in seen and entry.holds_deletion_vectors:
+                yield from rows.vectors(path, entry, snapshot)
+        looked_into |= {*metadata.files, *metadata.vectors}
+        yield from self._replay(table, name)
+
+    def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
+        what = f"{name}replay of the changes"
+        try:
+            replay = plan_replay(table)
+            if isinstance(replay, str):
+                self.report.left_out.append(f"{what}: {replay}")
+                return
+            if replay.may_forget_deletes:
+                self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
+            check = ChangelogCheck if table.schema.has_primary_key else AppendCheck
+            yield from check(replay, self.progress).findings()
+            self.report.replayed.append(f"{name}{replay.range}")
+        except (StreamAppError, FileNotFoundError) as error:
+            text = error.what if isinstance(error, StreamAppError) else str(error)
+            self.report.left_out.append(f"{what}: {text}")
+
+
+def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
+    return Finding(
+        kind=FindingKind.SCHEMA,
+        what=what,
+        where=branch_root(table.location, name),
+        fix="restore its folder schema from a backup; or delete the branch, if nobody needs it",
+    )
+
+
+@dataclass(slots=True)
+class _FileChecks:
+    """Looks into files, each through the schema that it was written with."""
+
+    table: FileStoreTable
+    report: CheckReport
+    _tables: dict[int, FileStoreTable] = field(default_factory=dict)
+
+    def file(self, file: FileInUse) -> list[Finding]:
+        def look() -> list[Finding]:
+            table = self._table(file.entry.file.schema_id)
+            facts = measure(table, file.entry, keys_repeat=file.is_changelog)
+            self.report.files += 1
+            self.report.rows += facts.row_count
+            return fact_findings(file.entry.file, facts, file.path)
+
+        return self._while_it_is_there(file.path, look)
+
+    def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
+        def look() -> list[Finding]:
+            rows = {
+                live.file.file_name: live.file.row_count
+                for live in FileStoreScan(self.table).live(
+                    snapshot, [(entry.partition, entry.bucket)]
+                )
+            }
+            found = self.table.deletion_vector_files.read(entry)
+            return [
+                Finding(
+                    kind=FindingKind.DELETION_VECTOR,
+                    what=f"the deletion vector of {meta.data_file_name} {problem}",
+                    where=path,
+                    fix="roll the table back to a snapshot or tag before this file: stream-app "
+                    "rollback-to",
+                )
+                for meta in entry.index_file.deletion_vectors or ()
+                for problem in _vector_problems(
+                    found[meta.data_file_name].cardinality,
+                    meta.cardinality,
+                    int(found[meta.data_file_name].positions().max(initial=0)),
+                    rows.get(meta.data_file_name),
+                )
+            ]
+
+        return self._while_it_is_there(path, look)
+
+    def _while_it_is_there(self, path: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+        try:
+            found = look()
+        except UnsupportedTableError as error:
+            self.report.unread.append(f"{path}: {error.what}")
+            return []
+        except CorruptFileError as error:
+            found = [
+                Finding(
+                    kind=FindingKind.FILE_UNREADABLE,
+                    what=error.what,
+                    where=error.where or path,
+                    fix=error.fix,
+                )
+            ]
+        # Its version may have expired meanwhile, and the file with it.
+        return found if self.table.file_io.exists(path) else []
+
+    def _table(self, schema_id: int) -> FileStoreTable:
+        if schema_id not in self._tables:
+            try:
+                schema = self.table.schemas.schema(schema_id)
+            except FileNotFoundError:
+                raise CorruptFileError(
+                    f"schema {schema_id}, with which a data file was written, is missing",
+                    fix=f"restore schema/schema-{schema_id} from a backup",
+                ) from None
+            self._tables[schema_id] = replace(self.table, schema=schema)
+        return self._tables[schema_id]
+
+
+def _vector_problems(found: int, told: int | None, last: int, rows: int | None) -> Iterator[str]:
+    if told is not None and found != told:
+        yield f"has {found} rows, its index manifest says {told}"
+    if rows is not None and last >= rows:
+        yield f"deletes row {last} of a file with {rows} rows"

@@ -1,0 +1,192 @@
+"""What a replay of a table's changes begins with, what it applies, and what it must lead to.
+
+`planning.check.changelog_replay` says from which version on; here its files are found.
+`changelog_check` replays tables with a primary key, `append_check` those without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.version_kind import VersionKind
+from stream_app.planning.check.changelog_replay import ReplayRange, VersionChanges, replay_range
+from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_level
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.split_scan import by_bucket
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.version_files import named_versions
+
+_BY_SEQUENCE_NUMBER = ("none", "input")
+"""Producers whose changes of a key have an order of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketReplay:
+    """The files of a bucket: of the base, of all changes in their order, of the last version."""
+
+    bucket: BucketId
+    base: Sequence[DataFileMeta]
+    changes: Sequence[DataFileMeta]
+    last: Sequence[DataFileMeta]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReplay:
+    """A replay that can be made.
+
+    Attributes:
+        producer: the ``changelog-producer`` of all its snapshots.
+        base: whose rows it begins with; None: it begins with no rows.
+        changes: the snapshots whose changes it applies, in their order; also long-lived changelogs.
+        last: whose rows it must lead to.
+    """
+
+    table: FileStoreTable
+    producer: str
+    range: ReplayRange
+    base: Snapshot | None
+    changes: tuple[Snapshot, ...]
+    last: Snapshot
+
+    @property
+    def is_by_sequence_number(self) -> bool:
+        """Whether changes are put in order by their own numbers; else by snapshots and files."""
+        return self.producer in _BY_SEQUENCE_NUMBER
+
+    @property
+    def may_forget_deletes(self) -> bool:
+        """Whether the table may rightly have rows that its changes do not lead to.
+
+        By ``sequence.field`` a row may come that is older than a delete before it. It counts when a
+        compaction has dropped the delete. A replay knows the delete, and leaves the row out.
+        """
+        return self.is_by_sequence_number and bool(self.table.schema.sequence_fields)
+
+    def buckets(self, progress: Progress) -> Iterator[BucketReplay]:
+        """All buckets that have files on either side.
+
+        Raises:
+            CorruptFileError: a manifest is missing or cannot be read.
+        """
+        base, last, changes = self._rows(self.base), self._rows(self.last), self._changed()
+        buckets = sorted(base.keys() | last.keys() | changes.keys())
+        for place, bucket in enumerate(buckets):
+            progress("buckets replayed", place, len(buckets))
+            yield BucketReplay(
+                bucket=bucket,
+                base=base.get(bucket, ()),
+                changes=changes.get(bucket, ()),
+                last=last.get(bucket, ()),
+            )
+        progress("buckets replayed", len(buckets), len(buckets))
+
+    def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
+        """The files of a version whose rows the changes lead to.
+
+        What lies below the levels that a compaction with a changelog reaches has no changes yet.
+        """
+        least = 0
+        if self.table.schema.has_primary_key:
+            least = least_full_level(self.producer, self.table.options.num_levels)
+        live = FileStoreScan(self.table).live(version)
+        return by_bucket(entry for entry in live if entry.file.level >= least)
+
+    def _changed(self) -> dict[BucketId, list[DataFileMeta]]:
+        entries = (entry for snapshot in self.changes for entry in self._entries(snapshot))
+        return by_bucket(entry for entry in entries if entry.kind is FileKind.ADD)
+
+    def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
+        scan = FileStoreScan(self.table)
+        has_changelog = self.producer != "none"
+        match follow_up(snapshot, has_changelog=has_changelog, reads_overwrites=False):
+            case FollowUp.DELTA:
+                return scan.delta(snapshot)
+            case FollowUp.CHANGELOG:
+                return scan.changelog(snapshot)
+            case FollowUp.NOTHING:
+                return ()
+
+
+def _untold(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    versions: Mapping[VersionKind, Mapping[int, Snapshot]],
+    producer: str,
+) -> str:
+    """Why no changes tell what a snapshot did; empty: they do.
+
+    A rollback to a tag brings back an expired snapshot, but not its changelog. It becomes the
+    oldest snapshot, so the others need not be asked. Our rollback takes the changelog's name away;
+    Paimon's leaves it.
+    """
+    if snapshot.commit_kind is CommitKind.OVERWRITE:
+        return "is an OVERWRITE, which no changes tell"
+    number, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
+    if producer == "none" or number != min(versions[VersionKind.SNAPSHOT], default=0):
+        return ""
+    tag = versions[VersionKind.TAG].get(number)
+    if name is not None:
+        is_lost = not table.file_io.exists(table.paths.manifest(name))
+    elif producer == "input" and snapshot.commit_kind is CommitKind.APPEND:
+        is_lost = bool(snapshot.delta_record_count)
+    else:
+        is_lost = tag is not None and tag.changelog_manifest_list is not None
+    return "came back from a tag, without its changelog" if is_lost else ""
+
+
+def plan_replay(table: FileStoreTable) -> TableReplay | str:
+    """As much as can be replayed; or why nothing can, in words.
+
+    Raises:
+        UnsupportedTableError: the table's rows cannot be merged rightly.
+        FileNotFoundError: a schema is missing.
+        CorruptFileError: a schema cannot be read.
+    """
+    check_readable(table, merges=True)
+    if table.options.optional_integer("record-level.expire-time") is not None:
+        return "rows of the table expire"
+    found: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
+    for version in named_versions(table):
+        if version.snapshot is not None:
+            found[version.kind][version.snapshot.snapshot_id] = version.snapshot
+    snapshots = found[VersionKind.SNAPSHOT]
+    first = min(snapshots, default=0)
+    older = {n: one for n, one in found[VersionKind.CHANGELOG].items() if n < first}
+    changes = dict(sorted((older | snapshots).items()))
+    bases = found[VersionKind.TAG] | snapshots
+    schema_of = table.known_schemas()
+    producers = {
+        number: schema_of(one.schema_id).options.get("changelog-producer", "none").lower()
+        for number, one in changes.items()
+    }
+    wanted = replay_range(
+        [
+            VersionChanges(
+                snapshot_id=number,
+                untold=_untold(table, one, found, producers[number]),
+                producer=producers[number],
+            )
+            for number, one in changes.items()
+        ],
+        bases.keys(),
+    )
+    if isinstance(wanted, str):
+        return wanted
+    base, last = bases.get(wanted.base), changes[wanted.last]
+    index = None if base is None else base.index_manifest
+    if not table.schema.has_primary_key and last.index_manifest != index:
+        return "rows were deleted by deletion vectors, which no changes tell"
+    return TableReplay(
+        table=table,
+        producer=producers[wanted.last],
+        range=wanted,
+        base=base,
+        changes=tuple(one for n, one in changes.items() if wanted.base < n <= wanted.last),
+        last=last,
+    )

@@ -1,0 +1,1 @@
+"""From a set of changes to one snapshot. Start with `file_store_commit`."""

@@ -1,0 +1,106 @@
+"""What one snapshot changes about a table's files: entries of its manifests, ready to be written.
+
+Used by file_store_commit. What an append or a compaction changes is known beforehand, what an
+overwrite takes away only on top of the snapshot that it follows.
+
+Source: Paimon `operation/commit/ManifestEntryChanges.java`,
+`operation/commit/OverwriteChangesProvider.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitChanges:
+    """The changes of one snapshot.
+
+    Attributes:
+        entries: of data files; all DELETEs stand before all ADDs, as Paimon's expiry needs it.
+        changelog: of changelog files.
+        index: of index files, likewise.
+    """
+
+    entries: tuple[ManifestEntry, ...]
+    changelog: tuple[ManifestEntry, ...] = ()
+    index: tuple[IndexManifestEntry, ...] = ()
+
+    @property
+    def record_count(self) -> int:
+        """Rows that the table gains; negative when it loses some."""
+        return sum(
+            entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
+            for entry in self.entries
+        )
+
+
+def appended(table: FileStoreTable, messages: Iterable[CommitMessage]) -> CommitChanges:
+    """New files and their changelog."""
+    entries: list[ManifestEntry] = []
+    changelog: list[ManifestEntry] = []
+    for message in messages:
+        entries += _entries(table, FileKind.ADD, message, message.new_files)
+        changelog += _entries(table, FileKind.ADD, message, message.changelog_files)
+    return CommitChanges(entries=tuple(entries), changelog=tuple(changelog))
+
+
+def compacted(table: FileStoreTable, messages: Sequence[CommitMessage]) -> CommitChanges:
+    """Files that compactions have replaced by others."""
+    entries: list[ManifestEntry] = []
+    for message in messages:
+        entries += _entries(table, FileKind.DELETE, message, message.compact_before)
+    for message in messages:
+        entries += _entries(table, FileKind.ADD, message, message.compact_after)
+    return CommitChanges(entries=tuple(entries))
+
+
+def overwritten(
+    table: FileStoreTable,
+    latest: Snapshot | None,
+    partitions: Collection[bytes] | None,
+    messages: Iterable[CommitMessage],
+) -> CommitChanges:
+    """All that partitions hold goes, with its index files; new files come in its place.
+
+    Args:
+        latest: the snapshot that is overwritten.
+        partitions: serialized; None: the whole table.
+    """
+    scan = FileStoreScan(table)
+    live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
+    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    new = appended(table, messages).entries
+    return CommitChanges(
+        entries=(*(entry.as_delete() for entry in live), *new),
+        index=tuple(
+            entry.as_delete()
+            for entry in index
+            if partitions is None or entry.partition in partitions
+        ),
+    )
+
+
+def _entries(
+    table: FileStoreTable, kind: FileKind, message: CommitMessage, files: Sequence[DataFileMeta]
+) -> list[ManifestEntry]:
+    total_buckets = message.total_buckets
+    return [
+        ManifestEntry(
+            kind=kind,
+            partition=message.partition,
+            bucket=message.bucket,
+            total_buckets=table.options.bucket if total_buckets is None else total_buckets,
+            file=file,
+        )
+        for file in files
+    ]

@@ -1,0 +1,128 @@
+"""Holds a commit against the table before its snapshot is made, and says who stands against it.
+
+Used by file_store_commit, when others have committed since its decisions were made. The rules
+stand in `planning.commit.conflict_detection` and `planning.commit.schema_conflict`.
+
+Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stream_app.errors import CommitConflictError, CorruptFileError
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.commit.conflict_cause import SnapshotDelta, explanation
+from stream_app.planning.commit.conflict_detection import conflicts
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.planning.commit.schema_conflict import schema_conflict, schema_origin
+from stream_app.table.commit.commit_changes import CommitChanges
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+HISTORY_MAX = 100
+"""Snapshots among which the cause of a conflict is looked for: it is only told, not decided by."""
+
+
+@dataclass(slots=True)
+class CommitConflicts:
+    """Checks commits to one table."""
+
+    table: FileStoreTable
+    _schemas_seen: set[int] = field(default_factory=set)
+
+    def check(
+        self, kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
+    ) -> None:
+        """See that changes fit on top of a snapshot.
+
+        Args:
+            known_id: the snapshot on which new files of an append fit.
+
+        Raises:
+            CommitConflictError: they do not; `files` are those of the commit that are concerned.
+        """
+        if kind is CommitKind.OVERWRITE:
+            return  # what it takes away was read from this very snapshot
+        live = self._added_since(known_id, latest) if kind is CommitKind.APPEND else None
+        if live is None:
+            partitions = {entry.partition for entry in changes.entries}
+            live = FileStoreScan(self.table).live_in(latest, partitions)
+        found = conflicts(live, changes.entries, self.table.key_of)
+        if not found:
+            return
+        first = found[0]
+        what, fix = explanation(first, self._history(latest))
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        where = self.table.paths.bucket(first.change.partition, first.change.bucket)
+        error = CommitConflictError(
+            f"the {kind.value} commit does not fit: {what}{more}", where=where, fix=fix
+        )
+        error.files = frozenset(conflict.change.file.file_name for conflict in found)
+        raise error
+
+    def check_schema(self) -> int:
+        """The number of the newest schema, for the snapshot.
+
+        Raises:
+            CommitConflictError: files by our schema must not come into the table any more.
+        """
+        ours = self.table.schema
+        ids = self.table.schemas.ids() or [ours.schema_id]
+        if ids[-1] == ours.schema_id or ids[-1] in self._schemas_seen:
+            return ids[-1]
+        if ours.schema_id not in ids:
+            problem: str | None = f"schema {ours.schema_id}, by which it writes, is gone"
+        else:
+            problem = schema_conflict(ours, self.table.schemas.schema(ids[-1]))
+        if problem is not None:
+            raise self._schema_error(problem, [number for number in ids if number > ours.schema_id])
+        self._schemas_seen.add(ids[-1])
+        return ids[-1]
+
+    def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
+        """Told of the first of the later schemas from which on none fits."""
+        schemas, ours = self.table.schemas, self.table.schema
+        cause = schemas.schema(later.pop()) if later else schemas.latest()
+        while later and schema_conflict(ours, before := schemas.schema(later.pop())) is not None:
+            cause = before
+        assert cause is not None, "a table has a schema"
+        newest = self.table.snapshots.latest_id() or 0
+        window = self.table.snapshots.backwards(down_to=max(1, newest - HISTORY_MAX + 1))
+        return CommitConflictError(
+            f"the table got schema {cause.schema_id} under a job that began with schema "
+            f"{ours.schema_id}: {problem}; {schema_origin(cause, window)}",
+            where=schemas.path(cause.schema_id),
+            fix="start the job again, which takes the table as it is then; if it refuses that, let "
+            "whoever changed the schema take the change back",
+        )
+
+    def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
+        """What others have added, and left there; None when not all of it can be read any more.
+
+        An append takes nothing away, so nothing older can stand against it; and a table may have
+        very many files.
+        """
+        deltas: list[SnapshotDelta] = []
+        for delta in self._history(latest):
+            if delta.snapshot_id <= known_id:
+                return live_entries(entry for delta in reversed(deltas) for entry in delta.entries)
+            deltas.append(delta)
+        return None
+
+    def _history(self, latest: Snapshot) -> Iterator[SnapshotDelta]:
+        scan = FileStoreScan(self.table)
+        oldest = max(1, latest.snapshot_id - HISTORY_MAX + 1)
+        for snapshot in self.table.snapshots.backwards(down_to=oldest):
+            try:
+                entries = scan.delta(snapshot)
+            except CorruptFileError:  # it has just expired
+                return
+            yield SnapshotDelta(
+                snapshot_id=snapshot.snapshot_id,
+                kind=snapshot.commit_kind,
+                commit_user=snapshot.commit_user,
+                entries=entries,
+            )

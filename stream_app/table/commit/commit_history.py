@@ -1,0 +1,157 @@
+"""What a committer knows of its table's snapshots, and whether that still holds.
+
+Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch: a table
+that was rolled back, or a second process with the same checkpoint, is found before harm is done.
+
+Source: seed document 001 §4, Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.commit.job_epochs import epochs_as_of, newest_epoch
+from stream_app.table.file_store_table import FileStoreTable
+
+ATTEMPTS_KEPT = 100
+"""Delta lists of snapshots that we have tried to make, by which we know ours again."""
+
+
+@dataclass(slots=True)
+class CommitHistory:
+    """The past of one user's commits.
+
+    Attributes:
+        commit_user: whose commits these are; stable over restarts.
+        known: the snapshot on which decisions rest; None before the first.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    known: Snapshot | None
+    _attempted: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _made: deque[str] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    _epoch: JobEpoch | None = None
+    _newest_made: Snapshot | None = None
+
+    @property
+    def known_id(self) -> int:
+        """Number of the known snapshot, 0 for none."""
+        return 0 if self.known is None else self.known.snapshot_id
+
+    @property
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot that is known of, be it by looking or by having made it."""
+        made = self._newest_made
+        return made if made is not None and made.snapshot_id > self.known_id else self.known
+
+    def last_epoch(self) -> JobEpoch | None:
+        """This user's newest epoch in the table, as he is to know it from here on."""
+        self._epoch = newest_epoch(self.table.snapshots, self.commit_user)
+        return self._epoch
+
+    def note_attempt(self, snapshot: Snapshot) -> None:
+        """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
+        self._attempted.append(snapshot.delta_manifest_list)
+
+    def note_made(self, snapshot: Snapshot) -> None:
+        """We have made a snapshot; directly on top of the known one, it becomes that.
+
+        An overwrite does not: what it has changed is taken in like another writer's changes.
+        """
+        self._made.append(snapshot.delta_manifest_list)
+        self._newest_made = snapshot
+        if snapshot.commit_kind is CommitKind.APPEND:
+            self._epoch = JobEpoch(
+                identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
+            )
+        is_next = snapshot.snapshot_id == self.known_id + 1
+        if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
+            self.known = snapshot
+
+    def check(self, latest: Snapshot | None) -> None:
+        """See that the known snapshot and the newest that we have made are still in the table.
+
+        That one may be newer than the known one, when others had committed before it.
+
+        Raises:
+            CheckpointError: the table has gone back, or another snapshot stands in its place.
+        """
+        known, made = self.known, self._newest_made
+        if known is not None:
+            self._check_stands(known, latest)
+        if made is not None and made is not known:
+            self._check_stands(made, latest)
+
+    def _check_stands(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
+        number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
+        if latest_id < number:
+            raise CheckpointError(
+                f"the table has gone back from snapshot {number} to {latest_id}",
+                where=self.table.location,
+                fix="it was rolled back or made anew under a running job: restart the job with a "
+                "new checkpoint",
+            )
+        try:
+            there = latest if latest_id == number else self.table.snapshots.snapshot(number)
+        except FileNotFoundError:  # expired
+            return
+        assert there is not None
+        if there.delta_manifest_list != snapshot.delta_manifest_list:
+            raise CheckpointError(
+                f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
+                f"{there.commit_user}",
+                where=self.table.location,
+                fix="it was rolled back under a running job, or another writer overwrote it, as "
+                "Paimon's Java can on a local file system: restart the job with a new checkpoint",
+            )
+
+    def check_alone(self, latest: Snapshot | None) -> None:
+        """See that nobody else commits for our user, as a driver that was believed dead may.
+
+        Two processes with one identity would each take the other's epochs for their own: what one
+        has read would be left out as done.
+
+        Raises:
+            CommitConflictError: above the known snapshot there is, or was, one of our user that we
+                have not made, or an epoch of ours of which we did not hear that it came to be.
+        """
+        if latest is None:
+            return
+        self._check_snapshots()
+        # The other one's snapshots may have expired; what it has committed is told all the same.
+        told = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
+        if told and (self._epoch is None or told.identifier > self._epoch.identifier):
+            raise CommitConflictError(
+                f"another process works with the same checkpoint: it made epoch {told.identifier} "
+                f"for commit user {self.commit_user}",
+                where=self.table.location,
+                fix="run one job for each checkpoint; if the other one is gone, start this again: "
+                "it takes up what is in the table",
+            )
+
+    def _check_snapshots(self) -> None:
+        for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
+            delta = snapshot.delta_manifest_list
+            if snapshot.commit_user != self.commit_user or delta in self._made:
+                continue
+            says = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+            says += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
+            if delta not in self._attempted:
+                raise CommitConflictError(
+                    f"another process works with the same checkpoint: it made {says}, while this "
+                    f"one went on from snapshot {self.known_id}",
+                    where=self.table.location,
+                    fix="run one job for each checkpoint; if the other one is gone, start this "
+                    "again: it takes up what is in the table",
+                )
+            if snapshot.commit_kind is CommitKind.APPEND:
+                raise CommitConflictError(
+                    f"an epoch is in the table already, though making it seemed to fail: {says}",
+                    where=self.table.location,
+                    fix="start the job again: it takes up what is in the table",
+                )

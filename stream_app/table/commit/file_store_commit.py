@@ -1,0 +1,359 @@
+"""The single committer: files of an epoch → one APPEND and, if need be, one COMPACT snapshot.
+
+Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So
+a snapshot that exists is complete, and a crash before leaves files that nothing names. A lost race
+is retried on top of the winner; a commit whose outcome is unknown is looked up by the name of its
+delta list, which nobody else can have. One that was held up until its number was free again is
+taken back (`late_snapshot`).
+
+Source: seed document 001, Paimon `operation/FileStoreCommitImpl.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
+from stream_app.fileio.file_io import UnsyncedError
+from stream_app.format.job_epochs_json import encode_epochs
+from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    SOURCE_END_PROPERTY,
+    CommitKind,
+    Snapshot,
+)
+from stream_app.planning.commit.job_epochs import carried
+from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.table.commit.commit_changes import CommitChanges, appended, compacted, overwritten
+from stream_app.table.commit.commit_conflicts import CommitConflicts
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.compacted_index import compacted_index
+from stream_app.table.commit.job_epochs import epochs_as_of
+from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
+from stream_app.table.commit.metadata_files import CommitFiles, CommitLists, NewestManifests
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOutcome:
+    """The COMPACT snapshot, if there was something to commit.
+
+    `conflict` says why the compactions were not committed; their new files belong to nobody then.
+    `files`: names of those that do not fit; empty: all.
+    """
+
+    snapshot: Snapshot | None = None
+    conflict: str | None = None
+    files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commit:
+    """One snapshot to be made.
+
+    Attributes:
+        changes: what it changes on top of the latest snapshot.
+        check: against the table, also on top of the snapshot that is known.
+    """
+
+    kind: CommitKind
+    committable: ManifestCommittable
+    changes: Callable[[Snapshot | None], CommitChanges]
+    check: bool = False
+
+
+@dataclass(slots=True)
+class FileStoreCommit:
+    """Commits for one user.
+
+    Attributes:
+        history: what is known of the table. Commits directly on top of it advance it; after
+            others' it is for the caller to look.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    _conflicts: CommitConflicts = field(init=False)
+    _manifests: NewestManifests = field(default_factory=NewestManifests)
+    _knows_earliest_hint: bool = False
+
+    def __post_init__(self) -> None:
+        self._conflicts = CommitConflicts(self.table)
+
+    def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
+        """Publish an epoch's new files.
+
+        Raises:
+            CommitConflictError: they cannot go into the table any more; nothing is in it.
+            CommitError: others won every race, or the time is over; nothing is in the table.
+            CheckpointError: the table is another one than this user knows, or it has gone on
+                without him for so long that nobody knows what became of the commit.
+        """
+        changes = appended(self.table, committable.appends or ())
+        return self._publish(
+            _Commit(kind=CommitKind.APPEND, committable=committable, changes=lambda _: changes)
+        )
+
+    def commit_compactions(
+        self, committable: ManifestCommittable, *, are_overtaken: bool = False
+    ) -> CompactOutcome:
+        """Publish an epoch's compactions; what cannot be published is no failure.
+
+        Args:
+            are_overtaken: others changed their buckets since they began: what they rest on is
+                older than the known snapshot.
+        """
+        if not any(message.compact_before for message in committable.compactions):
+            return CompactOutcome()
+        changes = compacted(self.table, committable.compactions)
+        commit = _Commit(
+            kind=CommitKind.COMPACT,
+            committable=committable,
+            changes=lambda _: changes,
+            check=are_overtaken,
+        )
+        try:
+            return CompactOutcome(self._publish(commit))
+        except CommitConflictError as error:
+            # Whatever is in the files stays in the table uncompacted: nothing is lost.
+            return CompactOutcome(conflict=error.what, files=error.files)
+        except CommitError as error:
+            return CompactOutcome(conflict=error.what)
+
+    def overwrite(
+        self,
+        committable: ManifestCommittable,
+        partitions: Collection[bytes] | None = None,
+        *,
+        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+    ) -> Snapshot:
+        """Replace what is there by new files, in one snapshot; without any, it is just gone.
+
+        What others commit meanwhile is overwritten as well, unless `check` forbids it. The known
+        snapshot stays what it was: who follows the table finds this one as if another writer had
+        made it.
+
+        Args:
+            committable: its appends come in; an overwrite has no changelog, so they have none.
+            partitions: serialized: all of their buckets are replaced; None: the whole table.
+            check: sees the files that go, again whenever others were first; raises
+                CommitConflictError when they must not.
+
+        Raises:
+            CommitConflictError: `check` did; nothing has changed.
+            CommitError: others won every race, or the time is over; nothing has changed.
+        """
+        messages = committable.appends or ()
+        assert not any(message.changelog_files for message in messages)
+        assert partitions is None or {message.partition for message in messages} <= {*partitions}
+
+        def changes(latest: Snapshot | None) -> CommitChanges:
+            found = overwritten(self.table, latest, partitions, messages)
+            if check is not None:
+                check([entry for entry in found.entries if entry.kind is FileKind.DELETE])
+            return found
+
+        return self._publish(
+            _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
+        )
+
+    def drop_partitions(
+        self,
+        partitions: Collection[bytes],
+        identifier: int,
+        *,
+        check: Callable[[Sequence[ManifestEntry]], None] | None = None,
+    ) -> Snapshot:
+        """Take all rows of partitions out of the table, in one snapshot.
+
+        Args:
+            partitions: serialized; one that holds nothing does no harm.
+            identifier: of this commit. A stream gives that of its newest commit; whoever has a
+                commit user of his own may give `BATCH_COMMIT_IDENTIFIER`.
+            check: as `overwrite`.
+
+        Raises:
+            CommitConflictError, CommitError: as `overwrite`.
+        """
+        assert partitions, "nothing is to be dropped"
+        nothing = ManifestCommittable(identifier=identifier, appends=())
+        return self.overwrite(nothing, partitions, check=check)
+
+    def truncate(self, identifier: int) -> Snapshot:
+        """Take all rows out of the table, in one snapshot; otherwise as `drop_partitions`."""
+        return self.overwrite(ManifestCommittable(identifier=identifier, appends=()))
+
+    def _publish(self, commit: _Commit) -> Snapshot:
+        files = CommitFiles(self.table, self._manifests)
+        try:
+            snapshot = self._race(commit, files)
+        except CommitError:
+            # Only now it is sure that no snapshot names these; after any other error they stay.
+            files.take_back_all()
+            raise
+        files.note_made()
+        self.history.note_made(snapshot)
+        return snapshot
+
+    def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
+        options, clock = self.table.options, self.table.clock
+        retries = options.integer("commit.max-retries")
+        timeout_ms = options.optional_integer("commit.timeout")
+        began = clock.steady_seconds()
+        # Whoever commits has just followed the table, or made its newest snapshot: that is looked
+        # for only when another one turns out to be newer.
+        latest = self.history.newest
+        for retry in range(retries + 1):
+            snapshot = self._attempt(latest, commit, files)
+            if snapshot is not None:
+                return snapshot
+            files.take_back()
+            waited_s = clock.steady_seconds() - began
+            if retry == retries or (timeout_ms is not None and waited_s > timeout_ms / 1000):
+                break
+            clock.sleep(
+                retry_wait_s(
+                    retry,
+                    min_ms=options.integer("commit.min-retry-wait"),
+                    max_ms=options.integer("commit.max-retry-wait"),
+                    name=files.name,
+                )
+            )
+            latest = self.table.snapshots.latest()
+        winner = self.table.snapshots.latest()
+        assert winner is not None, "a race is lost to somebody"
+        raise CommitError(
+            f"{commit.kind.value} commit {commit.committable.identifier} of user "
+            f"{self.history.commit_user} lost the race for the next snapshot {retry + 1} times in "
+            f"{waited_s:.1f} s, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+            where=self.table.location,
+            fix="other writers commit without a pause: raise 'commit.max-retries' or "
+            "'commit.timeout', or let fewer jobs write this table",
+        )
+
+    def _attempt(
+        self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
+    ) -> Snapshot | None:
+        """Try once on top of a snapshot; None when another one is newer."""
+        try:
+            snapshot = self._on_top_of(latest, commit, files)
+        except CorruptFileError:
+            if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
+                raise
+            return None  # it has expired while it was read, and there is a newer one
+        snapshots = self.table.snapshots
+        if not is_still_there(self.table, latest):
+            return None  # writing has taken so long that others have expired it
+        self.history.note_attempt(snapshot)
+        if not _is_published(self.table, snapshot):
+            return None
+        check_in_line(self.table, latest, snapshot)
+        there = snapshots.write_hints(snapshot.snapshot_id)
+        # Paimon's Java renames over a snapshot that came into being while it looked whether there
+        # is one (on a local file system, which has no rename that refuses). Its number is the same.
+        if there is not None and not _is_same(there, snapshot):
+            return None
+        if not self._knows_earliest_hint:
+            snapshots.make_up_earliest_hint()
+            self._knows_earliest_hint = True
+        return snapshot
+
+    def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
+        """The snapshot as it would be; all but its own file is written."""
+        self.history.check(latest)
+        epochs = epochs_as_of(self.table.snapshots, latest)
+        schema_id = self._conflicts.check_schema()
+        changes = commit.changes(latest)
+        if latest and (commit.check or latest.snapshot_id != self.history.known_id):
+            # Under an identifier that another process has overtaken, this would hide what it did.
+            self.history.check_alone(latest)
+            self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
+        if commit.kind is CommitKind.COMPACT:
+            index = compacted_index(self.table, latest, changes.entries)
+            changes = replace(changes, index=index)
+        lists = files.write(latest, changes)
+        return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
+
+    def _snapshot(
+        self,
+        commit: _Commit,
+        changes: CommitChanges,
+        latest: Snapshot | None,
+        lists: CommitLists,
+        schema_id: int,
+    ) -> Snapshot:
+        committable = commit.committable
+        same_schema = latest is not None and latest.schema_id == schema_id
+        return Snapshot(
+            snapshot_id=1 if latest is None else latest.snapshot_id + 1,
+            schema_id=schema_id,
+            base_manifest_list=lists.base[0],
+            base_manifest_list_size=lists.base[1],
+            delta_manifest_list=lists.delta[0],
+            delta_manifest_list_size=lists.delta[1],
+            changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
+            changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
+            index_manifest=lists.index,
+            commit_user=self.history.commit_user,
+            commit_identifier=committable.identifier,
+            commit_kind=commit.kind,
+            time_millis=self.table.clock.now_ms(),
+            total_record_count=_total_records(self.table, latest) + changes.record_count,
+            delta_record_count=changes.record_count,
+            changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)
+            if lists.changelog
+            else None,
+            watermark=_latest_watermark(committable.watermark, latest),
+            statistics=latest.statistics if latest and same_schema else None,
+            properties=committable.properties,
+            next_row_id=(latest.next_row_id if latest else None) or 0,
+        )
+
+
+def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
+    if latest is None:
+        return 0
+    if latest.total_record_count is not None:
+        return latest.total_record_count
+    return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
+
+
+def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Publish it; whether its number was free."""
+    try:
+        return table.snapshots.publish(snapshot) or is_there(table, snapshot)
+    except UnsyncedError:
+        raise  # nobody may be told of an epoch that a crash could take away
+    except Exception:
+        # The snapshot may be there all the same; then its files must stay.
+        if not is_there(table, snapshot):
+            raise
+        return True
+
+
+def _is_same(one: Snapshot, other: Snapshot) -> bool:
+    return one.delta_manifest_list == other.delta_manifest_list
+
+
+def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
+    """The snapshot with what the table is to know of its jobs."""
+    epochs, properties = dict(before), dict(snapshot.properties or {})
+    is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
+        epochs[snapshot.commit_user] = JobEpoch(
+            identifier=snapshot.commit_identifier,
+            time_millis=snapshot.time_millis,
+            source_end=properties.get(SOURCE_END_PROPERTY),
+        )
+    properties[EPOCHS_PROPERTY] = encode_epochs(carried(epochs, snapshot.time_millis))
+    return replace(snapshot, properties=properties)
+
+
+def _latest_watermark(given: int | None, latest: Snapshot | None) -> int | None:
+    known = [mark for mark in (given, latest.watermark if latest else None) if mark is not None]
+    return max(known, default=None)

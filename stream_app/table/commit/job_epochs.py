@@ -1,0 +1,90 @@
+"""What the table knows of its jobs: the newest epoch of each, whoever committed since.
+
+Used by `file_store_commit`, which hands it on from snapshot to snapshot, by `commit_history` when a
+job starts, and by `expire_snapshots`, which keeps what tells it. The rules:
+`planning.commit.job_epochs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from stream_app.errors import CorruptFileError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.job_epochs import epoch_of_user, epochs_of, oldest_needed
+
+
+def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
+    """The newest epoch of each job, by commit user, up to a snapshot.
+
+    Reads only what lies between it and the last snapshot of ours.
+
+    Raises:
+        CorruptFileError: a snapshot on the way cannot be read.
+    """
+    if newest is None:
+        return {}
+    return epochs_of(chain([newest], snapshots.backwards(begin=newest.snapshot_id - 1)))
+
+
+def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
+    """The newest epoch of a job; None when nothing tells of one.
+
+    Raises:
+        CorruptFileError: a snapshot on the way cannot be read.
+    """
+    return epoch_of_user(commit_user, _newest_first(snapshots))
+
+
+def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
+    """The newest epoch of each job, by commit user; as `newest_epoch`."""
+    return epochs_of(_newest_first(snapshots))
+
+
+def first_that_tells(
+    snapshots: SnapshotManager, ids: Sequence[int], now_millis: int, unread: list[int]
+) -> int | None:
+    """The first of some snapshots that must stay, for what it tells of jobs.
+
+    Args:
+        ids: their numbers, ascending.
+        unread: gets the numbers of those that cannot be read, the newest first, and that may tell
+            what no newer one does.
+
+    Raises:
+        CorruptFileError: what a snapshot tells of jobs cannot be read, though the snapshot can.
+    """
+    return oldest_needed(_readable(snapshots, ids, unread), now_millis)
+
+
+def _readable(
+    snapshots: SnapshotManager, ids: Sequence[int], unread: list[int]
+) -> Iterator[Snapshot]:
+    for number in reversed(ids):
+        try:
+            yield snapshots.snapshot(number)
+        except FileNotFoundError:  # expired
+            return
+        except CorruptFileError:
+            unread.append(number)
+
+
+def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
+    """All snapshots, no further down than somebody asks once one of ours was met.
+
+    What is looked for may expire on the way down, because a newer snapshot tells it: where none of
+    ours was met, what has come since is looked at as well.
+    """
+    walked: list[Snapshot] = []
+    top = 0
+    while (newest := snapshots.latest_id()) is not None and newest > top:
+        fresh = []
+        for snapshot in snapshots.backwards(begin=newest, down_to=top + 1):
+            fresh.append(snapshot)
+            if EPOCHS_PROPERTY in (snapshot.properties or {}):
+                return chain(fresh, walked or snapshots.backwards(begin=snapshot.snapshot_id - 1))
+        walked, top = [*fresh, *walked], newest
+    return walked

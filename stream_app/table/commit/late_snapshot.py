@@ -1,0 +1,96 @@
+"""Takes back a snapshot that was created under a number whose turn is over.
+
+Used by file_store_commit right after it has created one, before any hint names it: as long as the
+hints are right, readers do not see such a snapshot. The rule: `planning.commit.late_snapshot`.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import CorruptFileError, LateCommitError
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.commit.job_epochs import epochs_of
+from stream_app.planning.commit.late_snapshot import Standing, standing
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.announcements import delta_list
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def is_still_there(table: FileStoreTable, base: Snapshot | None) -> bool:
+    """Whether what a commit is to be made on top of is what has its number; None: nothing has."""
+    if base is None:
+        return table.snapshots.latest_id() is None
+    return delta_list(table, base.snapshot_id) == base.delta_manifest_list
+
+
+def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
+    """See that a snapshot that we have created follows its base.
+
+    Raises:
+        LateCommitError: it does not, and is taken back; or nobody can tell any more. Its files
+            stay: a request that was sent twice may have created it before, in its turn.
+    """
+    there = None if base is None else delta_list(table, base.snapshot_id)
+    if base is not None and there == base.delta_manifest_list:
+        return
+    found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    if there is not None:
+        found = Standing.LATE  # the table has gone back, and others have taken the numbers again
+    if found is Standing.IN_LINE:
+        return
+    if found is Standing.ASK_NEXT:
+        is_beneath = _is_beneath_next(table, snapshot)
+    else:
+        is_beneath = None if found is Standing.UNKNOWN else False
+    if is_beneath:
+        return
+    if is_beneath is False and is_there(table, snapshot):
+        table.snapshots.delete(snapshot.snapshot_id)
+        table.snapshots.sync_deletions()
+    newest = table.snapshots.latest()  # now that ours is not it any more
+    if newest is not None and _knows(newest, snapshot):
+        return  # a request that was sent twice
+    commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
+    commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
+    says = "came too late" if is_beneath is False else "is in the table or not, nobody can tell"
+    raise LateCommitError(
+        f"{commit} {says}: it was held up while others went on to snapshot "
+        f"{newest.snapshot_id if newest else 0}, and what it was made on top of has gone",
+        where=table.location,
+        fix="start the job again: it takes up what is in the table; of a single command look what "
+        "it did, and repeat it. If that happens often, keep snapshots for longer than a writer can "
+        "be held up ('snapshot.time-retained')",
+    )
+
+
+def is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Whether this very snapshot is in the table."""
+    try:
+        there = table.snapshots.snapshot(snapshot.snapshot_id)
+    except FileNotFoundError:
+        return False
+    return there.delta_manifest_list == snapshot.delta_manifest_list
+
+
+def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
+    """Whether the one with the next number has what ours changed; None: nothing tells."""
+    scan = FileStoreScan(table)
+    try:
+        following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
+        before = scan.manifests_before(following)
+        if _knows(following, snapshot) or scan.manifests(snapshot) == before:
+            return True
+        changed = scan.delta(snapshot)
+        live = {entry.identity for entry in scan.live_before(following)}
+    except (FileNotFoundError, CorruptFileError):
+        return None  # these are going as well
+    added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
+    return added <= live if added else None
+
+
+def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether a later snapshot of ours tells of this very epoch."""
+    told = epochs_of([later]).get(snapshot.commit_user)
+    ours = snapshot.commit_identifier, snapshot.time_millis
+    is_epoch = snapshot.commit_kind is CommitKind.APPEND
+    return is_epoch and told is not None and (told.identifier, told.time_millis) == ours

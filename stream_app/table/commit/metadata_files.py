@@ -1,0 +1,145 @@
+"""The metadata files of one commit: written, used again when it is retried, and taken back.
+
+Used by file_store_commit. Until a snapshot names them they belong to nobody.
+
+Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`,
+`operation/commit/CommitCleaner.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.model.manifest_entry import FileKind, ManifestFileMeta
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.commit.commit_changes import CommitChanges
+from stream_app.table.commit.manifest_merger import ManifestMerger
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import write_index_manifest
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+ManifestList = tuple[str, int]
+"""Name and size in bytes of a manifest list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLists:
+    """What a snapshot names."""
+
+    base: ManifestList
+    delta: ManifestList
+    changelog: ManifestList | None
+    index: str | None
+
+
+@dataclass(slots=True)
+class NewestManifests:
+    """The manifests of the snapshot that a committer made last, which its next one inherits.
+
+    By the name of the delta list, which no other snapshot has: what it stands for never changes.
+    """
+
+    _delta: str = ""
+    _metas: list[ManifestFileMeta] = field(default_factory=list)
+
+    def note(self, delta: str, metas: list[ManifestFileMeta]) -> None:
+        """A snapshot with this delta list has these manifests."""
+        self._delta, self._metas = delta, metas
+
+    def of(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """The manifests of a snapshot, oldest first; read when they are not those of the last."""
+        if snapshot.delta_manifest_list == self._delta:
+            return self._metas
+        return FileStoreScan(table).manifests(snapshot)
+
+
+@dataclass(slots=True)
+class CommitFiles:
+    """Files of one commit; an attempt begins with `write` and, if lost, ends with `take_back`."""
+
+    table: FileStoreTable
+    newest: NewestManifests
+    _changes: CommitChanges | None = None
+    _delta: ManifestList = ("", 0)
+    _base_metas: list[ManifestFileMeta] = field(default_factory=list)
+    _delta_metas: list[ManifestFileMeta] = field(default_factory=list)
+    _changelog: ManifestList | None = None
+    _of_changes: list[str] = field(default_factory=list)
+    _of_attempt: list[str] = field(default_factory=list)
+    _of_merge: list[str] = field(default_factory=list)
+    _before: list[ManifestFileMeta] | None = None
+    _after: list[ManifestFileMeta] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of the delta list: nobody else's commit has the same."""
+        return self._delta[0]
+
+    def write(self, latest: Snapshot | None, changes: CommitChanges) -> CommitLists:
+        """Write what a snapshot on top of `latest` names."""
+        previous, self._changes = self._changes, changes
+        if previous is None or previous.entries != changes.entries:
+            self._write_changes(changes)
+        base = self._write_base_list(latest)
+        index = write_index_manifest(self.table, latest, changes.index)
+        if changes.index and index is not None:
+            self._of_attempt.append(index)
+        return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
+
+    def note_made(self) -> None:
+        """A snapshot names what was written last."""
+        self.newest.note(self.name, self._base_metas + self._delta_metas)
+
+    def take_back(self) -> None:
+        """Delete what only fits the snapshot on top of which it was written."""
+        changes = self._changes
+        for entry in changes.index if changes else ():
+            if entry.kind is FileKind.ADD:
+                self.table.deletion_vector_files.delete(entry)
+        self._delete(self._of_attempt)
+
+    def take_back_all(self) -> None:
+        """Delete everything: no snapshot names it, nor will."""
+        self._delete(self._of_attempt)
+        self._delete(self._of_merge)
+        self._delete(self._of_changes)
+
+    def _write_changes(self, changes: CommitChanges) -> None:
+        self._delete(self._of_changes)
+        files = self.table.manifests
+        delta = files.write_manifests(changes.entries)
+        changelog = files.write_manifests(changes.changelog)
+        self._delta, self._delta_metas = files.write_list(delta), delta
+        self._changelog = files.write_list(changelog) if changelog else None
+        self._of_changes += [meta.file_name for meta in (*delta, *changelog)]
+        self._of_changes += [each[0] for each in (self._delta, self._changelog) if each]
+
+    def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
+        metas = self.newest.of(self.table, latest) if latest else []
+        self._base_metas = self._merged(metas)
+        base = self.table.manifests.write_list(self._base_metas)
+        self._of_attempt.append(base[0])
+        return base
+
+    def _merged(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Merge in the first attempt; a later one uses that again, or does without.
+
+        Merging takes time in which the next race is lost.
+        """
+        if self._before is None:
+            merged = ManifestMerger(self.table).merge(metas)
+            inherited = {meta.file_name for meta in metas}
+            self._of_merge = [m.file_name for m in merged if m.file_name not in inherited]
+            self._before, self._after = metas, merged
+            return merged
+        count = len(self._before)
+        if metas[:count] == self._before:
+            return self._after + metas[count:]
+        self._delete(self._of_merge)
+        self._before, self._after = [], []
+        return metas
+
+    def _delete(self, names: list[str]) -> None:
+        for name in names:
+            self.table.manifests.delete(name)
+        names.clear()

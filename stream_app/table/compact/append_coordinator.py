@@ -1,0 +1,297 @@
+"""The compactions of a table without keys and buckets: small files of a partition become few.
+
+Owned by `stream_commit`, on the driver. Any number of tasks may run in a partition, each on files
+of its own, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
+the job: `append_planner` belongs to that thread while it runs, everything else to the
+caller's.
+
+Source: seed document 000 §4 and §7.2, Paimon `append/AppendCompactCoordinator.java`,
+`flink/source/AppendBypassCoordinateOperator.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
+from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.failed_append_tasks import FailedAppendTasks
+from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures
+from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.metrics import CompactionLoad, compaction_load
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId
+
+_LOG = logging.getLogger(__name__)
+PENDING_TASKS_MAX = 5000
+"""With so many tasks that are not committed yet, nothing more is planned."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A task that is not committed yet."""
+
+    request: CompactRequest
+    future: Future[CompactResult]
+    is_overtaken: bool = False
+    is_in_doubt: bool = False
+
+    @property
+    def bucket(self) -> BucketId:
+        return self.request.partition, self.request.bucket
+
+
+@dataclass(slots=True)
+class AppendCompactCoordinator:
+    """Plans, and knows the running tasks by the name of their first file."""
+
+    table: FileStoreTable
+    executor: CompactExecutor
+    _planner: AppendCompactPlanner = field(init=False)
+    _planning: Future[Plan] | None = None
+    _is_due: bool = True
+    _starts_anew: bool = False
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _plan_failures: int = 0
+    _failed: FailedAppendTasks = field(init=False)
+    _dropped: DroppedCompactions = field(default_factory=DroppedCompactions)
+    _partitions: frozenset[bytes] | None = None
+    _changed_at: int = 0
+
+    def __post_init__(self) -> None:
+        self._planner = AppendCompactPlanner(self.table)
+        self._failed = FailedAppendTasks(CompactionFailures(self.table.clock))
+        self._is_due = not self.table.options.boolean("write-only")
+
+    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+        """Nothing: the planner finds files by itself."""
+
+    def restrict(self, partitions: Collection[bytes]) -> None:
+        """Compact in no other partitions than these."""
+        if self._partitions != frozenset(partitions):
+            # What was planned for other partitions was thrown away.
+            self._partitions, self._starts_anew = frozenset(partitions), True
+            self._plan_again()
+
+    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Another writer changed partitions: what runs there may not fit any more."""
+        changed = set(buckets)
+        self._changed_at = snapshot.snapshot_id if snapshot else 0
+        for running in self._running.values():
+            running.is_overtaken |= running.bucket in changed
+        self._plan_again()
+
+    def known_buckets(self) -> set[BucketId]:
+        """Where tasks run."""
+        return {running.bucket for running in self._running.values()}
+
+    def add_new_files(self, messages: Iterable[CommitMessage]) -> None:
+        """There are more files; the planner finds them in the snapshot."""
+        if any(message.new_files for message in messages):
+            self._plan_again()
+
+    def trigger(self) -> int:
+        """Begin what has been planned, and plan on when there is something new."""
+        begun = self._take_plan()
+        pending = len(self._running) < PENDING_TASKS_MAX
+        is_due = self._is_due or bool(self._failed.ready())
+        if self._planning is None and pending and is_due:
+            self._begin_planning()
+        return begun
+
+    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
+        """As `trigger`, for what is there now: there are no levels to fill."""
+        if self.table.options.boolean("write-only"):
+            raise UsageError(
+                "a full compaction was asked of a table that is write-only",
+                fix="set the option 'write-only' to false, or compact with another job",
+            )
+        if self._planner.last is None:
+            # Else it would go on for as long as others write.
+            self._planner.last = self.table.snapshots.latest_id() or 0
+        self.trigger()
+        return set()
+
+    def running(self) -> int:
+        """Tasks that run now."""
+        return sum(1 for running in self._running.values() if not running.future.done())
+
+    def is_idle(self) -> bool:
+        """Whether nothing runs, is planned, or waits to be committed."""
+        return self._planning is None and not self._running
+
+    def sorted_runs(self) -> dict[BucketId, int]:
+        """None: files without keys are no runs."""
+        return {}
+
+    def most_sorted_runs(self) -> int:
+        """None."""
+        return 0
+
+    def over_stop_trigger(self) -> int:
+        """None: more files make reading slower, not wrong, so writes never wait."""
+        return 0
+
+    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
+        """Nothing to see: writes never wait."""
+
+    def to_be_retried(self) -> set[BucketId]:
+        """Where a task has failed, and not yet too often."""
+        return self._failed.failures.to_be_retried()
+
+    def seconds_until_retry(self) -> float | None:
+        """How long until files of a task that failed are tried again; None: there are none."""
+        return self._failed.seconds_until_retry()
+
+    def stuck(self) -> dict[BucketId, BaseException | None]:
+        """Where tasks fail again and again, with what one last failed with."""
+        return self._failed.stuck()
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
+        futures = [running.future for running in list(self._running.values())]
+        return compaction_load(
+            (), futures, failed=self._failed.failures.total, dropped=self._dropped.total
+        )
+
+    def dropped(self) -> int:
+        """Tasks that came to nothing because another writer was first."""
+        return self._dropped.total
+
+    def take_dropped(self) -> set[BucketId]:
+        """Where a task was dropped since the last call, unless that happens often."""
+        return self._dropped.take()
+
+    def wait_for_any(self, timeout_s: float | None = None) -> None:
+        """Return when a task or the planning has finished, at once when there is none."""
+        futures: list[Future[Any]] = [running.future for running in self._running.values()]
+        futures += [] if self._planning is None else [self._planning]
+        if futures and not any(future.done() for future in futures):
+            wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+
+    def finished(self) -> list[FinishedCompaction]:
+        """Results that wait to be committed. Failed tasks are logged and planned again.
+
+        Begins what has been planned meanwhile, for whoever only waits.
+        """
+        self.trigger()
+        done = []
+        for name, running in list(self._running.items()):
+            if not running.future.done():
+                continue
+            error = running.future.exception()
+            if error is None:
+                result = running.future.result()
+                unit = running.request.unit
+                done.append(FinishedCompaction(running.bucket, unit, result, running.is_overtaken))
+            else:
+                del self._running[name]
+                self._failed.note(running.request, self.table.paths.bucket(*running.bucket), error)
+        return done
+
+    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results are committed; small files among them may be picked again."""
+        for compaction in finished:
+            del self._running[_name(compaction.result)]
+            self._failed.failures.forget(compaction.bucket)
+            self._dropped.forget(compaction.bucket)
+        self._plan_again()
+
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """It is not known whether the results are committed: their files must stay."""
+        for compaction in finished:
+            self._running[_name(compaction.result)].is_in_doubt = True
+
+    def discard(
+        self,
+        finished: Iterable[FinishedCompaction],
+        snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
+        why: str,
+    ) -> None:
+        """The results cannot be committed: delete their files, believe the table again.
+
+        Files of a result that was in doubt stay: a snapshot may name them.
+        """
+        for compaction in finished:
+            running = self._running.pop(_name(compaction.result))
+            self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
+            for file in () if running.is_in_doubt else compaction.result.after:
+                path = self.table.paths.data_file(*compaction.bucket, file)
+                self.table.file_io.delete(path)
+        self._starts_anew = True
+        self._plan_again()
+
+    def _plan_again(self) -> None:
+        self._is_due = not self.table.options.boolean("write-only")
+
+    def _begin_planning(self) -> None:
+        units = [running.request.unit for running in self._running.values()]
+        taken = {file.file_name for unit in units for file in unit.files}
+        again = self._failed.take_ready()
+        taken |= self._failed.names()
+        starts_anew, self._starts_anew = self._starts_anew, False
+        if starts_anew:
+            again = []  # they are found as all others are
+        self._is_due = False
+        planning: Future[Plan] = Future()
+
+        def plan() -> None:
+            try:
+                planning.set_result(
+                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew)
+                )
+            except BaseException as error:
+                planning.set_exception(error)
+
+        self._planning = planning
+        Thread(target=plan, name="compaction-planner", daemon=True).start()
+
+    def _take_plan(self) -> int:
+        """Hand the planned tasks to the executor, if the plan is ready.
+
+        Raises:
+            UnsupportedTableError: the table holds a file that cannot be compacted.
+        """
+        if self._planning is None or not self._planning.done():
+            return 0
+        planning, self._planning = self._planning, None
+        error = planning.exception()
+        if isinstance(error, UnsupportedTableError):
+            raise error
+        if error is not None:
+            # Most likely its snapshot expired while it was read; the next commit finds a newer one.
+            _LOG.error("compactions of %s could not be planned: %s", self.table.location, error)
+            self._starts_anew = True
+            self._plan_failures += 1
+            self._is_due = self._plan_failures < FAILURES_MAX
+            return 0
+        self._plan_failures = 0
+        plan = planning.result()
+        tasks = [
+            (partition, files)
+            for partition, files in plan.tasks
+            if self._partitions is None or partition in self._partitions
+        ]
+        for partition, files in tasks:
+            request = append_request(partition, 0, files, "small files")
+            # Somebody may have compacted these files after they were looked at.
+            is_overtaken = plan.seen < self._changed_at
+            future = self.executor.submit(request)
+            self._running[files[0].file_name] = _Running(request, future, is_overtaken)
+        self._is_due |= plan.has_more
+        return len(tasks)
+
+
+def _name(result: CompactResult) -> str:
+    return result.before[0].file_name

@@ -1,0 +1,300 @@
+"""Finds small files of a table without keys and buckets, and says which are put together.
+
+Owned by `append_coordinator`, which has it plan in a thread of its own: a table may have
+a million files, and reading their manifests must not hold the job back. The first round looks at
+the newest snapshot, a manifest at a time; the later ones at what each snapshot after it brought.
+
+Source: seed document 000 §4.3, Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.compact.append_compaction import (
+    PackRules,
+    SubCoordinator,
+    Task,
+    plan_round,
+)
+from stream_app.planning.compact.bucketed_append_compaction import (
+    in_sequence,
+    pick_compact_before,
+    pick_full,
+)
+from stream_app.table.compact.append_task import append_request
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import CompactableFiles
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_REASON = "small files"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a round came to.
+
+    Attributes:
+        has_more: there are files that it did not look at.
+        seen: number of the snapshot up to which it knows which files are gone.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    has_more: bool = False
+    seen: int = 0
+
+
+@dataclass(slots=True)
+class _Round:
+    """What a round has found, by partition: small files, and the names of those that are gone."""
+
+    found: dict[bytes, list[DataFileMeta]]
+    gone: dict[bytes, set[str]] = field(default_factory=dict)
+    _small: int = 0
+
+    def take(self, entry: ManifestEntry, is_small: bool) -> int:
+        """Take in a change; how many small files there have been."""
+        if entry.kind is FileKind.DELETE:
+            self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
+        elif is_small:
+            self.found.setdefault(entry.partition, []).append(entry.file)
+            self._small += 1
+        return self._small
+
+    def forget(self) -> None:
+        """The round begins anew."""
+        self.found.clear()
+        self.gone.clear()
+        self._small = 0
+
+
+def pack_rules(table: FileStoreTable) -> PackRules:
+    """What the table's options say."""
+    return PackRules(
+        target_file_size=table.schema.target_file_size,
+        open_file_cost=table.options.integer("source.split.open-file-cost"),
+        min_file_num=table.options.integer("compaction.min.file-num"),
+    )
+
+
+@dataclass(slots=True)
+class AppendCompactPlanner:
+    """Remembers which files it has seen. Not thread safe: one round at a time.
+
+    Attributes:
+        last: number of the last snapshot that is looked at; None: there is no end.
+    """
+
+    table: FileStoreTable
+    last: int | None = None
+    _next: int | None = None
+    _entries: Iterator[ManifestEntry] | None = None
+    _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
+    _deletions: Deletions = field(default_factory=dict)
+    _index_manifest: str | None = None
+    _compactable: CompactableFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compactable = CompactableFiles(self.table)
+
+    def plan(
+        self,
+        *,
+        taken: Collection[str] = (),
+        again: Sequence[Task] = (),
+        starts_anew: bool = False,
+    ) -> Plan:
+        """One round, over at most ``compaction.file-num-limit`` small files.
+
+        Args:
+            taken: names of files that are compacted now, or cannot be.
+            again: files that were planned before, and are to be planned once more.
+            starts_anew: forget everything, and look at the newest snapshot.
+
+        Raises:
+            FileNotFoundError: a snapshot has expired that was to be looked at.
+            CorruptFileError: a manifest cannot be read, maybe because it has expired.
+            UnsupportedTableError: a file cannot be compacted.
+        """
+        if starts_anew:
+            self._next, self._entries, self._subs = None, None, {}
+        looked_at = _Round(self._still_there(again))
+        has_more = self._look(looked_at, taken)
+        found = looked_at.found
+        for partition, names in looked_at.gone.items():
+            found[partition] = [
+                file for file in found.get(partition, ()) if file.file_name not in names
+            ]
+            if partition in self._subs:
+                self._subs[partition] = self._subs[partition].without(names)
+        index_files = _index_files(self.table, self._deletions)
+        tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table), index_files)
+        # Of a snapshot that was not read to its end, not all is known.
+        seen = (self._next or 1) - (1 if self._entries is None else 2)
+        return Plan(tuple(tasks), has_more=has_more, seen=seen)
+
+    def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+        """The files that are to be planned once more, without those that others have taken away.
+
+        While they waited, snapshots were looked at, or passed over by starting anew, and what
+        those have deleted is not told again.
+        """
+        latest = self.table.snapshots.latest() if again else None
+        if latest is None:
+            return {}
+        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in again})
+        names = {entry.file.file_name for entry in live}
+        found: dict[bytes, list[DataFileMeta]] = {}
+        for partition, files in again:
+            there = [file for file in files if file.file_name in names]
+            found.setdefault(partition, []).extend(there)
+        return found
+
+    def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
+        """Take in small files that no round has seen; whether there may be more of them."""
+        limit = self.table.options.integer("compaction.file-num-limit")
+        while True:
+            if self._entries is None:
+                self._entries = self._next_entries(looked_at)
+            if self._entries is None:
+                return False
+            for entry in self._entries:
+                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, taken)
+                if looked_at.take(entry, is_small) == limit:
+                    return True
+            self._entries = None
+
+    def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
+        if file.schema_id <= self.table.schema.schema_id:
+            self._compactable.check(file)
+        return file.file_name not in taken and is_candidate(self.table, file, self._deletions)
+
+    def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
+        """What the next snapshot has brought; None when there is none."""
+        snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
+        if self._next is None:
+            latest = snapshots.latest()
+            if latest is None:
+                return None
+            self._next = latest.snapshot_id + 1
+            self._index_manifest = latest.index_manifest
+            self._deletions = deletions_of(self.table, latest)
+            return scan.iterate_live(latest)
+        if self.last is not None and self._next > self.last:
+            return None
+        if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
+            return None
+        snapshot = snapshots.snapshot(self._next)
+        if snapshot.index_manifest != self._index_manifest:
+            self._index_manifest = snapshot.index_manifest
+            self._deletions = deletions_of(self.table, snapshot)
+            if snapshot.commit_kind is not CommitKind.COMPACT:
+                # Rows were deleted of files that may have been looked at long ago. What is found
+                # so far is found again, if it is still there: what the newest snapshot has not
+                # any more is not told as deleted.
+                self._next, self._subs = None, {}
+                looked_at.forget()
+                return self._next_entries(looked_at)
+        self._next += 1
+        return iter(scan.delta(snapshot))
+
+
+Deletions = dict[str, tuple[str, int | None]]
+"""By data file the index file with its deletion vector, and how many rows that deletes."""
+
+
+def deletions_of(table: FileStoreTable, snapshot: Snapshot) -> Deletions:
+    """The deletion vectors of a snapshot, without reading them."""
+    return {
+        meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
+        for entry in table.manifests.read_index_manifest(snapshot.index_manifest)
+        for meta in entry.index_file.deletion_vectors or ()
+    }
+
+
+def is_candidate(table: FileStoreTable, file: DataFileMeta, deletions: Deletions) -> bool:
+    """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
+    if file.schema_id > table.schema.schema_id:
+        return False  # it may have columns that this process does not know and would drop
+    if file.file_size < table.schema.compaction_file_size:
+        return True
+    if file.file_name not in deletions:
+        return False
+    deleted = deletions[file.file_name][1]
+    share = table.options.real("compaction.delete-ratio-threshold")
+    return deleted is None or deleted > file.row_count * share
+
+
+def _index_files(table: FileStoreTable, deletions: Deletions) -> dict[str, str] | None:
+    if table.schema.options.get("deletion-vectors.enabled", "").lower() != "true":
+        return None
+    return {name: index_file for name, (index_file, _) in deletions.items()}
+
+
+def append_compact_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    *,
+    partitions: Collection[bytes] | None = None,
+    full: bool = False,
+) -> list[CompactRequest]:
+    """What one compaction of a table without keys would do at a snapshot; each can run alone.
+
+    For whoever compacts once, without following the table. Run each with `compact_bucket`.
+
+    Args:
+        partitions: serialized ones; None: all.
+        full: of a table with buckets, rewrite whatever lies behind the large files at each
+            bucket's beginning. Without buckets there is no such thing.
+    """
+    if snapshot is None:
+        return []
+    deletions = deletions_of(table, snapshot)
+    compactable = CompactableFiles(table)
+    live: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+    for entry in FileStoreScan(table).iterate_live(snapshot):
+        wanted = partitions is None or entry.partition in partitions
+        unaware = table.schema.is_bucket_unaware
+        if wanted and entry.file.schema_id <= table.schema.schema_id:
+            compactable.check(entry.file)
+        if wanted and (not unaware or is_candidate(table, entry.file, deletions)):
+            live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    if table.schema.is_bucket_unaware:
+        small = {partition: files for (partition, _), files in live.items()}
+        index_files = _index_files(table, deletions)
+        tasks, _ = plan_round({}, small, pack_rules(table), index_files)
+        return [append_request(partition, 0, files, _REASON) for partition, files in tasks]
+    return [
+        append_request(*bucket, picked, "full" if full else _REASON)
+        for bucket, files in live.items()
+        for picked in _windows(table, files, full=full)
+    ]
+
+
+def _windows(
+    table: FileStoreTable, files: Sequence[DataFileMeta], *, full: bool
+) -> Iterator[tuple[DataFileMeta, ...]]:
+    schema, queue = table.schema, in_sequence(files)
+    if full:
+        picked = pick_full(
+            queue,
+            compaction_file_size=schema.compaction_file_size,
+            rewrite_all=table.options.boolean("compaction.force-rewrite-all-files"),
+        )
+        if picked:
+            yield picked
+        return
+    while True:
+        picked, queue = pick_compact_before(
+            queue,
+            target_file_size=schema.target_file_size,
+            min_file_num=table.options.integer("compaction.min.file-num"),
+        )
+        if not picked:
+            return
+        yield picked

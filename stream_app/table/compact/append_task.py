@@ -1,0 +1,58 @@
+"""Rewrites files of a table without keys into fewer, in a task: row after row, as they lie.
+
+Called by `table.compact.compact_bucket`.
+
+Source: Paimon `append/AppendCompactTask.java`,
+`operation/BaseAppendFileStoreWrite.java#compactRewrite`.
+"""
+
+from __future__ import annotations
+
+from stream_app.format.deletion_vector import live_rows
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+
+
+def append_request(
+    partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
+) -> CompactRequest:
+    """The request to rewrite these files, in this order."""
+    return CompactRequest(
+        partition=partition,
+        bucket=bucket,
+        unit=CompactUnit(0, files, reason),
+        drop_deletes=False,
+        max_level=0,
+    )
+
+
+def compact_append(table: FileStoreTable, request: CompactRequest) -> CompactResult:
+    """Write the rows of the request's files anew; nothing that was written stays when it fails.
+
+    Rows that the latest snapshot has deleted are left out; the commit sees to it that no more of
+    them were deleted meanwhile. The others take the sequence numbers from the first file's on, so
+    that what lies behind the files stays behind.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    files = request.unit.files
+    bucket = request.partition, request.bucket
+    latest = table.snapshots.latest()
+    vectors = deletion_vectors(table, latest, [bucket]).get(bucket, {}) if latest else {}
+    access = table.bucket_files(request.partition, request.bucket)
+    writer = access.row_writer(
+        first_sequence_number=files[0].min_sequence_number, source=FileSource.COMPACT
+    )
+    try:
+        for file in files:
+            batches, vector = access.read(file), vectors.get(file.file_name)
+            for batch in batches if vector is None else live_rows(batches, vector):
+                writer.write(batch)
+        return CompactResult(files, writer.close())
+    except BaseException:
+        writer.abort()
+        raise

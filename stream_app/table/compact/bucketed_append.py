@@ -1,0 +1,113 @@
+"""One bucket's compactions, of a table without keys: neighbouring files become one.
+
+Owned by `bucketed_append_coordinator`. It differs from the bucket of a table with keys in
+what is picked, and in that writes never wait for it: more files make reading slower, not wrong.
+
+Source: seed document 000 §4.6, Paimon `append/BucketedAppendCompactManager.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.levels import Levels
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.planning.compact.bucketed_append_compaction import (
+    Files,
+    in_sequence,
+    pick_compact_before,
+    pick_full,
+)
+from stream_app.table.compact.append_task import append_request
+
+
+@dataclass(slots=True, kw_only=True)
+class BucketedAppendCompactManager(CompactManager):
+    """Queue and the one running compaction of a bucket; `policy` is not used.
+
+    Attributes:
+        target_file_size, compaction_file_size: bytes.
+        min_file_num: neighbours that are worth a compaction.
+        writes_only: the bucket is never compacted here.
+        queue: files that a compaction may still pick.
+    """
+
+    target_file_size: int
+    compaction_file_size: int
+    min_file_num: int
+    writes_only: bool
+    queue: Files = ()
+
+    def __post_init__(self) -> None:
+        self.queue = in_sequence(self.levels.all_files())
+
+    def add_new_file(self, file: DataFileMeta) -> None:
+        """Take in a committed file."""
+        CompactManager.add_new_file(self, file)
+        self.queue = in_sequence((*self.queue, file))
+
+    def pick(self, *, local_ms: int) -> CompactUnit | None:  # noqa: ARG002 - no rule of it
+        """Neighbours that are worth a compaction; None when there are none."""
+        return None if self.writes_only else self._pick()[0]
+
+    def pick_full(self) -> CompactUnit | None:
+        """Whatever lies behind the large files at the bucket's beginning."""
+        picked = pick_full(
+            self.queue,
+            compaction_file_size=self.compaction_file_size,
+            rewrite_all=self.rewrite_all,
+        )
+        return CompactUnit(0, picked, "full compaction") if picked else None
+
+    def trigger_compaction(
+        self, executor: CompactExecutor, *, local_ms: int, full: bool = False
+    ) -> bool:
+        """Begin the next compaction when one is due and none runs; True when one was begun."""
+        if self._running is not None:
+            return False
+        if self.writes_only:
+            return CompactManager.trigger_compaction(self, executor, local_ms=local_ms, full=full)
+        unit, rest = (self.pick_full(), ()) if full else self._pick()
+        if unit is None:
+            # What can never be a neighbour again is left out.
+            self.queue = self.queue if full else rest
+            return False
+        self.queue = rest
+        self._unit = unit
+        request = append_request(self.partition, self.bucket, unit.files, unit.reason)
+        self._running = executor.submit(request)
+        return True
+
+    def _pick(self) -> tuple[CompactUnit | None, Files]:
+        picked, rest = pick_compact_before(
+            self.queue,
+            target_file_size=self.target_file_size,
+            min_file_num=self.min_file_num,
+        )
+        unit = CompactUnit(0, picked, f"{len(picked)} neighbours") if picked else None
+        return unit, rest
+
+    def apply(self, result: CompactResult) -> None:
+        """The committer has published `result`. A small last file may be picked again."""
+        self._unit = None
+        CompactManager.apply(self, result)
+        last = result.after[-1:]
+        if last and last[0].file_size < self.compaction_file_size:
+            self.queue = in_sequence((*self.queue, *last))
+
+    def forget_running(self) -> None:
+        """The compaction failed or lost a conflict; its files may be picked again."""
+        if self._unit is not None:
+            self.queue = in_sequence((*self.queue, *self._unit.files))
+        CompactManager.forget_running(self)
+
+    def restore(self, levels: Levels) -> None:
+        """Believe the table again, after another writer changed this bucket."""
+        CompactManager.restore(self, levels)
+        running = {file.file_name for file in self._unit.files} if self._unit else set()
+        self.queue = in_sequence(
+            file for file in self.levels.all_files() if file.file_name not in running
+        )

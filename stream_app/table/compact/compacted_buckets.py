@@ -1,0 +1,134 @@
+"""Which buckets of a table a compaction job is to look at.
+
+Source: Paimon `flink/action/CompactAction.java` (``--partition``, ``--where``,
+``--partition_idle_time``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_scalar
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.partition_path import partition_component, partition_path
+from stream_app.model.snapshot import Snapshot
+from stream_app.predicate.predicate import Predicate, column_names, to_expression
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionChoice:
+    """The conditions, all of which a bucket's partition has to fulfil.
+
+    Attributes:
+        partitions: column → value as text, of partitions or of groups of them; empty: all.
+        where: over partition columns; None: no condition.
+        idle_ms: milliseconds for which no file was added to the partition.
+    """
+
+    partitions: tuple[Mapping[str, str], ...] = ()
+    where: Predicate | None = None
+    idle_ms: int | None = None
+
+    @property
+    def is_a_choice(self) -> bool:
+        """Whether there is a condition at all."""
+        return bool(self.partitions) or self.where is not None or self.idle_ms is not None
+
+    def check(self, table: FileStoreTable) -> None:
+        """See that only partition columns are named.
+
+        Raises:
+            UsageError: another one is.
+        """
+        keys = table.schema.partition_keys
+        named = [name for partition in self.partitions for name in partition]
+        named += [] if self.where is None else column_names(self.where)
+        if self.idle_ms is not None and not keys:
+            raise UsageError(
+                "--partition-idle-time is set, and the table has no partitions",
+                where=table.location,
+                fix="leave --partition-idle-time out",
+            )
+        for name in named:
+            if name not in keys:
+                raise UsageError(
+                    f"{name!r} is no partition column: whole buckets are compacted",
+                    where=table.location,
+                    fix=f"name some of {', '.join(keys)}"
+                    if keys
+                    else "the table has no partitions: leave --partition and --where out",
+                )
+
+    def buckets(self, table: FileStoreTable, snapshot: Snapshot | None) -> set[BucketId]:
+        """The buckets that have files in a snapshot."""
+        found: set[BucketId] = set()
+        newest: dict[bytes, int] = {}
+        for entry in FileStoreScan(table).live(snapshot):
+            found.add((entry.partition, entry.bucket))
+            stamp = entry.file.creation_time_ms or 0
+            newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
+        now = local_wall_clock_ms(table.clock)
+        chosen = {
+            partition
+            for partition, stamp in newest.items()
+            if (self.idle_ms is None or now - stamp >= self.idle_ms)
+            and self.is_named(table, partition)
+            and self._passes(table, partition)
+        }
+        return {bucket for bucket in found if bucket[0] in chosen}
+
+    def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
+        """Whether `partitions` has this one."""
+        if not self.partitions:
+            return True
+        row_type = table.schema.partition_type
+        values = deserialize_row(partition, row_type.types)
+        components: set[str] = set()
+        # A DATE is a number in Paimon's folders; people write it as a date.
+        for legacy_name in (True, False):
+            path = partition_path(
+                values,
+                row_type,
+                default_name=table.paths.default_name,
+                legacy_name=legacy_name,
+            )
+            components.update(path.split("/"))
+        return any(
+            all(partition_component(name, text) in components for name, text in named.items())
+            for named in self.partitions
+        )
+
+    def _passes(self, table: FileStoreTable, partition: bytes) -> bool:
+        if self.where is None:
+            return True
+        row_type = table.schema.partition_type
+        values = deserialize_row(partition, row_type.types)
+        row = pa.table(
+            {
+                field.name: pa.array([arrow_scalar(value, field.data_type)])
+                for field, value in zip(row_type, values, strict=True)
+            }
+        )
+        return bool(row.filter(to_expression(self.where)).num_rows)
+
+
+def parse_partition(text: str) -> dict[str, str]:
+    """``dt=2026-11-20,region=eu`` as a mapping.
+
+    Raises:
+        UsageError: it has another form.
+    """
+    named = {}
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if not (name and sign):
+            raise UsageError(f"{text!r} is no partition", fix="write it as dt=2026-11-20,region=eu")
+        named[name.strip()] = value.strip()
+    return named

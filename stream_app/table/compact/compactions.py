@@ -1,0 +1,135 @@
+"""What `stream_commit` asks of a table's compactions, and which kind of table has which.
+
+Source: Paimon `operation/AbstractFileStoreWrite.java#createWriterContainer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.commit_message import CommitMessage
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
+from stream_app.table.compact.bucketed_append_coordinator import BucketedAppendCompactCoordinator
+from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.metrics import CompactionLoad
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId
+
+
+class StreamCompactions(Protocol):
+    """The compactions of one job. Not thread safe; what it begins runs in the executor."""
+
+    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+        """Get to know buckets that are about to have new files."""
+        ...
+
+    def restrict(self, partitions: Collection[bytes]) -> None:
+        """Compact in no other partitions than these."""
+        ...
+
+    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Another writer changed buckets: believe the table again."""
+        ...
+
+    def known_buckets(self) -> set[BucketId]:
+        """Buckets of which something is remembered that another writer could change."""
+        ...
+
+    def add_new_files(self, messages: Iterable[CommitMessage]) -> None:
+        """Take in committed files."""
+        ...
+
+    def trigger(self) -> int:
+        """Begin compactions where they are due; how many were begun."""
+        ...
+
+    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
+        """Begin full compactions; the buckets for which it is too early."""
+        ...
+
+    def running(self) -> int:
+        """Compactions that run now."""
+        ...
+
+    def is_idle(self) -> bool:
+        """Whether nothing runs and nothing waits to be committed."""
+        ...
+
+    def sorted_runs(self) -> dict[BucketId, int]:
+        """Sorted runs of each known bucket, where there are such."""
+        ...
+
+    def most_sorted_runs(self) -> int:
+        """Of all buckets that are known."""
+        ...
+
+    def over_stop_trigger(self) -> int:
+        """Buckets that must be compacted before they take more files."""
+        ...
+
+    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
+        """See that each bucket may take more files.
+
+        Raises:
+            CompactionError: one has too many sorted runs, and compacting it fails.
+        """
+        ...
+
+    def to_be_retried(self) -> set[BucketId]:
+        """Buckets whose last compaction has failed, and not yet too often."""
+        ...
+
+    def seconds_until_retry(self) -> float | None:
+        """How long until what failed is tried again; None when nobody waits for it."""
+        ...
+
+    def stuck(self) -> Mapping[BucketId, BaseException | None]:
+        """Buckets whose compaction fails again and again, with what it last failed with."""
+        ...
+
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
+        ...
+
+    def dropped(self) -> int:
+        """Compactions that came to nothing because another writer was first."""
+        ...
+
+    def take_dropped(self) -> set[BucketId]:
+        """Buckets whose compaction was dropped since the last call, unless that happens often."""
+        ...
+
+    def wait_for_any(self, timeout_s: float | None = None) -> None:
+        """Return when something has finished, at once when nothing runs."""
+        ...
+
+    def finished(self) -> list[FinishedCompaction]:
+        """Results that wait to be committed."""
+        ...
+
+    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results are committed."""
+        ...
+
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """It is not known whether the results are committed: their files must stay."""
+        ...
+
+    def discard(
+        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
+    ) -> None:
+        """The results cannot be committed: delete their files, believe the table again."""
+        ...
+
+
+def stream_compactions(table: FileStoreTable, executor: CompactExecutor) -> StreamCompactions:
+    """The compactions that fit the kind of table."""
+    if table.schema.has_primary_key:
+        return CompactCoordinator(table, executor)
+    if table.schema.is_bucket_unaware:
+        return AppendCompactCoordinator(table, executor)
+    return BucketedAppendCompactCoordinator(table, executor)

@@ -1,0 +1,150 @@
+"""A streaming read whose progress is remembered by somebody else, as offsets that are JSON.
+
+`spark.read.stream_reader` hands them to Spark's checkpoint. An offset is a place between two splits
+of the table's stream, and says of which table: one that was dropped and made anew has other
+snapshots under the same numbers. So has one that was rolled back and written again; therefore an
+offset also tells the last snapshot that was read from any other of its number, as long as that is
+there.
+
+Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream.scala`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.errors import CheckpointError
+from stream_app.model.data_split import StreamSplit
+from stream_app.planning.read.stream_step import StepLimits, StreamPosition
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.next_snapshot import check_progress, check_still_read, snapshot_name
+from stream_app.table.follow.stream_scan import StreamScan, start_of_table
+
+Offset = dict[str, Any]
+"""``{"table": identity, "snapshot": 7, "index": 0, "full": false, "after": name}``
+
+What is read next. ``after`` is the delta list, whose name no other snapshot has, of the last
+snapshot that was read.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NextOffset:
+    """Where a step ends.
+
+    Attributes:
+        rows: of the files between, deletes and older versions included.
+    """
+
+    offset: Offset
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffsets:
+    """Plans a table's stream from offset to offset.
+
+    Attributes:
+        table: its options say where the stream begins (``scan.mode`` …, ``consumer-id``).
+        limits: of a step.
+    """
+
+    table: FileStoreTable
+    limits: StepLimits
+
+    def initial(self) -> Offset:
+        """Where a stream begins that has no offset yet.
+
+        Raises:
+            UsageError: the options do not say it, the snapshot does not exist, or what the consumer
+                wants next has expired.
+        """
+        options = self.table.options
+        name = options.text("consumer-id")
+        if name and not options.boolean("consumer.ignore-progress"):
+            following = self.table.consumers.next_snapshot(name)
+            if following is not None:
+                check_progress(self.table, name, following)
+                return self._offset(StreamPosition(snapshot_id=following))
+        return self._offset(StreamScan(self.table).begin(start_of_table(self.table)))
+
+    def following(self, offset: Offset) -> NextOffset:
+        """The end of the step that begins at an offset; the offset itself when nothing has come.
+
+        Raises:
+            CheckpointError: the offset is another table's.
+            UsageError: the snapshot has expired, or the table was rolled back.
+            CorruptFileError: a manifest cannot be read.
+        """
+        step = StreamScan(self.table).step(self._position(offset), self.limits)
+        rows = sum(one.split.row_count for one in step.splits)
+        return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
+
+    def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
+        """The splits between two offsets, the same each time they are asked for.
+
+        Raises:
+            CheckpointError, UsageError, CorruptFileError: as `following`.
+        """
+        return StreamScan(self.table).splits(self._position(start), self._position(end))
+
+    def taken(self, offset: Offset) -> None:
+        """What lies before an offset is done with: a consumer's progress is written down."""
+        name, position = self.table.options.text("consumer-id"), self._position(offset)
+        # Of a version that is read in part, nobody could go on by the consumer alone.
+        if name and not position.is_full:
+            self.table.consumers.reset(name, position.snapshot_id)
+
+    @property
+    def silent_s(self) -> float | None:
+        """How long a consumer may say nothing before he should `stay`; None: for ever."""
+        options = self.table.options
+        expiration_ms = options.optional_integer("consumer.expiration-time")
+        if expiration_ms is None or not options.text("consumer-id"):
+            return None
+        return expiration_ms / 3000
+
+    def stay(self) -> None:
+        """Nothing comes in: the consumer says that he is still there, at the place that he told."""
+        name = self.table.options.text("consumer-id")
+        following = self.table.consumers.next_snapshot(name)
+        if following is not None:
+            self.table.consumers.reset(name, following)
+
+    def _offset(self, position: StreamPosition) -> Offset:
+        return {
+            "table": self.table.identity(),
+            "snapshot": position.snapshot_id,
+            "index": position.index,
+            "full": position.is_full,
+            "after": snapshot_name(self.table, position.last_read),
+        }
+
+    def _position(self, offset: Offset) -> StreamPosition:
+        if offset["table"] != self.table.identity():
+            raise CheckpointError(
+                "the checkpoint is of another table, which was at this path before",
+                where=self.table.location,
+                fix="begin with a new checkpoint, and make what was read before anew",
+            )
+        position = StreamPosition(
+            snapshot_id=offset["snapshot"], index=offset["index"], is_full=offset["full"]
+        )
+        check_still_read(
+            self.table,
+            position.last_read,
+            offset.get("after"),
+            fix="begin with a new checkpoint, and make what was read since then anew",
+        )
+        return position
+
+
+def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> StreamOffsets:
+    """The stream of a table.
+
+    Args:
+        limits: of a step: ``max_files``, ``max_bytes``, ``max_rows``.
+    """
+    return StreamOffsets(table, StepLimits(**limits))

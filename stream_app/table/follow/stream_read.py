@@ -1,0 +1,61 @@
+"""The rows of a split of a streaming read, with their row kinds.
+
+Source: Paimon `operation/MergeFileSplitRead.java`, `table/system/AuditLogTable.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.model.data_split import StreamContent, StreamSplit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.incremental_read import IncrementalRead
+from stream_app.table.read.row_kind_column import inserts
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.versions.row_filter import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRead:
+    """Reads splits of `stream_scan`.
+
+    Attributes:
+        columns: names, in the order wanted; None for all. The column ``rowkind`` stands in front.
+        row_filter: keeps rows, of every kind.
+    """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what is read."""
+        return self._changes.schema
+
+    def read(self, stream_split: StreamSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of a split; of batches without rows none.
+
+        Changes of one key come in their order, within a file in that of the key. Without a primary
+        key rows come in the order in which they were written.
+
+        Raises:
+            UnsupportedTableError: a version is to be read that we would merge wrongly.
+            CorruptFileError: a file cannot be read.
+        """
+        split = stream_split.split
+        match stream_split.content:
+            case StreamContent.CHANGES:
+                for file in split.files:
+                    yield from self._changes.file(split.partition, split.bucket, file)
+            case StreamContent.ROWS:
+                for batch in SplitRead(self.table, self.columns, self.row_filter).read(split):
+                    columns = [inserts(batch.num_rows), *batch.columns]
+                    yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @property
+    def _changes(self) -> IncrementalRead:
+        return IncrementalRead(self.table, self.columns, self.row_filter, row_kind=True)

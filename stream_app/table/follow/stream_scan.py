@@ -1,0 +1,237 @@
+"""Plans a streaming read: first a version or nothing, then the changes of snapshot after snapshot.
+
+1. `begin` finds the position at which a start mode begins.
+2. `step` plans from a position on, as far as there are snapshots and the limits allow; its end is
+   where the next step begins. The position is all that must be remembered between steps.
+3. `splits` plans again what lies between two positions: the same splits in the same order, as long
+   as the condition and the table's options for splits stay the same.
+4. `stream_read` reads the splits, here or elsewhere.
+
+Nothing waits here: a step without splits that ends where it begins says that nothing has come.
+
+Source: Paimon `table/source/DataTableStreamScan.java`,
+`table/source/snapshot/*StartingScanner.java`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_level
+from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
+from stream_app.planning.read.stream_step import Admitted, StepLimits, StreamPosition, StreamStep
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.next_snapshot import changes_of, earliest_changes, next_snapshot
+from stream_app.table.read.incremental_read import IncrementalRead
+from stream_app.table.read.split_scan import SplitScan, by_bucket
+from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.time_travel import millis_of
+
+NO_LIMITS = StepLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamScan:
+    """Plans the following of one table.
+
+    Attributes:
+        row_filter: rows that are looked for; None: all. Every row is judged, old ones as well.
+    """
+
+    table: FileStoreTable
+    row_filter: RowFilter | None = None
+
+    def __post_init__(self) -> None:
+        check_readable(self.table, merges=False)
+        has_key = self.table.schema.has_primary_key
+        if has_key and self.table.options.boolean("streaming-read-overwrite"):
+            raise UnsupportedTableError(
+                "streaming-read-overwrite = true: stream_app does not tell what an OVERWRITE "
+                "snapshot changed",
+                where=self.table.location,
+                fix="follow the table with Paimon's own readers, or set the option to false",
+            )
+
+    def begin(self, start: StreamStart) -> StreamPosition:
+        """The position at which a read begins; of a table without snapshots before its first one.
+
+        Raises:
+            UsageError: the snapshot of from-snapshot-full does not exist yet.
+        """
+        snapshots = self.table.snapshots
+        earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
+        if earliest is None or latest is None:
+            return StreamPosition(snapshot_id=max(start.snapshot_id or 1, 1))
+        match start.mode:
+            case StartMode.LATEST:
+                return StreamPosition(snapshot_id=latest + 1)
+            case StartMode.LATEST_FULL:
+                return self._full(latest)
+            case StartMode.COMPACTED_FULL:
+                return self._full(self._compacted(earliest, latest))
+            case StartMode.FROM_TIMESTAMP:
+                assert start.timestamp_millis is not None
+                return StreamPosition(snapshot_id=self._at(start.timestamp_millis))
+            case StartMode.FROM_SNAPSHOT:
+                assert start.snapshot_id is not None
+                first = earliest_changes(self.table) or earliest
+                return StreamPosition(snapshot_id=max(start.snapshot_id, first))
+            case StartMode.FROM_SNAPSHOT_FULL:
+                assert start.snapshot_id is not None
+                if start.snapshot_id > latest:
+                    raise UsageError(
+                        f"snapshot {start.snapshot_id} does not exist yet, the latest is {latest}",
+                        where=self.table.location,
+                        fix="give an earlier one",
+                    )
+                return self._full(max(start.snapshot_id, earliest))
+
+    def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
+        """What is read from a position on.
+
+        Raises:
+            UsageError: the snapshot has expired, or is ahead of the table; names the first one that
+                can be had.
+            CorruptFileError: a manifest is missing or cannot be read.
+        """
+        position, admitted = begin, Admitted(limits)
+        taken: list[StreamSplit] = []
+        while not admitted.is_full:
+            found = self._splits_of(position)
+            if found is None:
+                break
+            left = found[position.index :]
+            admitted, count = admitted.take(left)
+            taken += left[:count]
+            if count < len(left):
+                position = position.after(count)
+                break
+            position = position.next_snapshot()
+        return StreamStep(begin=begin, end=position, splits=tuple(taken))
+
+    def splits(self, begin: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
+        """The splits between two positions, as steps have given them.
+
+        Raises:
+            UsageError: a snapshot of them has expired.
+            CorruptFileError: a manifest is missing or cannot be read.
+        """
+        position = begin
+        taken: list[StreamSplit] = []
+        while position.is_before(end):
+            found = self._splits_of(position)
+            if found is None:
+                raise UsageError(
+                    f"snapshot {position.snapshot_id} does not exist",
+                    where=self.table.location,
+                    fix="a table that was rolled back or made anew takes its numbers again: begin "
+                    "anew as well",
+                )
+            stop = end.index if position.is_in(end) else len(found)
+            taken += found[position.index : stop]
+            position = position.next_snapshot()
+        return taken
+
+    def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
+        """All splits of a position's snapshot; None: it is still to come."""
+        snapshot = next_snapshot(self.table, position.snapshot_id, whole=position.is_full)
+        if snapshot is None:
+            return None
+        if position.is_full:
+            level = least_full_level(self._changelog_producer, self.table.options.num_levels)
+            scan = SplitScan(self.table, self.row_filter, least_level=level)
+            return [_split(one, StreamContent.ROWS, snapshot) for one in scan.splits(snapshot)]
+        return self._changes(snapshot)
+
+    def _changes(self, snapshot: Snapshot) -> list[StreamSplit]:
+        read = IncrementalRead(self.table, None, self.row_filter)
+        has_key = self.table.schema.has_primary_key
+        entries: list[ManifestEntry] = []
+        match follow_up(
+            snapshot,
+            has_changelog=self._changelog_producer != "none",
+            reads_overwrites=not has_key
+            and self.table.options.boolean("streaming-read-append-overwrite"),
+        ):
+            case FollowUp.DELTA:
+                entries = read.added_entries(snapshot)
+            case FollowUp.CHANGELOG:
+                entries = read.changelog_entries(snapshot)
+            case FollowUp.NOTHING:
+                pass
+        splits = []
+        for (partition, bucket), files in by_bucket(entries).items():
+            for group in self._groups(files):
+                split = DataSplit(
+                    snapshot_id=snapshot.snapshot_id,
+                    schema_id=self.table.schema.schema_id,
+                    partition=partition,
+                    bucket=bucket,
+                    files=group,
+                    is_raw=True,
+                )
+                splits.append(_split(split, StreamContent.CHANGES, snapshot))
+        return splits
+
+    def _groups(self, files: list[DataFileMeta]) -> Iterable[tuple[DataFileMeta, ...]]:
+        """Changes of a key stay in one split, in their order; rows without a key can be parted."""
+        if self.table.schema.has_primary_key:
+            return [tuple(files)]
+        return [group.files for group in SplitScan(self.table).groups(files)]
+
+    @property
+    def _changelog_producer(self) -> str:
+        # Also those that we read and cannot write, which the option itself would refuse.
+        return self.table.schema.options.get("changelog-producer", "none").lower()
+
+    def _full(self, snapshot_id: int) -> StreamPosition:
+        return StreamPosition(snapshot_id=snapshot_id, is_full=True)
+
+    def _compacted(self, earliest: int, latest: int) -> int:
+        commits = self.table.options.optional_integer("full-compaction.delta-commits")
+        if self._changelog_producer == "full-compaction" and commits is None:
+            commits = 1
+        for snapshot in self.table.snapshots.backwards(down_to=earliest):
+            identifier = snapshot.commit_identifier
+            is_whole = (
+                not commits or identifier % commits == 0 or identifier == BATCH_COMMIT_IDENTIFIER
+            )
+            if snapshot.commit_kind is CommitKind.COMPACT and is_whole:
+                return snapshot.snapshot_id
+        return latest
+
+    def _at(self, millis: int) -> int:
+        """The first snapshot that is not older."""
+        earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
+        assert earliest is not None
+        assert latest is not None
+        numbers = range(earliest, latest + 1)
+        return earliest + bisect.bisect_left(
+            numbers, millis, key=lambda number: changes_of(self.table, number).time_millis
+        )
+
+
+def start_of_table(table: FileStoreTable) -> StreamStart:
+    """The start that the table's options say.
+
+    Raises:
+        UsageError: the mode is not one of a streaming read, or lacks what it needs.
+    """
+    options = table.options
+    millis = options.optional_integer("scan.timestamp-millis")
+    text = options.text("scan.timestamp")
+    if millis is None and text:
+        millis = millis_of(text)
+    return start_of_options(options, millis)
+
+
+def _split(split: DataSplit, content: StreamContent, snapshot: Snapshot) -> StreamSplit:
+    return StreamSplit(split=split, content=content, commit_time_millis=snapshot.time_millis)

@@ -1,0 +1,1 @@
+"""One streaming job's hold on one table, on the driver. Start with `stream_commit`."""

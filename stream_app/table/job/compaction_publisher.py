@@ -1,0 +1,83 @@
+"""Publishes finished compactions as COMPACT snapshots; what conflicts is dropped, never an epoch.
+
+Used by stream_commit. See docs/adr/0006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.compactions import StreamCompactions
+from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.metrics import CompactionTally
+from stream_app.table.compact.report import (
+    CompactionReport,
+    compaction_report,
+    reports_as_property,
+)
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class CompactionPublisher:
+    """Commits what the coordinator has finished, and tells the coordinator what became of it.
+
+    Attributes:
+        tally: of what was committed.
+    """
+
+    table: FileStoreTable
+    commit: FileStoreCommit
+    coordinator: StreamCompactions
+    tally: CompactionTally = field(default_factory=CompactionTally)
+    _reports: list[CompactionReport] = field(default_factory=list)
+
+    def take_reports(self) -> tuple[CompactionReport, ...]:
+        """The compactions that were published since the last call."""
+        reports, self._reports = tuple(self._reports), []
+        return reports
+
+    def publish(
+        self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
+    ) -> Snapshot | None:
+        """Publish compactions; None when there are none, or all had to be dropped."""
+        reports = [self._report(compaction) for compaction in finished]
+        properties = {**(committable.properties or {}), **reports_as_property(reports)}
+        committable = replace(
+            committable,
+            compactions=tuple(compaction.message for compaction in finished),
+            properties=properties,
+        )
+        try:
+            outcome = self.commit.commit_compactions(
+                committable,
+                are_overtaken=any(compaction.is_overtaken for compaction in finished),
+            )
+        except BaseException:
+            # They may be in the table all the same; the next commit finds out.
+            self.coordinator.doubt(finished)
+            raise
+        if outcome.conflict is None:
+            self.coordinator.apply(finished)
+            self._reports += reports
+            self.tally.add_compactions(reports)
+            return outcome.snapshot
+        latest = self.table.snapshots.latest()
+        at_fault = [each for each in finished if not outcome.files.isdisjoint(_files(each))]
+        self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
+        others = [each for each in finished if each not in at_fault]
+        return self.publish(committable, others) if at_fault and others else None
+
+    def _report(self, compaction: FinishedCompaction) -> CompactionReport:
+        partition, bucket = compaction.bucket
+        return compaction_report(
+            self.table.paths.partition(partition), bucket, compaction.unit, compaction.result
+        )
+
+
+def _files(compaction: FinishedCompaction) -> set[str]:
+    return {file.file_name for file in (*compaction.result.before, *compaction.result.after)}

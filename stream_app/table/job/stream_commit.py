@@ -1,0 +1,292 @@
+"""What one streaming job does to its table, epoch by epoch, on the driver.
+
+begin_epoch → (tasks write files) → commit_epoch, and commit_idle while nothing comes in. It joins
+the committer with the compactions and follows what other writers commit. Nothing here knows Spark;
+compactions run wherever the `CompactExecutor` runs them.
+
+Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.java`,
+`flink/sink/StoreCompactOperator.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CommitError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.compactions import StreamCompactions, stream_compactions
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.compaction_publisher import CompactionPublisher
+from stream_app.table.job.table_follower import TableFollower, look_at_newest
+from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.file_store_scan import BucketId
+from stream_app.table.write.write_constraints import WriteConstraints
+
+_LOG = logging.getLogger(__name__)
+IDLE_LOOK_S = 10.0
+"""How often compactions are looked for that become due by time alone, while no data comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochCommit:
+    """What became of an epoch.
+
+    Attributes:
+        compactions: that the snapshots have published.
+        compactions_begun: compactions that this commit set off.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    compactions: tuple[CompactionReport, ...]
+    compactions_begun: int
+
+
+@dataclass(slots=True)
+class StreamTableCommit:
+    """Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
+
+    Attributes:
+        commit_user: the streaming query's id; of a job that only compacts, a fresh one.
+        last_identifier: of this user's newest commit, which compactions carry too; None when it has
+            not committed yet. Given only for a job that commits no epochs.
+        last_source_end: where the epoch of that number ends, in the source's own words; None when
+            the table does not tell.
+        stopping: whether the job is asked to end.
+        coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    executor: CompactExecutor
+    last_identifier: int | None = None
+    last_source_end: str | None = field(init=False, default=None)
+    stopping: Callable[[], bool] = lambda: False
+    _history: CommitHistory = field(init=False)
+    _commit: FileStoreCommit = field(init=False)
+    coordinator: StreamCompactions = field(init=False)
+    _publisher: CompactionPublisher = field(init=False)
+    _constraints: WriteConstraints = field(init=False)
+    _write_only: WriteOnlyBound = field(init=False)
+    _follower: TableFollower = field(init=False)
+    _while_waiting: list[Snapshot] = field(default_factory=list)
+    _looked_at: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self._constraints = WriteConstraints(self.table)
+        latest = look_at_newest(self.table, self._constraints.look_at_all)
+        self._history = CommitHistory(self.table, self.commit_user, latest)
+        self._commit = FileStoreCommit(self.table, self._history)
+        self.coordinator = stream_compactions(self.table, self.executor)
+        self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
+        self._write_only = WriteOnlyBound(self.table, self.stopping)
+        self._follower = TableFollower(
+            self.table, self._history, self._constraints, self.coordinator, self._write_only
+        )
+        if self.last_identifier is None and (last := self._history.last_epoch()):
+            self.last_identifier, self.last_source_end = last.identifier, last.source_end
+
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the epoch is in the table already; then nothing is to be done for it.
+
+        Raises:
+            CheckpointError: it was, and the table has gone back since.
+        """
+        last = self.last_identifier
+        if last is None or epoch > last:
+            return False
+        self._history.check(self.table.snapshots.latest())
+        _LOG.info(
+            "epoch %d is left out: the newest commit of user %s has identifier %d",
+            epoch,
+            self.commit_user,
+            last,
+        )
+        return True
+
+    def begin_epoch(self) -> int:
+        """Follow other writers and wait for compaction where a bucket has too many runs.
+
+        Returns:
+            The first sequence number that the epoch's rows may take in each bucket.
+
+        Raises:
+            CheckpointError: the table has gone back to an earlier snapshot.
+            CommitConflictError: another process works with the same checkpoint.
+            CompactionError: nobody compacts a write-only table.
+        """
+        self._follower.follow_with(())
+        self._wait_for_compaction()
+        return self._constraints.max_sequence_number + 1
+
+    def commit_epoch(
+        self,
+        epoch: int,
+        messages: Sequence[CommitMessage],
+        *,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> EpochCommit:
+        """Publish the epoch's files and the compactions that have finished meanwhile.
+
+        Raises:
+            CommitError: nothing of the epoch is in the table; it may be tried again.
+            CompactionError: a bucket has too many runs and cannot be compacted.
+            UnsupportedTableError: a partition has another number of buckets than the table.
+        """
+        try:
+            touched = {(message.partition, message.bucket) for message in messages}
+            self._follower.follow_with(touched)
+            self._constraints.check_bucket_counts({partition for partition, _ in touched})
+            self._wait_for_compaction()  # of buckets that this process had not touched before
+            self.coordinator.check_not_stuck(touched)
+        except BaseException:
+            self.discard(messages)
+            raise
+        finished = self.coordinator.finished()
+        committable = ManifestCommittable(
+            identifier=epoch, appends=tuple(messages), watermark=watermark, properties=properties
+        )
+        try:
+            append = self._commit.commit_appends(committable)
+        except CommitError:
+            self.discard(messages)
+            raise
+        # From here on the epoch is in the table, whatever becomes of the compactions.
+        self.last_identifier = epoch
+        self.last_source_end = (properties or {}).get(SOURCE_END_PROPERTY)
+        self.coordinator.add_new_files(messages)
+        self._publisher.tally.add_flushes(messages)
+        for message in messages:
+            for file in message.new_files:
+                self._constraints.add(file)
+        compact = self._publisher.publish(committable, finished)
+        begun = self.coordinator.trigger()
+        snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
+        self._while_waiting.clear()
+        if self.table.options.compacts_whole_after(epoch):
+            snapshots += self.compact_whole()
+        elif self.table.options.waits_for_compaction:
+            snapshots += self.drain()
+        return EpochCommit(
+            snapshots=tuple(snapshots),
+            compactions=self.take_reports(),
+            compactions_begun=begun,
+        )
+
+    def discard(self, messages: Iterable[CommitMessage]) -> None:
+        """Delete files of an epoch that no snapshot names, nor will."""
+        for message in messages:
+            for file in (*message.new_files, *message.changelog_files):
+                path = self.table.paths.data_file(message.partition, message.bucket, file)
+                self.table.file_io.delete(path)
+
+    def commit_idle(self) -> Snapshot | None:
+        """Publish finished compactions without an epoch, and begin what is due then."""
+        snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
+        if snapshot or self.coordinator.to_be_retried() or now - self._looked_at >= IDLE_LOOK_S:
+            self._looked_at = now
+            self.coordinator.trigger()
+        return snapshot
+
+    def _publish_idle(self) -> Snapshot | None:
+        """Publish finished compactions under the last epoch's identifier."""
+        if self.last_identifier is None or not self.coordinator.finished():
+            return None
+        # Only now it shows whether others have overtaken them.
+        self._follower.follow()
+        finished = self.coordinator.finished()
+        committable = ManifestCommittable(identifier=self.last_identifier, appends=None)
+        return self._publisher.publish(committable, finished)
+
+    def drain(self) -> list[Snapshot]:
+        """Wait for all compactions that are due and publish them; the snapshots."""
+        return list(self.draining())
+
+    def draining(self) -> Iterator[Snapshot]:
+        """As `drain`, snapshot by snapshot."""
+        if self.last_identifier is None:
+            return
+        self.coordinator.trigger()
+        while self._is_worth_waiting():
+            if snapshot := self._wait_and_publish():
+                yield snapshot
+            self.coordinator.trigger()
+
+    def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
+        """Merge buckets whole and publish that, whatever it takes; the snapshots.
+
+        Args:
+            buckets: None: all that have files.
+
+        Raises:
+            UsageError: the table is write-only.
+        """
+        return list(self.compacting_whole(buckets))
+
+    def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
+        """As `compact_whole`, snapshot by snapshot."""
+        self.touch(buckets)
+        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
+        asked = set(pending)
+        while True:
+            pending = self.coordinator.trigger_full(pending)
+            if not self._is_worth_waiting():
+                return
+            if snapshot := self._wait_and_publish():
+                yield snapshot
+            dropped = self.coordinator.take_dropped()
+            pending |= asked & (dropped | self.coordinator.to_be_retried())
+
+    def touch(self, buckets: Collection[BucketId] | None = None) -> None:
+        """Take buckets into account that no epoch has touched yet; None: all that have files."""
+        self._follower.follow_with(buckets)
+
+    def take_reports(self) -> tuple[CompactionReport, ...]:
+        """The compactions that were published since the last call."""
+        return self._publisher.take_reports()
+
+    def compaction_metrics(self) -> CompactionMetrics:
+        """Numbers about the compactions. Any thread may ask."""
+        return self._publisher.tally.metrics(self.coordinator.load())
+
+    def _wait_for_compaction(self) -> None:
+        """Wait while a bucket has too many sorted runs, for whoever compacts it."""
+        if self.table.options.boolean("write-only"):
+            runs, follow = self.coordinator.most_sorted_runs, self._follower.follow
+            self._publisher.tally.waited_s += self._write_only.wait(runs, follow)
+        else:
+            self._back_pressure()
+
+    def _back_pressure(self) -> None:
+        """Wait while a bucket has more sorted runs than the stop trigger allows."""
+        while self.last_identifier is not None and (over := self.coordinator.over_stop_trigger()):
+            self.coordinator.trigger()
+            if not self._is_worth_waiting():
+                return  # nothing can be picked, waiting would not help
+            _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
+            began = self.table.clock.steady_seconds()
+            if snapshot := self._wait_and_publish():
+                self._while_waiting.append(snapshot)
+            self._publisher.tally.waited_s += self.table.clock.steady_seconds() - began
+
+    def _is_worth_waiting(self) -> bool:
+        """Whether a compaction runs, or will be tried again."""
+        coordinator = self.coordinator
+        return not coordinator.is_idle() or coordinator.seconds_until_retry() is not None
+
+    def _wait_and_publish(self) -> Snapshot | None:
+        """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
+        if not self.coordinator.is_idle():
+            self.coordinator.wait_for_any()
+            return self._publish_idle()
+        self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
+        return None

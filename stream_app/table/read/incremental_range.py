@@ -1,0 +1,146 @@
+"""Between which versions an incremental read reads, and what it reads there.
+
+The first version is excluded, the last one included.
+
+Source: Paimon `table/source/AbstractDataTableScan.java#createIncrementalStartingScanner`,
+`IncrementalDeltaStartingScanner.java`, `IncrementalDiffStartingScanner.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.time_travel import (
+    Timestamp,
+    millis_of,
+    newest_at,
+    numbered_snapshot,
+    tagged_snapshot,
+)
+
+
+class ScanMode(enum.Enum):
+    """What is read (``incremental-between-scan-mode``).
+
+    AUTO: CHANGELOG where the table has a changelog, else DELTA; between tags DIFF.
+    DELTA: the rows of the files that APPEND snapshots brought, as they were written.
+    CHANGELOG: the rows of the changelog files.
+    DIFF: the rows that differ between the two versions; what came and went between is not seen.
+    """
+
+    AUTO = "auto"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+    DIFF = "diff"
+
+
+Bound = int | str
+"""The number of a snapshot, or the name of a tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRange:
+    """The snapshots after `start`, up to `end`; numbers."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPair:
+    """Two versions to be compared; without a start every row of the end is new."""
+
+    start: Snapshot | None
+    end: Snapshot
+
+
+def scan_mode(text: str) -> ScanMode:
+    """The mode of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = [mode.value for mode in ScanMode]
+    if text not in names:
+        raise UsageError(
+            unknown_key("scan mode", text, names), fix=f"use one of {', '.join(names)}"
+        )
+    return ScanMode(text)
+
+
+def between(
+    table: FileStoreTable, start: Bound, end: Bound, mode: ScanMode
+) -> SnapshotRange | SnapshotPair | None:
+    """What is to be read between two snapshots or tags; None: nothing.
+
+    Raises:
+        UsageError: one does not exist, or not any more; or the end is before the start.
+    """
+    of_tags = isinstance(start, str) or isinstance(end, str)
+    if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and of_tags):
+        before, after = _snapshot(table, start), _snapshot(table, end)
+        _check_order(before.snapshot_id, after.snapshot_id)
+        return None if before.snapshot_id == after.snapshot_id else SnapshotPair(before, after)
+    first, last = (
+        bound if isinstance(bound, int) else tagged_snapshot(table, bound).snapshot_id
+        for bound in (start, end)
+    )
+    _check_order(first, last)
+    if first == last:
+        return None
+    _check_there(table, first, last)
+    return SnapshotRange(first, last)
+
+
+def between_timestamps(
+    table: FileStoreTable, start: Timestamp, end: Timestamp, mode: ScanMode
+) -> SnapshotRange | SnapshotPair | None:
+    """What is to be read of the snapshots after a time, up to another one; None: nothing.
+
+    Raises:
+        UsageError: a text is no time, or the end is before the start.
+    """
+    low, high = millis_of(start), millis_of(end)
+    if high < low:
+        raise UsageError(f"the range ends ({end}) before it begins ({start})", fix="swap the two")
+    before, after = newest_at(table, low), newest_at(table, high)
+    earliest = table.snapshots.earliest_id()
+    if after is None or earliest is None or before == after:
+        return None
+    if mode is not ScanMode.DIFF:
+        return SnapshotRange(before.snapshot_id if before else earliest - 1, after.snapshot_id)
+    if before is None and earliest > 1:
+        before = table.snapshots.snapshot(earliest)
+    return SnapshotPair(before, after)
+
+
+def _snapshot(table: FileStoreTable, bound: Bound) -> Snapshot:
+    if isinstance(bound, int):
+        return numbered_snapshot(table, bound)
+    return tagged_snapshot(table, bound)
+
+
+def _check_order(first: int, last: int) -> None:
+    if last < first:
+        raise UsageError(
+            f"the range ends with snapshot {last}, before it begins with {first}",
+            fix="swap the two",
+        )
+
+
+def _check_there(table: FileStoreTable, first: int, last: int) -> None:
+    earliest, latest = table.snapshots.earliest_id(), table.snapshots.latest_id()
+    if earliest is None or latest is None:
+        raise UsageError("the table has no snapshots yet", where=table.location, fix="wait for one")
+    if first < earliest - 1 or last > latest:
+        raise UsageError(
+            f"snapshots {first + 1} to {last} are wanted, the table has {earliest} to {latest}",
+            where=table.location,
+            fix=f"begin with {earliest - 1} or later and end with {latest} or earlier; between "
+            "tags, scan mode diff needs no snapshots between them",
+        )

@@ -1,0 +1,206 @@
+"""The rows that came between two versions of a table.
+
+Scan modes delta and changelog read files as they stand: a key that changed twice is there twice,
+and with ``changelog-producer = none`` an update is only its new row. Scan mode diff merges both
+versions and compares them (`diff_read`).
+
+Source: Paimon `table/source/snapshot/IncrementalDeltaStartingScanner.java`,
+`operation/MergeFileSplitRead.java#createNoMergeReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.filestore.data.file_stats import FileStats
+from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.stats_filter import StatsFilter
+from stream_app.mergetree.key_value_batch import take
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.table_schema import VALUE_KIND
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.diff_read import DiffRead
+from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
+from stream_app.table.read.interleaved import Stream
+from stream_app.table.read.projection import RowChoice
+from stream_app.table.read.split_scan import by_bucket
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.scan_pruning import ScanPruning, scan_pruning
+from stream_app.table.versions.time_travel import numbered_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalRead:
+    """Reads what came between two versions.
+
+    Attributes:
+        columns: names, in the order wanted; None for all.
+        row_filter: keeps rows, deletes and old rows as well.
+        row_kind: put the column ``rowkind`` in front; without it -U and -D rows are left out, for
+            they could not be told from the others.
+    """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    row_kind: bool = False
+
+    def __post_init__(self) -> None:
+        check_readable(self.table, merges=False)
+        _ = self._choice  # refuses columns that there are not
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what is read."""
+        return self._choice.schema
+
+    @property
+    def _choice(self) -> RowChoice:
+        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
+
+    def streams(self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode) -> list[Stream]:
+        """What can be read apart, for `interleaved`; a file or a bucket each.
+
+        Raises:
+            UsageError: the mode asks of the table what it does not have; or a snapshot has expired.
+        """
+        match wanted:
+            case None:
+                return []
+            case SnapshotPair(start, end):
+                return self._differing(start, end)
+            case SnapshotRange(start, end):
+                changelog = self._reads_changelog(mode)
+                snapshots = (numbered_snapshot(self.table, n) for n in range(start + 1, end + 1))
+                return [
+                    partial(self.file, entry.partition, entry.bucket, entry.file)
+                    for snapshot in snapshots
+                    for entry in self._entries(snapshot, changelog=changelog)
+                ]
+
+    def _reads_changelog(self, mode: ScanMode) -> bool:
+        producer = self.table.schema.options.get("changelog-producer", "none").lower()
+        if mode is ScanMode.CHANGELOG and producer == "none":
+            raise UsageError(
+                "scan mode changelog reads changelog files, and the table has none",
+                where=f"{self.table.location}: changelog-producer = none",
+                fix="use scan mode delta or diff",
+            )
+        return producer != "none" and mode is not ScanMode.DELTA
+
+    def _entries(self, snapshot: Snapshot, *, changelog: bool) -> list[ManifestEntry]:
+        if changelog:
+            overwrites = snapshot.commit_kind is CommitKind.OVERWRITE
+            return [] if overwrites else self.changelog_entries(snapshot)
+        return self.added_entries(snapshot) if snapshot.commit_kind is CommitKind.APPEND else []
+
+    def added_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The files that a snapshot added, in the order in which they were written.
+
+        Those are left out in which no row passes.
+        """
+        delta = FileStoreScan(self.table).delta(snapshot, self._pruning())
+        return self._passing([entry for entry in delta if entry.kind is FileKind.ADD])
+
+    def changelog_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of a snapshot; as `added_entries`."""
+        return self._passing(FileStoreScan(self.table).changelog(snapshot, self._pruning()))
+
+    def _pruning(self) -> ScanPruning | None:
+        return scan_pruning(self.row_filter, self.table)
+
+    def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Nothing is merged, so a file is judged by all of its statistics."""
+        if (condition := self._condition()) is None:
+            return entries
+        stats = FileStats(condition.columns, self.table.known_schemas())
+        files = [entry.file for entry in entries]
+        passing = condition.passing((file.row_count, stats.all(file)) for file in files)
+        return [entry for entry, passes in zip(entries, passing, strict=True) if passes]
+
+    def _condition(self) -> StatsFilter | None:
+        if self.row_filter is None:
+            return None
+        columns = self.table.schema.fields.project(self.row_filter.columns)
+        return StatsFilter(self.row_filter.expression, columns)
+
+    def file(self, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a data or changelog file as they stand there; of batches without rows none.
+
+        Raises:
+            CorruptFileError: it cannot be read.
+        """
+        condition = self._condition()
+        names = frozenset(() if condition is None else condition.columns.names)
+        access = self.table.bucket_files(
+            partition,
+            bucket,
+            row_groups=None if condition is None else RowGroupFilter(condition, names),
+        )
+        for batch in access.read(file):
+            yield from self._choose(batch)
+
+    def _differing(self, start: Snapshot | None, end: Snapshot) -> list[Stream]:
+        check_readable(self.table, merges=True)
+        if self.table.merges_by_vectors:
+            raise UnsupportedTableError(
+                "versions of a table with deletion-vectors.enabled are not compared",
+                where=self.table.location,
+                fix="use scan mode delta or changelog, or Paimon's own readers",
+            )
+        if not self.table.schema.has_primary_key:
+            raise UnsupportedTableError(
+                "rows without a primary key cannot be compared",
+                where=self.table.location,
+                fix="use scan mode delta",
+            )
+        scan, pruning = FileStoreScan(self.table), self._pruning()
+        before, after = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
+        _check_bucket_numbers(self.table, before, after)
+        files_before, files_after = by_bucket(before), by_bucket(after)
+        return [
+            partial(self._bucket, bucket, files_before.get(bucket, []), files_after.get(bucket, []))
+            for bucket in dict.fromkeys([*files_after, *files_before])
+        ]
+
+    def _bucket(
+        self, bucket: BucketId, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in DiffRead(self.table, keep_deletes=self.row_kind).read(bucket, before, after):
+            yield from self._choose(batch)
+
+    def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """What is wanted of a batch; nothing when no row is."""
+        keyed = self.table.schema.has_primary_key
+        if keyed and not self.row_kind:
+            kinds = batch.column(VALUE_KIND).to_numpy()
+            batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
+        chosen = self._choice.of(batch)
+        if chosen.num_rows:
+            yield chosen
+
+
+def _check_bucket_numbers(
+    table: FileStoreTable, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
+) -> None:
+    """A key must lie in the same bucket on both sides."""
+    totals = {entry.partition: entry.total_buckets for entry in before}
+    for entry in after:
+        total = totals.get(entry.partition, entry.total_buckets)
+        if total != entry.total_buckets:
+            raise UsageError(
+                f"partition {table.paths.partition(entry.partition) or 'of all rows'} has had "
+                f"{total} buckets and has {entry.total_buckets}: the versions cannot be compared",
+                where=table.location,
+                fix="compare versions after the change, or use scan mode delta",
+            )

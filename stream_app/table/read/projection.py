@@ -1,0 +1,67 @@
+"""Which rows and columns a read gives: the end of `split_read` and of `incremental_read`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.table_schema import VALUE_KIND
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
+from stream_app.table.versions.row_filter import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """What is wanted of the rows of a table.
+
+    Attributes:
+        columns: names, in the order wanted; None for all.
+        row_filter: keeps rows; may use columns that are not among `columns`.
+        row_kind: put the column ``rowkind`` in front.
+
+    Raises:
+        UsageError: the table does not have a column, or one is named twice; names the nearest.
+    """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None
+    row_filter: RowFilter | None
+    row_kind: bool
+
+    def __post_init__(self) -> None:
+        names = self.table.schema.fields.names
+        wanted = self.columns or ()
+        unknown = [name for name in wanted if name not in names]
+        if unknown:
+            raise UsageError(
+                "; ".join(unknown_key("column", name, names) for name in unknown),
+                where=self.table.location,
+                fix=f"the table has {', '.join(names)}",
+            )
+        twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
+        if twice:
+            raise UsageError(f"column {twice[0]!r} is named twice", fix="name each once")
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what is wanted."""
+        fields = self.table.schema.fields
+        schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
+        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What is wanted of a batch, which has all columns that are needed for it."""
+        if self.row_filter is not None:
+            batch = batch.filter(self.row_filter.expression)
+        names = self.table.schema.fields.names if self.columns is None else self.columns
+        columns = [batch.column(name) for name in names]
+        if self.row_kind:
+            keyed = self.table.schema.has_primary_key
+            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
+            columns.insert(0, kind)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)

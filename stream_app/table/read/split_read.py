@@ -1,0 +1,176 @@
+"""The rows of a split: sorted runs merged while they are read, other files read as they are.
+
+Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+from stream_app.filestore.data.live_rows_reader import LiveRowsReader
+from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.stats_filter import StatsFilter
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.mergetree.compact.compact_rewriter import (
+    lies_by_age,
+    merged_section,
+    without_deletes,
+)
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.model.data_split import DataSplit
+from stream_app.model.data_type import RowType
+from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.planning.read.split_generator import (
+    are_merged_by_vectors,
+    needs_no_merge,
+    section_files,
+)
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.read.projection import RowChoice
+from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.row_filter import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRead:
+    """Reads columns of a table; a condition sees only the newest row of each key.
+
+    Attributes:
+        columns: names, in the order wanted; None for all.
+        row_filter: keeps rows; may use columns that are not among `columns`.
+        row_kind: put the column ``rowkind`` in front, and tell of deletes that no compaction has
+            taken away yet, as Paimon's audit log does.
+    """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    row_kind: bool = False
+
+    def __post_init__(self) -> None:
+        check_readable(self.table, merges=True)
+        _ = self._choice  # refuses columns that there are not
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of what is read."""
+        return self._choice.schema
+
+    @property
+    def _choice(self) -> RowChoice:
+        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
+
+    def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """The rows of a split; of batches without rows none.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        keyed, choice = self.table.schema.has_primary_key, self._choice
+        for batch in self._merged(split) if keyed else self._appended(split):
+            chosen = choice.of(batch)
+            if chosen.num_rows:
+                yield chosen
+
+    def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))
+        for file in split.files:
+            yield from rows.read(file)
+
+    def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        raw_groups = self._group_filter(merges=False)
+        merged_groups = self._group_filter(merges=True)
+        vectors = self._vectors(split)
+        for section in partition_into_sections(split.files, self.table.key_of):
+            files = section_files(section)
+            system = self._system_columns(section)
+            if needs_no_merge(files) or (
+                self.table.merges_by_vectors and are_merged_by_vectors(files)
+            ):
+                raw = self._live_rows(split, vectors, raw_groups, system)
+                for file in files:
+                    yield from raw.read(file)
+                continue
+            merging = self._live_rows(split, vectors, merged_groups, system)
+            layout = self.table.layout(self._read_columns(), system=system)
+            for batch in merged_section(section, layout, self.table.merge_function, merging):
+                yield batch if self.row_kind else without_deletes(batch)
+
+    def _live_rows(
+        self,
+        split: DataSplit,
+        vectors: BucketVectors,
+        row_groups: RowGroupFilter | None,
+        system: Container[str] = SYSTEM_COLUMNS,
+    ) -> KeyValueFileReader:
+        access = self._access(split, row_groups, system)
+        if not vectors:
+            return access
+        # A deletion vector counts all rows of a file: no row group of it may be left out.
+        return LiveRowsReader(access, self._access(split, None, system), vectors)
+
+    def _system_columns(self, section: Section) -> set[str]:
+        """Those that are looked at: a narrow read would spend more on them than on its own."""
+        system = set()
+        if self.table.schema.sequence_fields or not lies_by_age(section):
+            system.add(SEQUENCE_NUMBER)
+        if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
+            system.add(VALUE_KIND)
+        return system
+
+    def _access(
+        self,
+        split: DataSplit,
+        row_groups: RowGroupFilter | None,
+        system: Container[str] = SYSTEM_COLUMNS,
+    ) -> KeyValueFileAccess:
+        return self.table.bucket_files(
+            split.partition,
+            split.bucket,
+            columns=self._read_columns(),
+            system=system,
+            row_groups=row_groups,
+        )
+
+    def _group_filter(self, *, merges: bool) -> RowGroupFilter | None:
+        if self.row_filter is None:
+            return None
+        schema, names = self.table.schema, set(self.row_filter.columns)
+        asked = names & set(schema.trimmed_primary_keys) if merges else names
+        condition = StatsFilter(
+            self.row_filter.expression, schema.fields.project(self.row_filter.columns)
+        )
+        return RowGroupFilter(condition, frozenset(asked)) if asked else None
+
+    def _vectors(self, split: DataSplit) -> BucketVectors:
+        names = {file.file_name for file in split.files}
+        vectors: BucketVectors = {}
+        for entry in split.index_files:
+            found = self.table.deletion_vector_files.read(entry, names)
+            twice = sorted(vectors.keys() & found.keys())
+            if twice:
+                raise CorruptFileError(
+                    f"data file {twice[0]} has deletion vectors in two index files",
+                    where=self.table.location,
+                    fix="roll the table back to a tag",
+                )
+            vectors |= found
+        return vectors
+
+    def _read_columns(self) -> RowType:
+        """What must be read: what is wanted, and what merging needs, in the table's order."""
+        schema = self.table.schema
+        if self.columns is None:
+            return schema.fields
+        needed = {
+            *self.columns,
+            *(() if self.row_filter is None else self.row_filter.columns),
+            *schema.trimmed_primary_keys,
+            *schema.sequence_fields,
+        }
+        return schema.fields.project([name for name in schema.fields.names if name in needed])

@@ -1,0 +1,155 @@
+"""A snapshot → the splits in which its rows are read.
+
+1. Manifests, partitions and buckets that hold no row that passes are left out (`scan_pruning`).
+2. Files that hold no key that passes are left out: they hold no version of those that do.
+3. Sections are left out when no file of theirs holds a row that passes: whichever version of a key
+   is the newest, it lies in one of them. A file of a section is never left out by its values alone,
+   for then an older version would come back.
+4. What is left is packed into splits (`planning.read.split_generator`).
+
+No data file is opened.
+
+Source: Paimon `table/source/snapshot/SnapshotReaderImpl.java`,
+`operation/KeyValueFileStoreScan.java`, `operation/AppendOnlyFileStoreScan.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stream_app.filestore.data.file_stats import FileStats
+from stream_app.filestore.data.stats_filter import StatsFilter
+from stream_app.format.column_stats import ColumnStats
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_split import DataSplit, SplitGroup
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.read.split_generator import (
+    SplitRules,
+    append_groups,
+    merge_tree_groups,
+    section_files,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.row_filter import RowFilter
+from stream_app.table.versions.scan_pruning import scan_pruning
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScan:
+    """Plans the reading of one table.
+
+    Attributes:
+        row_filter: rows that are looked for; None: all.
+        least_level: files of lower levels are left out, as if they had not come yet; None: as a
+            batch read does, which waits for level 0 to be compacted where vectors merge.
+    """
+
+    table: FileStoreTable
+    row_filter: RowFilter | None = None
+    least_level: int | None = None
+
+    def splits(self, snapshot: Snapshot | None) -> list[DataSplit]:
+        """The splits of a snapshot, bucket by bucket; none without a snapshot.
+
+        Raises:
+            CorruptFileError: a manifest is missing or cannot be read.
+        """
+        pruning = scan_pruning(self.row_filter, self.table)
+        live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        least_level = self.least_level
+        if least_level is None:
+            least_level = int(self.table.merges_by_vectors)
+        live = [entry for entry in live if entry.file.level >= least_level]
+        if snapshot is None or not live:
+            return []
+        vectors = self._index_files(snapshot)
+        splits = []
+        for bucket, files in by_bucket(live).items():
+            of_bucket = vectors.get(bucket, [])
+            for group in self.groups(files):
+                splits.append(self._split(snapshot, bucket, group, of_bucket))
+        return splits
+
+    def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
+        """Which files of a bucket are read together; steps 2 to 4."""
+        options, file_stats = self.table.options, self._file_stats()
+        rules = SplitRules(
+            target_size=options.integer("source.split.target-size"),
+            open_file_cost=options.integer("source.split.open-file-cost"),
+        )
+        if not self.table.schema.has_primary_key:
+            return append_groups(self._passing(files, file_stats.all), rules)
+        with_key = self._passing(files, file_stats.keys)
+        sections = partition_into_sections(with_key, self.table.key_of)
+        return merge_tree_groups(self._worth_reading(sections, file_stats), rules)
+
+    def _split(
+        self,
+        snapshot: Snapshot,
+        bucket: BucketId,
+        group: SplitGroup,
+        vectors: Sequence[IndexManifestEntry],
+    ) -> DataSplit:
+        names = {file.file_name for file in group.files}
+        return DataSplit(
+            snapshot_id=snapshot.snapshot_id,
+            schema_id=self.table.schema.schema_id,
+            partition=bucket[0],
+            bucket=bucket[1],
+            files=group.files,
+            is_raw=group.is_raw,
+            index_files=tuple(
+                entry for entry in vectors if names & set(entry.index_file.data_file_names)
+            ),
+        )
+
+    def _file_stats(self) -> FileStats:
+        schema = self.table.schema
+        columns = () if self.row_filter is None else self.row_filter.columns
+        return FileStats(schema.fields.project(columns), self.table.known_schemas())
+
+    def _passing(
+        self,
+        files: Sequence[DataFileMeta],
+        stats_of: Callable[[DataFileMeta], Mapping[str, ColumnStats]],
+    ) -> list[DataFileMeta]:
+        if self.row_filter is None:
+            return list(files)
+        columns = self.table.schema.fields.project(self.row_filter.columns)
+        condition = StatsFilter(self.row_filter.expression, columns)
+        passing = condition.passing((file.row_count, stats_of(file)) for file in files)
+        return [file for file, passes in zip(files, passing, strict=True) if passes]
+
+    def _worth_reading(
+        self, sections: Sequence[Section], file_stats: FileStats
+    ) -> Sequence[Section]:
+        if self.row_filter is None:
+            return sections
+        files = [file for section in sections for file in section_files(section)]
+        passing = {file.file_name for file in self._passing(files, file_stats.all)}
+        return [
+            section
+            for section in sections
+            if any(file.file_name in passing for file in section_files(section))
+        ]
+
+    def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
+        found: dict[BucketId, list[IndexManifestEntry]] = {}
+        if not self.table.schema.has_primary_key or self.table.merges_by_vectors:
+            for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
+                if entry.holds_deletion_vectors:
+                    found.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return found
+
+
+def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
+    """The files of each bucket, buckets in the order in which they come."""
+    buckets: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in entries:
+        buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return buckets

@@ -1,0 +1,1 @@
+"""Retention, tags, rollback and orphans. Start with `expire_snapshots`."""

@@ -1,0 +1,209 @@
+"""Versions that are announced to be going, and tags that were given to them too late.
+
+`expire_snapshots` and `rollback` announce, and ask for each other; `tags` and
+`changelog_follow` ask. A tag that came too late is taken
+back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
+that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
+
+The rules: `planning.upkeep.announced_expiry`, `planning.upkeep.announced_rollback`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.versions.tag_manager import TagFolder
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.announced_expiry import holds, is_going, is_over
+from stream_app.planning.upkeep.announced_rollback import has_begun
+from stream_app.planning.upkeep.announced_rollback import holds as rollback_holds
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_presence import FilePresence
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_LOG = logging.getLogger(__name__)
+
+
+def is_announced(table: FileStoreTable, number: int) -> bool:
+    """Whether a version may be half gone by an expiry, so that nothing can keep it.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    return is_going(number, holding_announcements(table))
+
+
+def is_rolled_back(table: FileStoreTable, number: int) -> bool:
+    """Whether a rollback takes a version away, or was to, before it died.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    return any(number > rollback.target for rollback in holding_rollbacks(table))
+
+
+def whole_or_staying(
+    table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
+) -> list[Snapshot]:
+    """Of tagged versions those that are to be kept: all but what a tag came too late for.
+
+    Args:
+        folder: as it was when the tags were found.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    holding = holding_announcements(table, folder.others)
+    return [
+        snapshot
+        for snapshot in tagged
+        if not is_going(snapshot.snapshot_id, holding) or _is_whole(table, snapshot)
+    ]
+
+
+def delete_void_tags(
+    table: FileStoreTable,
+    going: Sequence[ExpiryAnnouncement],
+    tags: Mapping[str, FileStatus],
+    known: Mapping[str, FileStatus] | None = None,
+) -> None:
+    """Take back the tags that came too late for what expiries have deleted.
+
+    Args:
+        going: what these have announced.
+        tags: those that there are.
+        known: tags that need not be looked at, because all of them have thought of these.
+
+    Raises:
+        CorruptFileError: a tag cannot be read.
+        OSError: the file system refused.
+    """
+    if not going:
+        return
+    unknown = [name for name, status in tags.items() if (known or {}).get(name) != status]
+    for name in sorted(unknown):
+        tag = table.tags.tag(name)
+        if tag is None or not is_going(tag.snapshot.snapshot_id, going):
+            continue
+        if _is_whole(table, tag.snapshot):
+            continue
+        if table.tags.tag(name) == tag:  # the name may have been given to another version
+            table.tags.delete(name)
+        _LOG.warning(
+            "the tag %s of snapshot %d was given when its files were being deleted: it held "
+            "nothing, and was deleted",
+            name,
+            tag.snapshot.snapshot_id,
+        )
+
+
+def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
+    """Take back what was announced and is done, or means nothing any more.
+
+    Args:
+        listed: names beside the tags, as they were just now.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+        OSError: the file system refused; the next expiry does it.
+    """
+    expiries = table.expiry_announcements.announcements(listed)
+    earliest = table.snapshots.earliest_id() if expiries else None
+    for name, each in expiries.items():
+        if is_over(each, _end_list(table, each), earliest):
+            table.expiry_announcements.withdraw(name)
+    rollbacks = table.rollback_announcements.announcements(listed)
+    if rollbacks and not holding_rollbacks(table):
+        for name in rollbacks:
+            table.rollback_announcements.withdraw(name)
+
+
+def holding_announcements(
+    table: FileStoreTable, listed: Collection[str] | None = None
+) -> list[ExpiryAnnouncement]:
+    """What expiries have announced that go on, or have died.
+
+    Args:
+        listed: names beside the tags, where somebody has listed them just now.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    announced = table.expiry_announcements.announcements(listed).values()
+    return [each for each in announced if holds(each, _end_list(table, each))]
+
+
+def holding_rollbacks(
+    table: FileStoreTable, listed: Collection[str] | None = None
+) -> list[RollbackAnnouncement]:
+    """What rollbacks have announced that go on, or have died; as `holding_announcements`.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+    """
+    announced = table.rollback_announcements.announcements(listed).values()
+    newest = table.snapshots.latest_id() if announced else None
+    if newest is None:
+        return []
+    newest_list = delta_list(table, newest)
+    return [each for each in announced if rollback_holds(each, newest, newest_list)]
+
+
+def withdraw_rollbacks(table: FileStoreTable) -> None:
+    """Take back what rollbacks have announced that have taken no snapshot away.
+
+    Raises:
+        CorruptFileError: what was announced cannot be read.
+        OSError: the file system refused; the next rollback or commit makes up for it.
+    """
+    newest = table.snapshots.latest_id()
+    for name, each in table.rollback_announcements.announcements().items():
+        if not has_begun(each, newest):
+            table.rollback_announcements.withdraw(name)
+
+
+def delta_list(table: FileStoreTable, number: int) -> str | None:
+    """That of a snapshot; None when it cannot be read, or is not there."""
+    try:
+        return table.snapshots.snapshot(number).delta_manifest_list
+    except (FileNotFoundError, CorruptFileError):
+        return None
+
+
+def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | None:
+    try:
+        return table.snapshots.snapshot(announcement.end).delta_manifest_list
+    except FileNotFoundError:
+        return None
+    except CorruptFileError:
+        return announcement.end_list  # nobody can tell that it is another one
+
+
+def is_whole(table: FileStoreTable, number: int) -> bool:
+    """Whether all is there that a snapshot needs."""
+    try:
+        return _is_whole(table, table.snapshots.snapshot(number))
+    except FileNotFoundError:
+        return False
+
+
+def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
+    """Whether all is there that a tag keeps of a version."""
+    presence, paths = FilePresence(table), table.paths
+    try:
+        entries = FileStoreScan(table).live(snapshot)
+        indexes = (
+            table.manifests.read_index_manifest(snapshot.index_manifest)
+            if snapshot.index_manifest is not None
+            else []
+        )
+    except CorruptFileError:
+        return False
+    wanted = [paths.data_file(one.partition, one.bucket, one.file) for one in entries]
+    wanted += [paths.index_file(one.partition, one.bucket, one.index_file) for one in indexes]
+    return not any(presence.findings(path, None) for path in wanted)

@@ -1,0 +1,142 @@
+"""Takes old long-lived changelogs away, with the files that only they need.
+
+As `expire_snapshots`, and after it. Changelog files go. Where flushed files were the changelog when
+the snapshot expired, those go as well that it took out of the table: they belong to changelogs
+before it.
+
+Which files are the changelog follows from the producer of today, for that is by what those who
+follow the table read all of it. So flushed files of a time without changelog files need not stay
+when there are some today.
+
+Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.expire_config import ExpireConfig
+from stream_app.planning.upkeep.expire_range import changelog_range
+from stream_app.planning.upkeep.unused_files import dropped_files, unprotected
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import thread_count
+from stream_app.table.upkeep.expire_snapshots import add_changelog, add_manifest_lists, first_wanted
+from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.upkeep.protected_versions import (
+    LiveFilesCache,
+    ProtectedVersions,
+    protected_versions,
+)
+from stream_app.table.upkeep.readable_range import (
+    ReadableRange,
+    readable_range,
+    tell_what_stays,
+    time_of,
+)
+from stream_app.table.versions.manifest_reads import ManifestReads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogExpiry:
+    """What goes.
+
+    Attributes:
+        changelogs: those that can be read.
+        unreadable: the numbers of the others, whose files stay as orphans.
+    """
+
+    changelogs: tuple[Snapshot, ...]
+    unreadable: tuple[int, ...]
+    files: FilesToDelete
+    cleans_folders: bool
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all that go, ascending."""
+        return tuple(sorted([*(one.snapshot_id for one in self.changelogs), *self.unreadable]))
+
+
+@dataclass(slots=True)
+class ExpireChangelogs:
+    """Expires long-lived changelogs of one table."""
+
+    table: FileStoreTable
+    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+
+    def plan(self, config: ExpireConfig) -> ChangelogExpiry:
+        """What goes now. Where changelogs are kept no longer than snapshots, all of them.
+
+        Raises:
+            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        """
+        ids = self.table.changelogs.ids()
+        earliest = self.table.snapshots.earliest_id() if ids else None
+        files, found = FilesToDelete(), ReadableRange()
+        if ids and earliest is not None:
+            read = self.table.changelogs.changelog
+            found = readable_range(ids, self._end(ids, config), read, thread_count(self.table))
+        if found.versions and earliest is not None:
+            later = [] if found.kept is None else [found.kept]
+            first = self.table.snapshots.snapshot(earliest)
+            files = self._files(list(found.versions), later, first)
+        return ChangelogExpiry(
+            changelogs=found.versions,
+            unreadable=found.unreadable,
+            files=files,
+            cleans_folders=config.cleans_folders,
+        )
+
+    def execute(self, expiry: ChangelogExpiry) -> None:
+        """Delete it.
+
+        Raises:
+            OSError: the file system refused; the next expiry finishes what is left.
+        """
+        if not expiry.numbers:
+            return
+        delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
+        self.table.changelogs.delete(expiry.numbers)
+        tell_what_stays(expiry.unreadable, "changelog")
+
+    def _end(self, ids: list[int], config: ExpireConfig) -> int:
+        now = self.table.clock.now_ms()
+        wanted = first_wanted(self.table, now)
+        if not config.is_changelog_longer:
+            return min(ids[-1] + 1, ids[-1] + 1 if wanted is None else wanted)
+        return changelog_range(
+            ids,
+            config.changelogs,
+            latest_snapshot=self.table.snapshots.latest_id() or ids[-1],
+            older_than_ms=now - config.changelogs.time_ms,
+            limit=config.limit,
+            protected_from=wanted,
+            time_of=lambda number: time_of(ids, number, self.table.changelogs.changelog),
+        ).end
+
+    def _files(
+        self, changelogs: list[Snapshot], later: list[Snapshot], earliest: Snapshot
+    ) -> FilesToDelete:
+        protected = protected_versions(self.table)
+        collector = FileCollector(ManifestReads(self.table))
+        begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
+        tagged = protected.of_range(begin, end, and_next=True)
+        collector.keep_metadata_of([earliest, *tagged])
+        collector.keep_metadata_of(later, may_be_gone=True)
+        for changelog in changelogs:
+            add_changelog(collector, changelog, protected)
+            # They are gone, unless flushed files were the changelog when the snapshot expired; that
+            # may be so although it has changelog files, for the producer may have been changed.
+            self._add_dropped(collector, changelog, protected)
+            add_manifest_lists(collector, changelog)
+        self._cache.forget_unasked()
+        return collector.files
+
+    def _add_dropped(
+        self, collector: FileCollector, changelog: Snapshot, protected: ProtectedVersions
+    ) -> None:
+        reads = collector.reads
+        dropped = dropped_files(reads.entries(changelog.delta_manifest_list) or ())
+        if dropped:
+            needed = protected.files_needed(changelog.snapshot_id, reads, self._cache)
+            collector.add_data_files(unprotected(dropped, needed))

@@ -1,0 +1,197 @@
+"""Drops partitions that are too old.
+
+A drop is an OVERWRITE commit of a user of its own: a job that writes the table finds it as another
+writer's, and forgets what it knew of these buckets. The files go when the snapshots before it do.
+
+By update-time a partition is young again as soon as somebody writes to it. So a drop is made only
+on top of a snapshot in which all of its partitions are still too old. By their values they stay
+old, and rows that come late go with them.
+
+Source: Paimon `operation/PartitionExpire.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import CommitConflictError, UsageError
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.partition_path import value_texts
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.planning.upkeep.partition_expiry import DatedPartition, batches, expired_partitions
+from stream_app.planning.upkeep.partition_time import PartitionTime
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.strict_partitions import time_of_partitions
+
+
+class AgeOf(enum.Enum):
+    """What a partition's age is that of (``partition.expiration-strategy``)."""
+
+    VALUES = "values-time"
+    UPDATE = "update-time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRetention:
+    """What the options say.
+
+    Attributes:
+        time_ms: milliseconds for which a partition is kept.
+        at_most: partitions that go each time.
+        batch_size: partitions that one commit drops; None: all.
+    """
+
+    time_ms: int
+    age_of: AgeOf
+    time: PartitionTime
+    at_most: int
+    batch_size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionExpiry:
+    """What goes.
+
+    Attributes:
+        partitions: in the order in which they go.
+        undated: how many partitions have no time, and stay for that.
+    """
+
+    partitions: tuple[DatedPartition, ...]
+    undated: int
+    batch_size: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedPartitions:
+    """What one snapshot has dropped."""
+
+    snapshot: Snapshot
+    partitions: tuple[DatedPartition, ...]
+
+
+def partition_retention(options: CoreOptions) -> PartitionRetention | None:
+    """What the options say; None: partitions do not expire.
+
+    Raises:
+        UsageError: an option has a value that we do not know.
+    """
+    time_ms = options.optional_integer("partition.expiration-time")
+    if time_ms is None:
+        return None
+    strategy = options.text("partition.expiration-strategy").lower()
+    known = [each.value for each in AgeOf]
+    if strategy not in known:
+        raise UsageError(
+            unknown_key("value of option 'partition.expiration-strategy':", strategy, known),
+            fix=f"use one of {', '.join(known)}",
+        )
+    return PartitionRetention(
+        time_ms=time_ms,
+        age_of=AgeOf(strategy),
+        time=time_of_partitions(options),
+        at_most=options.integer("partition.expiration-max-num"),
+        batch_size=options.optional_integer("partition.expiration-batch-size"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePartitions:
+    """Expires partitions of one table."""
+
+    table: FileStoreTable
+    retention: PartitionRetention
+
+    def plan(self) -> PartitionExpiry:
+        """What goes now."""
+        dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
+        return PartitionExpiry(
+            partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
+            undated=sum(each.time_ms is None for each in dated),
+            batch_size=self.retention.batch_size,
+        )
+
+    def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
+        """Drop them, in one snapshot or more; each as it is made.
+
+        Those are left that have become young again since they were planned.
+
+        Raises:
+            CommitError: others won every race; what was not dropped is found again next time.
+        """
+        user = f"expire-partitions-{uuid.uuid4()}"
+        for batch in batches(list(expiry.partitions), expiry.batch_size):
+            dropped = self._drop(user, batch)
+            if dropped is not None:
+                yield dropped
+
+    def _drop(self, user: str, going: Sequence[DatedPartition]) -> DroppedPartitions | None:
+        """Drop those that are still too old; None: none is."""
+        while going:
+            latest = self.table.snapshots.latest()
+            commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
+            try:
+                snapshot = commit.drop_partitions(
+                    [each.partition for each in going], BATCH_COMMIT_IDENTIFIER, check=self._check
+                )
+                return DroppedPartitions(snapshot=snapshot, partitions=tuple(going))
+            except CommitConflictError:
+                live = FileStoreScan(self.table).live(self.table.snapshots.latest())
+                old = {each.partition for each in self._too_old(self._dated(live))}
+                still = [each for each in going if each.partition in old]
+                if len(still) == len(going):  # something else stands against it
+                    raise
+                going = still
+        return None
+
+    def _check(self, files: Sequence[ManifestEntry]) -> None:
+        """See that the partitions of files that go are too old."""
+        if self.retention.age_of is AgeOf.VALUES:
+            return
+        dated = self._dated(files)
+        young = len(dated) - len(self._too_old(dated))
+        if young:
+            raise CommitConflictError(
+                f"{young} of the partitions were written to meanwhile",
+                where=self.table.location,
+                fix="expire partitions again, which looks how old they are",
+            )
+
+    def _too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
+        before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
+        return expired_partitions(dated, before_ms=before_ms, at_most=len(dated))
+
+    def _dated(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
+        entries: dict[bytes, list[ManifestEntry]] = {}
+        for entry in files:
+            entries.setdefault(entry.partition, []).append(entry)
+        return [self._partition(partition, found) for partition, found in entries.items()]
+
+    def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:
+        schema = self.table.schema
+        row_type = schema.partition_type
+        texts = value_texts(deserialize_row(partition, row_type.types), row_type)
+        if self.retention.age_of is AgeOf.VALUES:
+            time_ms = self.retention.time.millis(row_type.names, texts)
+        else:
+            made = [entry.file.creation_time_ms for entry in entries]
+            known = [time for time in made if time is not None]
+            time_ms = max(known) if len(known) == len(made) else None
+        default = self.table.paths.default_name
+        return DatedPartition(
+            partition=partition,
+            values=tuple(default if text is None else text for text in texts),
+            time_ms=time_ms,
+            files=len(entries),
+            rows=sum(entry.file.row_count for entry in entries),
+            bytes=sum(entry.file.file_size for entry in entries),
+        )

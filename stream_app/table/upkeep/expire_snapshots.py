@@ -1,0 +1,368 @@
+"""Takes old snapshots away, with the files that only they need.
+
+`plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
+left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
+well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
+first, and then the tags are looked at once more (`planning.upkeep.announced_expiry`). The order of
+deletion:
+
+1. data files that a snapshot took out of the table, unless a tag or a branch has them,
+2. changelog files, unless changelogs are kept longer than snapshots,
+3. manifests, index files and statistics; then the lists that name them,
+4. the snapshots' files, the oldest first (before, where changelogs stay, a copy of each), for good,
+5. the hint EARLIEST; then the announcement.
+
+Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.versions.tag_manager import TagFolder
+from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.announced_expiry import is_going
+from stream_app.planning.upkeep.expire_config import ExpireConfig
+from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
+from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
+from stream_app.table.commit.job_epochs import first_that_tells
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import thread_count
+from stream_app.table.upkeep.announcements import (
+    delete_void_tags,
+    delta_list,
+    holding_announcements,
+    holding_rollbacks,
+    whole_or_staying,
+    withdraw_what_is_over,
+)
+from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.upkeep.protected_versions import (
+    LiveFilesCache,
+    ProtectedVersions,
+    protected_versions,
+)
+from stream_app.table.upkeep.readable_range import (
+    ReadableRange,
+    readable_range,
+    tell_what_stays,
+    time_of,
+)
+from stream_app.table.versions.manifest_reads import ManifestReads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotExpiry:
+    """What goes.
+
+    Attributes:
+        snapshots: those that can be read.
+        unreadable: the numbers of the others, whose files stay as orphans.
+        kept: the first snapshot that stays.
+        keeps_changelogs: whether the snapshots become long-lived changelogs.
+        kept_by: why no more go, for people.
+        tags: when each tag was written that was thought of, by name.
+        announcement: what is to be said before anything is deleted; None: nothing goes.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    unreadable: tuple[int, ...]
+    kept: int | None
+    kept_by: str
+    files: FilesToDelete
+    keeps_changelogs: bool
+    cleans_folders: bool
+    minds_consumers: bool
+    tags: Mapping[str, FileStatus]
+    announcement: ExpiryAnnouncement | None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all that go, ascending."""
+        return tuple(sorted([*(one.snapshot_id for one in self.snapshots), *self.unreadable]))
+
+
+@dataclass(slots=True)
+class ExpireSnapshots:
+    """Expires snapshots of one table; remembers what tags hold from one time to the next.
+
+    Attributes:
+        gives_up: let a snapshot go that cannot be read also when, for all we know, it alone tells
+            the newest epoch of a job.
+    """
+
+    table: FileStoreTable
+    gives_up: bool = False
+    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+
+    def plan(self, config: ExpireConfig) -> SnapshotExpiry:
+        """What goes now.
+
+        The newest snapshot that tells of the jobs' epochs stays: by it a job that starts again
+        knows what it has committed, and does not write the epoch twice.
+
+        Raises:
+            UsageError: a snapshot that was to stay has gone meanwhile.
+            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        """
+        try:
+            return self._plan(config)
+        except FileNotFoundError as error:
+            raise UsageError(
+                "a snapshot that was to stay has gone: another expiry has taken it away, or "
+                "the table is rolled back; nothing was deleted",
+                where=self.table.location,
+                fix="expire again; a job does so by itself",
+            ) from error
+
+    def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
+        ids = self.table.snapshots.ids()
+        nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        going = self._range(ids, config) if ids else nothing
+        may_tell = None
+        if not going.is_empty:
+            going, may_tell = self._without_newest_epochs(ids, going)
+        found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
+        kept_by, numbers = going.kept_by, found.numbers
+        if may_tell is None and found.held_by is not None:
+            kept_by = f"snapshot {found.held_by} cannot be read, and goes only with the next one"
+        files, announcement = FilesToDelete(), None
+        tags: Mapping[str, FileStatus] = {}
+        while numbers and found.kept is not None and announcement is None:
+            folder = self.table.tags.folder()
+            tags = folder.tags
+            try:
+                protected = self._protected(folder)
+                files = self._files(config, found, found.kept, protected)
+                announcement = _announcement(numbers[0], found.kept, protected)
+            except CorruptFileError:
+                if self.table.tags.statuses() == tags:
+                    raise
+                # A tag was deleted while its version was read.
+        return SnapshotExpiry(
+            snapshots=found.versions,
+            unreadable=found.unreadable,
+            kept=found.kept_id,
+            kept_by=kept_by,
+            files=files,
+            keeps_changelogs=config.is_changelog_longer,
+            cleans_folders=config.cleans_folders,
+            minds_consumers=config.consumers_keep_snapshots,
+            tags=tags,
+            announcement=announcement,
+        )
+
+    def execute(self, expiry: SnapshotExpiry) -> None:
+        """Delete it.
+
+        Raises:
+            UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
+                table is rolled back; nothing is deleted.
+            OSError: the file system refused; the next expiry finishes what is left.
+        """
+        table = self.table
+        if expiry.announcement is None or expiry.kept is None:
+            return
+        # In this order: who tags a version, begins to follow the table there, or rolls it back,
+        # does the opposite, so one of both sees the other.
+        announced = table.expiry_announcements.announce(expiry.announcement)
+        try:
+            folder = table.tags.folder()
+            others = [name for name in folder.others if name != announced]
+            self._check_not_rolled_back(expiry.announcement, others)
+            self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
+            self._check_no_new_consumer(expiry, expiry.kept)
+            # Left by expiries that died; afterwards nobody knows any more what was going.
+            delete_void_tags(table, holding_announcements(table, others), folder.tags)
+        except BaseException:
+            table.expiry_announcements.withdraw(announced)
+            raise
+        delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
+        if expiry.keeps_changelogs:
+            for snapshot in expiry.snapshots:
+                table.changelogs.commit(snapshot)
+            table.changelogs.write_hints()
+        latest_hint = table.snapshots.latest_hint()
+        if latest_hint is not None and latest_hint < expiry.kept:
+            # Who died before he wrote the next one left it at what goes; Paimon would believe it.
+            table.snapshots.write_hints(table.snapshots.ids()[-1])
+        for number in expiry.numbers:
+            if delta_list(table, expiry.kept) != expiry.announcement.end_list:
+                return  # another expiry has finished this one, and then the table went back
+            table.snapshots.delete(number)
+        # One that came back after the announcement is gone could be tagged, though it is not whole.
+        table.snapshots.sync_deletions()
+        table.snapshots.write_earliest_hint(expiry.kept)
+        tell_what_stays(expiry.unreadable, "snapshot")
+        folder = table.tags.folder()
+        delete_void_tags(table, [expiry.announcement], folder.tags, known=expiry.tags)
+        table.expiry_announcements.withdraw(announced)
+        withdraw_what_is_over(table, [name for name in folder.others if name != announced])
+
+    def _check_not_rolled_back(
+        self, announcement: ExpiryAnnouncement, listed: Collection[str]
+    ) -> None:
+        for rollback in holding_rollbacks(self.table, listed):
+            raise UsageError(
+                f"the table is rolled back to snapshot {rollback.target}, or was until that was "
+                "interrupted: nothing was deleted",
+                where=self.table.location,
+                fix="when that is done, expire again; if it was interrupted, finish it: stream-app "
+                f"rollback-to --snapshot {rollback.target}; a job that commits goes on with what "
+                "there is",
+            )
+        if delta_list(self.table, announcement.end) != announcement.end_list:
+            raise UsageError(
+                f"the table was rolled back behind snapshot {announcement.end}, which was to stay: "
+                "nothing was deleted",
+                where=self.table.location,
+                fix="expire again",
+            )
+
+    def _check_no_new_tag(
+        self,
+        expiry: SnapshotExpiry,
+        announcement: ExpiryAnnouncement,
+        tags: Mapping[str, FileStatus],
+    ) -> None:
+        for name, status in sorted(tags.items()):
+            tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
+            if tag is not None and is_going(tag.snapshot.snapshot_id, [announcement]):
+                raise UsageError(
+                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
+                    f"given the tag {name!r}: nothing was deleted",
+                    where=self.table.location,
+                    fix="expire again, which keeps what the tag needs; a job does so by itself",
+                )
+
+    def _check_no_new_consumer(self, expiry: SnapshotExpiry, kept: int) -> None:
+        if not expiry.minds_consumers:
+            return
+        wanted = first_wanted(self.table, self.table.clock.now_ms())
+        if wanted is not None and wanted < kept:
+            raise UsageError(
+                f"snapshot {wanted} was about to expire, and a consumer has just begun there: "
+                "nothing was deleted",
+                where=self.table.location,
+                fix="expire again, which keeps what the consumer needs; a job does so by itself",
+            )
+
+    def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
+        now = self.table.clock.now_ms()
+        going = snapshot_range(
+            ids,
+            config.snapshots,
+            older_than_ms=now - config.snapshots.time_ms,
+            limit=config.limit,
+            time_of=lambda number: time_of(ids, number, self.table.snapshots.snapshot),
+        )
+        if going.is_empty or not config.consumers_keep_snapshots:
+            return going
+        return but_for_consumer(going, first_wanted(self.table, now))
+
+    def _without_newest_epochs(
+        self, ids: Sequence[int], going: ExpireRange
+    ) -> tuple[ExpireRange, int | None]:
+        """What goes, and the snapshot that cannot be read and stays for what it may tell."""
+        now, unread = self.table.clock.now_ms(), list[int]()
+        needed = first_that_tells(self.table.snapshots, ids, now, unread)
+        if needed is not None and needed < going.end:
+            going = replace(going, end=needed, kept_by="the newest epoch of a job")
+        held = [number for number in unread if number < going.end]
+        if not held or self.gives_up:
+            return going, None
+        kept_by = (
+            f"snapshot {held[-1]} cannot be read, and may alone tell what a job has committed; "
+            "restore its file, or add --give-up-unreadable"
+        )
+        return replace(going, end=held[-1], kept_by=kept_by), held[-1]
+
+    @property
+    def _threads(self) -> int:
+        return thread_count(self.table)
+
+    def _protected(self, folder: TagFolder) -> ProtectedVersions:
+        """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
+        protected = protected_versions(self.table, folder.tags)
+        kept = whole_or_staying(self.table, protected.tags.values(), folder)
+        return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
+
+    def _files(
+        self,
+        config: ExpireConfig,
+        going: ReadableRange,
+        end: Snapshot,
+        protected: ProtectedVersions,
+    ) -> FilesToDelete:
+        collector = FileCollector(ManifestReads(self.table))
+        snapshots, begin = going.versions, going.numbers[0]
+        # A snapshot's changes say what those before it had and it has not.
+        for snapshot in (*snapshots, end):
+            if snapshot.snapshot_id > begin:
+                self._add_dropped(collector, snapshot, protected, config)
+        self._cache.forget_unasked()
+        collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
+        # Without changelog files, the lists of old changes are what the changelog is read by.
+        keeps_lists = config.is_changelog_longer and not config.writes_changelog
+        lists = [snapshot.base_manifest_list for snapshot in snapshots]
+        collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
+        for snapshot in snapshots:
+            if not config.is_changelog_longer:
+                add_changelog(collector, snapshot, protected)
+            if not keeps_lists:
+                add_manifest_lists(collector, snapshot)
+            collector.add_indexes(snapshot)
+        return collector.files
+
+    def _add_dropped(
+        self,
+        collector: FileCollector,
+        snapshot: Snapshot,
+        protected: ProtectedVersions,
+        config: ExpireConfig,
+    ) -> None:
+        reads = collector.reads
+        reads.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+        dropped = dropped_files(reads.entries(snapshot.delta_manifest_list) or ())
+        if config.is_changelog_longer and not config.writes_changelog:
+            dropped = without_flushed(dropped)
+        if dropped:
+            needed = protected.files_needed(snapshot.snapshot_id, reads, self._cache)
+            collector.add_data_files(unprotected(dropped, needed))
+
+
+def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
+    return ExpiryAnnouncement(
+        begin=begin,
+        end=end.snapshot_id,
+        end_list=end.delta_manifest_list,
+        tagged=frozenset(number for number in protected.tags if begin <= number < end.snapshot_id),
+    )
+
+
+def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
+    """The first snapshot that a consumer has not read yet; None: nobody waits."""
+    expiration_ms = table.options.optional_integer("consumer.expiration-time")
+    return table.consumers.min_next_snapshot(now_ms, expiration_ms)
+
+
+def add_changelog(
+    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
+) -> None:
+    """The changelog files of a version, and what names them."""
+    name = snapshot.changelog_manifest_list
+    if name is None or name in protected.branch_changelogs:
+        return
+    collector.reads.prefetch([name], with_manifests=True)
+    collector.add_changelog_files(collector.reads.added_entries(name))
+    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)
+
+
+def add_manifest_lists(collector: FileCollector, snapshot: Snapshot) -> None:
+    """The lists of a version's data files, and their manifests."""
+    collector.add_manifest_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    collector.add_manifest_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)

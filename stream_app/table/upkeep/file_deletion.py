@@ -1,0 +1,174 @@
+"""Which files go, and deleting them in an order that a crash cannot spoil.
+
+Used by all who take versions away: expiry of snapshots and changelogs, deletion of tags, rollback.
+They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a file names is
+deleted before the file itself, so that after a crash the names of the rest can still be found.
+
+Source: Paimon `operation/FileDeletionBase.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.versions.manifest_reads import ManifestReads
+
+
+@dataclass(slots=True)
+class FilesToDelete:
+    """Files by kind, as path → bytes; 0 where the size is not known.
+
+    Attributes:
+        lists: manifest lists and index manifests: what names other metadata.
+        folders: of buckets and partitions from which files go, the inner ones first.
+        seen: names of metadata and index files that are collected already, or must stay.
+    """
+
+    data: dict[str, int] = field(default_factory=dict)
+    changelogs: dict[str, int] = field(default_factory=dict)
+    manifests: dict[str, int] = field(default_factory=dict)
+    indexes: dict[str, int] = field(default_factory=dict)
+    lists: dict[str, int] = field(default_factory=dict)
+    statistics: dict[str, int] = field(default_factory=dict)
+    folders: dict[str, None] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def count(self) -> int:
+        """How many files."""
+        return sum(len(step) for step in self.steps())
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all whose size is known."""
+        return sum(sum(step.values()) for step in self.steps())
+
+    def steps(self) -> tuple[dict[str, int], ...]:
+        """All, in the order in which they go."""
+        return (
+            self.data,
+            self.changelogs,
+            self.manifests,
+            self.indexes,
+            self.statistics,
+            self.lists,
+        )
+
+
+@dataclass(slots=True)
+class FileCollector:
+    """Collects what goes.
+
+    Attributes:
+        files: `seen` is told first what must stay.
+    """
+
+    reads: ManifestReads
+    files: FilesToDelete = field(default_factory=FilesToDelete)
+
+    @property
+    def _table(self) -> FileStoreTable:
+        return self.reads.table
+
+    def keep_metadata_of(self, snapshots: Iterable[Snapshot], *, may_be_gone: bool = False) -> None:
+        """Let metadata and index files of versions stay; see `ManifestReads.names`.
+
+        Raises:
+            CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
+        """
+        for snapshot in snapshots:
+            self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
+
+    def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
+        """Data files, with the files beside them.
+
+        Raises:
+            UnsupportedTableError: one lies on another file system than the table.
+        """
+        self._add_files(self.files.data, entries)
+
+    def add_changelog_files(self, entries: Iterable[ManifestEntry]) -> None:
+        """Changelog files."""
+        self._add_files(self.files.changelogs, entries)
+
+    def add_manifest_list(self, name: str | None, size: int | None) -> None:
+        """A list and its manifests, unless it is gone."""
+        metas = None if name is None else self.reads.metas(name)
+        if name is None or metas is None:
+            return
+        for meta in metas:
+            if self._is_new(meta.file_name):
+                path = self._table.paths.manifest(meta.file_name)
+                self.files.manifests[path] = meta.file_size
+        if self._is_new(name):
+            self.files.lists[self._table.paths.manifest(name)] = size or 0
+
+    def add_indexes(self, snapshot: Snapshot) -> None:
+        """Index files, their manifest, and statistics of a snapshot."""
+        paths, name = self._table.paths, snapshot.index_manifest
+        if name is not None:
+            for entry in self.reads.index_entries(name) or ():
+                file = entry.index_file
+                if self._is_new(file.file_name):
+                    path = paths.index_file(entry.partition, entry.bucket, file)
+                    self.files.indexes[path] = file.file_size
+            if self._is_new(name):
+                self.files.lists[paths.manifest(name)] = 0
+        if snapshot.statistics is not None and self._is_new(snapshot.statistics):
+            self.files.statistics[paths.statistics(snapshot.statistics)] = 0
+
+    def _add_files(self, found: dict[str, int], entries: Iterable[ManifestEntry]) -> None:
+        paths = self._table.paths
+        for entry in entries:
+            path = paths.data_file(entry.partition, entry.bucket, entry.file)
+            found[path] = entry.file.file_size
+            folder = path.rpartition("/")[0]
+            for name in entry.file.extra_files:
+                found[f"{folder}/{name}"] = 0
+            if folder not in self.files.folders:
+                self.files.folders[folder] = None
+
+    def _is_new(self, name: str) -> bool:
+        if name in self.files.seen:
+            return False
+        self.files.seen.add(name)
+        return True
+
+
+def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
+    """Delete them: each kind when the one before it is gone. What is gone already is no error.
+
+    First of all, the versions and tags that are gone, whoever deleted them, are made to stay away:
+    one that a crash of the machine brought back would name what is deleted here. Files themselves
+    may come back, and are orphans then.
+
+    Args:
+        clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).
+
+    Raises:
+        OSError: the file system refused; what is left is found again by the same way.
+    """
+    if not files.count:
+        return
+    for versions in (table.snapshots, table.changelogs, table.tags):
+        versions.sync_deletions()
+    threads = thread_count(table)
+    for step in files.steps():
+        if step is files.manifests and clean_folders:  # while it can still be found which they are
+            _delete_empty_folders(table, files.folders)
+        each(threads, table.file_io.delete, step)
+
+
+def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None:
+    """Buckets first, then the folders of their partitions, the innermost first."""
+    top = table.paths.data_root
+    below = {folder for folder in folders if folder.startswith(f"{top}/")}
+    depth = len(table.schema.partition_keys)
+    for _ in range(depth + 1):
+        each(thread_count(table), table.file_io.delete_empty_folder, sorted(below))
+        below = {folder.rpartition("/")[0] for folder in below} - {top}

@@ -1,0 +1,245 @@
+"""Finds and deletes files that no version of a table names: what crashes have left.
+
+First all files are listed that are old enough, then all names are read that versions use: so what
+is committed meanwhile is safe whatever its age. Versions are snapshots, tags and long-lived
+changelogs, of the table and of its branches. When one of them cannot be read whole, nothing is
+deleted, because nobody knows what it needs.
+
+A writer's files are named by nothing until they are committed; their age alone keeps them, so it
+is judged with care (`time_of_age`). Files outside of the table's folder, and folders that are none
+of Paimon's, are left alone.
+
+Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
+passes over manifests that are missing and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.store_time import store_now_ms
+from stream_app.filestore.versions.branches import branch_roots
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.version_kind import VersionKind
+from stream_app.planning.upkeep.orphans import (
+    CLOCKS_APART_MS,
+    Candidate,
+    emptied_folders,
+    may_be_cleaned,
+    orphans,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.versions.version_files import (
+    NamedVersion,
+    brought_back_from_tag,
+    named_versions,
+    versions_below,
+)
+
+_METADATA = ("manifest", "index", "statistics")
+"""Folders whose files are named by versions."""
+_NAMED_BY_NOTHING = ("", "snapshot", "changelog", "schema", "tag", "consumer")
+"""Folders whose files nothing names; the first is that of the table or branch itself."""
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanPlan:
+    """What nobody needs.
+
+    Attributes:
+        folders: of buckets and partitions that may be empty, the inner ones first.
+        versions: how many name what is used.
+    """
+
+    files: tuple[Candidate, ...]
+    folders: tuple[str, ...]
+    versions: int
+
+
+def time_of_age(table: FileStoreTable, age_ms: int) -> int:
+    """Before when a file was written that is of some age, by our clock and by the files' own.
+
+    One of both may be ahead, and would take the files that a living writer has just written for
+    old ones: so the one that is behind counts. Clocks that are far apart are told in the log.
+
+    Returns:
+        Milliseconds since 1970 in UTC.
+
+    Raises:
+        OSError: the file system refused to tell its time, by a file that is written and deleted.
+    """
+    here = table.clock.now_ms()
+    there = store_now_ms(table.file_io, table.location)
+    if abs(here - there) > CLOCKS_APART_MS:
+        _LOG.warning(
+            "the clock of this machine is %d s %s that of the file system at %s: files are judged "
+            "by the one that is behind; set the clock that is wrong",
+            abs(here - there) // 1000,
+            "ahead of" if here > there else "behind",
+            table.location,
+        )
+    return min(here, there) - age_ms
+
+
+def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
+    """What was written before a time (since 1970 in UTC) and is named by nothing.
+
+    Raises:
+        CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
+    """
+    roots = [table.location, *branch_roots(table.file_io, table.location)]
+    candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)] + [
+        candidate for folder in _METADATA for candidate in _listed(table, folder)
+    ]
+    folders: dict[str, int] = {}
+    data = list(_data_folders(table, folders))
+    candidates += [
+        candidate
+        for found in each(thread_count(table), lambda folder: _files(table, folder), data)
+        for candidate in found
+    ]
+    old = [one for one in candidates if one.modified_millis < older_than_millis]
+    reads = _UsedNames(table)
+    versions = 0
+    for root in roots:
+        for version in versions_below(table.file_io, root):
+            reads.add(version, is_branchs=root != table.location)
+            versions += 1
+    found = orphans(old, reads.names, older_than_millis)
+    going = {file.path for file in found}
+    left = {one.path.rpartition("/")[0] for one in candidates if one.path not in going}
+    return OrphanPlan(
+        files=tuple(found),
+        folders=tuple(emptied_folders(folders, left, older_than_millis)),
+        versions=versions,
+    )
+
+
+def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
+    """Delete them, and then the folders of buckets and partitions that are empty.
+
+    Raises:
+        OSError: the file system refused; the next time finds what is left.
+    """
+    threads = thread_count(table)
+    each(threads, table.file_io.delete, [file.path for file in plan.files])
+    # Not side by side: a partition is empty only when its buckets are gone.
+    for folder in plan.folders:
+        table.file_io.delete_empty_folder(folder)
+
+
+class _UsedNames:
+    """Names of all files that versions need; each manifest is read once."""
+
+    def __init__(self, table: FileStoreTable) -> None:
+        self.names: set[str] = set()
+        self._table = table
+        self._brought_back = brought_back_from_tag(named_versions(table))
+
+    def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
+        """Take in all that a version names, unless it has expired meanwhile."""
+        try:
+            self._add(version, is_branchs=is_branchs)
+        except CorruptFileError as error:
+            if not self._table.file_io.exists(version.path):
+                return
+            raise CorruptFileError(
+                f"nothing is deleted, because {version.path.rpartition('/')[2]} cannot be read "
+                f"whole: {error.what}",
+                where=error.where,
+                fix="if an expiry is running, try again when it is done; if one was interrupted, "
+                "finish it: stream-app expire-snapshots; else restore the file, or roll the table "
+                "back or delete the tag",
+            ) from error
+
+    def _add(self, version: NamedVersion, *, is_branchs: bool) -> None:
+        snapshot = version.snapshot
+        if snapshot is None:
+            raise CorruptFileError(version.problem, where=version.path)
+        # Expiry leaves to a changelog, and of a tag's changelog, only what each still needs.
+        # Paimon's expiry of the main table takes the changelogs that a branch began with, too.
+        in_part = version.kind is VersionKind.CHANGELOG
+        may_lack_changelog = (
+            version.kind is VersionKind.TAG or is_branchs or snapshot == self._brought_back
+        )
+        self._list(snapshot.base_manifest_list, may_be_gone=in_part)
+        self._list(snapshot.delta_manifest_list, may_be_gone=in_part)
+        self._list(snapshot.changelog_manifest_list, may_be_gone=may_lack_changelog)
+        self._index(snapshot, may_be_gone=in_part)
+        if snapshot.statistics is not None:
+            self.names.add(snapshot.statistics)
+
+    def _list(self, name: str | None, *, may_be_gone: bool) -> None:
+        if name is None or name in self.names or (may_be_gone and not self._is_there(name)):
+            return
+        manifests = self._table.manifests
+        new = [meta for meta in manifests.read_list(name) if meta.file_name not in self.names]
+        if may_be_gone:
+            new = [meta for meta in new if self._is_there(meta.file_name)]
+        found = each(
+            thread_count(self._table),
+            lambda meta: manifests.read_manifest(meta.file_name, meta.file_size),
+            new,
+        )
+        for entries in found:
+            for entry in entries:
+                self.names.add(entry.file.file_name)
+                self.names.update(entry.file.extra_files)
+        # Last: what is here is known to be read.
+        self.names.update(meta.file_name for meta in new)
+        self.names.add(name)
+
+    def _index(self, snapshot: Snapshot, *, may_be_gone: bool) -> None:
+        name = snapshot.index_manifest
+        if name is None or name in self.names or (may_be_gone and not self._is_there(name)):
+            return
+        entries = self._table.manifests.read_index_manifest(name)
+        self.names.update(entry.index_file.file_name for entry in entries)
+        self.names.add(name)
+
+    def _is_there(self, name: str) -> bool:
+        return self._table.file_io.exists(self._table.paths.manifest(name))
+
+
+def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[Candidate]:
+    for folder in _NAMED_BY_NOTHING:
+        for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
+            if may_be_cleaned(folder, candidate.name):
+                yield candidate
+
+
+def _listed(table: FileStoreTable, folder: str) -> list[Candidate]:
+    return _files(table, f"{table.location}/{folder}")
+
+
+def _files(table: FileStoreTable, folder: str) -> list[Candidate]:
+    return [
+        Candidate(f"{folder}/{status.name}", status.size, status.modified_millis)
+        for status in table.file_io.list_status(folder)
+        if not status.is_folder
+    ]
+
+
+def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[str]:
+    """The folders of buckets; `folders` gets when these and those of partitions were changed."""
+    above = [table.paths.data_root]
+    for _ in table.schema.partition_keys:
+        below = {
+            f"{folder}/{status.name}": status.modified_millis
+            for folder in above
+            for status in table.file_io.list_status(folder)
+            if status.is_folder and "=" in status.name
+        }
+        folders |= below
+        above = list(below)
+    for folder in above:
+        for status in table.file_io.list_status(folder):
+            if status.is_folder and status.name.startswith("bucket-"):
+                path = f"{folder}/{status.name}"
+                folders[path] = status.modified_millis
+                yield path

@@ -1,0 +1,113 @@
+"""The versions beside the snapshots whose files must stay: tags, and all that branches have.
+
+Source: Paimon `utils/TagManager.java#taggedSnapshots`, `utils/BranchManager.java`. Branches are
+our care alone: Paimon's expiry of the main table does not look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from stream_app.filestore.versions.branches import branch_roots
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.filestore.versions.tag_manager import TagManager
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of_range
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.manifest_reads import ManifestReads
+
+
+@dataclass(slots=True)
+class LiveFilesCache:
+    """The data files of versions that were asked for, kept from one expiry to the next.
+
+    A version never changes, so what was read of it stays right. By the name of its delta list,
+    which no other version has.
+    """
+
+    _known: dict[str, frozenset[FileKey]] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+
+    def live_files(self, snapshot: Snapshot, reads: ManifestReads) -> frozenset[FileKey]:
+        """The data files of a version; see `ManifestReads.live_files`."""
+        name = snapshot.delta_manifest_list
+        if name not in self._known:
+            self._known[name] = reads.live_files(snapshot)
+        self._asked.add(name)
+        return self._known[name]
+
+    def forget_unasked(self) -> None:
+        """An expiry has ended: what it did not ask for will not be asked for any more."""
+        self._known = {name: self._known[name] for name in self._asked}
+        self._asked.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedVersions:
+    """Tags and branches of a table at one moment.
+
+    Attributes:
+        tags: the tagged snapshots by number, ascending.
+        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all that
+            it began with; but when Paimon fast-forwards the main table to a branch, all of the
+            branch's snapshots are the table's as well, and it lets them go one by one.
+        branch_changelogs: the changelog lists of all versions of branches.
+    """
+
+    tags: dict[int, Snapshot]
+    branches: tuple[Snapshot, ...]
+    branch_changelogs: frozenset[str]
+
+    def files_needed(
+        self, snapshot_id: int, reads: ManifestReads, cache: LiveFilesCache
+    ) -> list[Collection[FileKey]]:
+        """Sets of files that must stay, among those that this snapshot took out of the table.
+
+        Raises:
+            CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
+        """
+        number = tag_before(tuple(self.tags), snapshot_id)
+        tagged = () if number is None else (self.tags[number],)
+        return [cache.live_files(version, reads) for version in (*tagged, *self.branches)]
+
+    def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
+        """The versions that may share metadata with the snapshots from `begin` to before `end`.
+
+        Args:
+            and_next: the first tag from `end` on as well, when what comes at `end` may have lost
+                its own metadata, and cannot tell what later tags share.
+        """
+        tagged = tuple(self.tags)
+        numbers = tags_of_range(tagged, begin, end)
+        if and_next:
+            numbers += [number for number in tagged if number >= end][:1]
+        return [*(self.tags[number] for number in numbers), *self.branches]
+
+
+def protected_versions(
+    table: FileStoreTable, names: Iterable[str] | None = None
+) -> ProtectedVersions:
+    """The tags and branches that there are now.
+
+    Args:
+        names: of the tags, where somebody has listed them just now.
+
+    Raises:
+        CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.
+    """
+    versions: list[Snapshot] = []
+    changelogs: set[str] = set()
+    for root in branch_roots(table.file_io, table.location):
+        manager = SnapshotManager(table.file_io, root)
+        snapshots = [manager.snapshot(number) for number in manager.ids()]
+        of_branch = [tag.snapshot for tag in TagManager(table.file_io, root).tags()]
+        versions += [*snapshots, *of_branch]
+        changelogs |= {
+            version.changelog_manifest_list
+            for version in (*snapshots, *of_branch)
+            if version.changelog_manifest_list is not None
+        }
+    tags = table.tags.tags() if names is None else table.tags.named(names)
+    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
+    return ProtectedVersions(dict(sorted(tagged.items())), tuple(versions), frozenset(changelogs))

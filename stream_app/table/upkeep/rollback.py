@@ -1,0 +1,335 @@
+"""Makes an earlier version of a table the newest one, for good.
+
+`plan_rollback` reads and decides, `roll_back` does it. What is going is announced first
+(`planning.upkeep.announced_rollback`), so that no expiry and no tag comes between. The table is
+right after each of the steps:
+
+1. consumers that are ahead go back behind the target, if that was asked for,
+2. the target's snapshot file is there: written again from its tag, when it has expired,
+3. changelogs and tags go: behind a rollback that dies nobody must take them for those of the
+   snapshots that get their numbers again,
+4. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
+   behind a gap would be written on, until the numbers reach the snapshots that were to go,
+5. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
+   committed meanwhile; then the hint LATEST names the target,
+6. files go that only they held: what dies before leaves orphans, and nothing that is missed,
+7. the hint EARLIEST; then the announcement.
+
+Writers must not run meanwhile: what they commit on top of a snapshot that goes would go with it. A
+streaming job of ours finds that the table went back, and stops.
+
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 to the cleaning of
+orphans.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.upkeep.announced_rollback import in_the_way
+from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_numbers
+from stream_app.planning.upkeep.unused_files import FileKey, unprotected
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.announcements import (
+    delta_list,
+    holding_announcements,
+    holding_rollbacks,
+    withdraw_rollbacks,
+)
+from stream_app.table.upkeep.expire_snapshots import add_changelog, add_manifest_lists
+from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.upkeep.protected_versions import ProtectedVersions, protected_versions
+from stream_app.table.upkeep.tags import add_live_files
+from stream_app.table.versions.manifest_reads import ManifestReads
+from stream_app.table.versions.time_travel import Version, snapshot_of
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What becomes the newest version, and what goes."""
+
+    target: Snapshot
+    numbers: RollbackNumbers
+    files: FilesToDelete
+
+
+def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
+    """The version to go back to; a number may also be that of a tag whose snapshot has expired.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if version.is_latest:
+        raise UsageError(
+            "no version is named to go back to",
+            where=table.location,
+            fix="give one of --snapshot, --tag and --timestamp",
+        )
+    try:
+        snapshot = snapshot_of(table, version)
+    except UsageError:
+        for tag in table.tags.tags():
+            if tag.snapshot.snapshot_id == version.snapshot:
+                return tag.snapshot
+        raise
+    assert snapshot is not None, "only the latest may be absent"
+    return snapshot
+
+
+def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
+    """What a rollback does.
+
+    Raises:
+        UsageError: an expiry is deleting, or was stopped while it deleted, files of the target or
+            of what comes before it; or what goes is just expiring.
+        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+    """
+    try:
+        _check_no_expiry(table, target)
+    except UsageError:
+        withdraw_rollbacks(table)  # of those who died, and would keep the expiry from its end
+        raise
+    numbers = _numbers(table, target)
+    files = FilesToDelete()
+    if not numbers.is_empty():
+        try:
+            files = _files(table, target, numbers)
+        except FileNotFoundError as error:
+            raise _changed(table, "a snapshot that goes has expired") from error
+        except CorruptFileError:
+            _check_no_expiry(table, target)  # it may just be deleting what was read
+            raise
+    return RollbackPlan(target=target, numbers=numbers, files=files)
+
+
+def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
+    """Do it; whoever dies may be followed by a rollback to the same version.
+
+    Args:
+        resets_consumers: let consumers that are ahead go on behind the target.
+
+    Raises:
+        UsageError: a living consumer would be cut, the table has changed since the plan was made,
+            or an expiry is deleting; nothing has changed.
+        OSError: the file system refused.
+    """
+    announced, numbers = _announced(table, plan, resets_consumers=resets_consumers)
+    target = numbers.target
+    try:
+        _prepare(table, plan, numbers)
+        _check_alone(table, numbers, announced)
+    except BaseException:
+        table.rollback_announcements.withdraw(announced)
+        raise
+    table.snapshots.delete_latest_hint()  # 4
+    for number in numbers.snapshots:  # 5
+        _check_target(table, target)
+        table.snapshots.delete(number)
+        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
+    _delete_latecomers(table, target)
+    table.snapshots.write_latest_hint(target)
+    clean = table.options.boolean("snapshot.clean-empty-directories")
+    delete_files(table, plan.files, clean_folders=clean)  # 6
+    table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
+    for name in table.rollback_announcements.announcements():
+        table.rollback_announcements.withdraw(name)
+
+
+def _announced(
+    table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
+) -> tuple[str, RollbackNumbers]:
+    """Say what goes, and see that nothing speaks against it; what was said, and what goes now."""
+    announcement = RollbackAnnouncement(
+        target=plan.numbers.target,
+        going={number: delta_list(table, number) or "" for number in plan.numbers.snapshots},
+    )
+    announced = table.rollback_announcements.announce(announcement)
+    try:
+        # In this order: who expires, tags or follows does the opposite, so one of both sees it.
+        _check_no_expiry(table, plan.target)
+        numbers = _numbers(table, plan.target)
+        if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
+            raise _changed(table, "there are other snapshots, tags or changelogs than before")
+        if not resets_consumers:
+            _check_no_consumer(table, numbers)
+    except BaseException:
+        table.rollback_announcements.withdraw(announced)
+        raise
+    return announced, numbers
+
+
+def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
+    for consumer in numbers.consumers:  # 1
+        table.consumers.reset(consumer.consumer_id, numbers.target + 1)
+    if numbers.is_restored:  # 2
+        table.snapshots.restore(_without_lost_changelog(table, plan.target))
+    table.changelogs.delete(numbers.changelogs)  # 3
+    table.tags.delete(*numbers.tags)
+
+
+def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
+    """Nobody has committed on top of what goes, nor taken our announcement for that of the dead."""
+    newest = max((numbers.target, *numbers.snapshots))
+    is_announced = announced in table.rollback_announcements.announcements()
+    if table.snapshots.latest_id() != newest or not is_announced:
+        raise UsageError(
+            "somebody has committed, or rolled back, while the table was about to go back: no "
+            "snapshot was taken away; tags and changelogs behind the version were",
+            where=table.location,
+            fix="stop those who write the table, and try again",
+        )
+
+
+def _check_target(table: FileStoreTable, target: int) -> None:
+    """An expiry beside us, of those who were not stopped, must not leave a table without any."""
+    if not table.snapshots.exists(target):
+        raise UsageError(
+            f"snapshot {target} has expired while the table was going back to it: somebody has "
+            "committed meanwhile; some of the newest snapshots are gone",
+            where=table.location,
+            fix="stop those who write the table; then look which snapshots are left (stream-app "
+            "inspect snapshots), and go back to one of them, or to a tag",
+        )
+
+
+def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
+    now, expiration_ms = (
+        table.clock.now_ms(),
+        table.options.optional_integer("consumer.expiration-time"),
+    )
+    return rollback_numbers(
+        target.snapshot_id,
+        snapshots=table.snapshots.ids(),
+        changelogs=table.changelogs.ids(),
+        tags={tag.name: tag.snapshot.snapshot_id for tag in table.tags.tags()},
+        consumers=[
+            consumer
+            for consumer in table.consumers.consumers()
+            if not consumer.has_expired(now, expiration_ms)
+        ],
+    )
+
+
+def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
+    newest = table.snapshots.latest_id()
+    rollbacks = holding_rollbacks(table)
+    expiry = in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
+    if expiry is not None:
+        raise UsageError(
+            f"snapshots {expiry.begin} to {expiry.end - 1} are going: an expiry is deleting their "
+            "files, or has died while it did so",
+            where=table.location,
+            fix="try again when it is done; if it died, finish it: stream-app expire-snapshots. "
+            "Then go back to a snapshot that is left, or to a tag",
+        )
+
+
+def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
+    if numbers.consumers:
+        target = numbers.target
+        names = ", ".join(each.consumer_id for each in numbers.consumers)
+        raise UsageError(
+            f"consumers have read snapshots behind {target}: {names}",
+            where=table.location,
+            fix="stop them and see to what they have taken over already; --force lets them go on "
+            f"at snapshot {target + 1}",
+        )
+
+
+def _changed(table: FileStoreTable, what: str) -> UsageError:
+    return UsageError(
+        f"the table has changed while the rollback was planned: {what}; nothing was rolled back",
+        where=table.location,
+        fix="stop those who write the table, and try again",
+    )
+
+
+def _delete_latecomers(table: FileStoreTable, target: int) -> None:
+    """Snapshots that were committed since the plan was made go too: they stand on what has gone.
+
+    Who commits later finds the one before his gone, and takes his own back.
+    """
+    while late := [number for number in table.snapshots.ids() if number > target]:
+        for number in reversed(late):
+            _check_target(table, target)
+            _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
+            table.snapshots.delete(number)
+            table.snapshots.sync_deletions()
+
+
+def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
+    """What came after the target: no file that is live in it, and none that a branch has."""
+    protected = protected_versions(table)
+    collector = FileCollector(ManifestReads(table))
+    needed: list[Collection[FileKey]] = [
+        collector.reads.live_files(version) for version in (target, *protected.branches)
+    ]
+    collector.keep_metadata_of([target, *protected.branches])
+    found = (_readable(table, number) for number in reversed(numbers.snapshots))
+    snapshots = [snapshot for snapshot in found if snapshot is not None]
+    tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
+    changelogs = [
+        table.changelogs.changelog(number)
+        for number in numbers.changelogs
+        if number > numbers.target
+    ]
+    # The first that goes has what came between it and an expired target; tags have files whose
+    # snapshots have expired.
+    for version in (*snapshots[:1], *tagged):
+        add_live_files(collector, version, needed)
+    for version in (*snapshots, *changelogs):
+        _add_new(collector, version, protected, needed)
+    for version in (*snapshots, *tagged, *changelogs):
+        add_manifest_lists(collector, version)
+        collector.add_indexes(version)
+    return collector.files
+
+
+def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
+    """A snapshot that goes; a damaged one may be why people go back, and only its own file goes."""
+    try:
+        return table.snapshots.snapshot(number)
+    except CorruptFileError as error:
+        _LOG.warning(
+            "files of snapshot %d stay on disk for stream-app remove-orphan-files: %s",
+            number,
+            error,
+        )
+        return None
+
+
+def _add_new(
+    collector: FileCollector,
+    version: Snapshot,
+    protected: ProtectedVersions,
+    needed: list[Collection[FileKey]],
+) -> None:
+    collector.reads.prefetch([version.delta_manifest_list], with_manifests=True)
+    added = [
+        entry
+        for entry in collector.reads.entries(version.delta_manifest_list) or ()
+        if entry.kind is FileKind.ADD
+    ]
+    collector.add_data_files(unprotected(added, needed))
+    add_changelog(collector, version, protected)
+
+
+def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
+    """Expiry leaves a tag its data, but deletes its changelog files, which nobody must look for."""
+    name = target.changelog_manifest_list
+    if name is None or table.file_io.exists(table.paths.manifest(name)):
+        return target
+    return replace(
+        target,
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+    )

@@ -1,0 +1,229 @@
+"""Gives the tags that a table's options ask for, and deletes those that are over.
+
+Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the
+tags themselves: whoever comes after a crash looks at the snapshots behind the newest automatic tag.
+
+A period that ends while nothing is committed has no snapshot behind its end. By process time it
+gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
+of their own.
+
+Source: Paimon `tag/TagAutoManager.java`, `tag/TagAutoCreation.java` (`forceCreatingSnapshot`),
+`tag/TagTimeExpire.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io import FileStatus
+from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.model.tag import Tag
+from stream_app.planning.upkeep.tag_creation import (
+    TagRules,
+    due_ms,
+    due_tags,
+    first_snapshot,
+    lacks_snapshot,
+    surplus_tags,
+    tags_whose_time_is_over,
+)
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.read_protection import TAG_PREFIX
+from stream_app.table.upkeep.tag_rules import process_time_ms, snapshot_time, tag_rules
+from stream_app.table.upkeep.tags import create_tag, delete_tags, plan_tag_deletion
+
+_LOG = logging.getLogger(__name__)
+_CAUGHT_UP_MAX = 100
+"""Periods that are caught up with at a time: `tag.automatic-completion` may find thousands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagUpkeepReport:
+    """The names of tags that were given and deleted; files that went with those."""
+
+    created: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class TagUpkeep:
+    """For one table; remembers which snapshots it has looked at, and when the next tag is due."""
+
+    table: FileStoreTable
+    _looked_at: int = 0
+    _has_warned: bool = False
+    _is_due_known: bool = False
+    _due_ms: int | None = None
+
+    def is_due(self) -> bool:
+        """Whether a period is over that has no tag, by the clock; watermarks are not known here.
+
+        Asks the table only the first time, and when a tag is due.
+
+        Raises:
+            UsageError: the options contradict each other.
+            CorruptFileError: a tag cannot be read.
+        """
+        now_ms = process_time_ms(self.table)
+        rules = tag_rules(self.table)
+        if now_ms is None or rules is None:
+            return False
+        if not self._is_due_known or (self._due_ms is not None and now_ms >= self._due_ms):
+            self._next(rules)
+        return self._due_ms is not None and now_ms >= self._due_ms
+
+    def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
+        """Give what is due, then delete what is too much or over.
+
+        Args:
+            makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
+                for who may commit at this moment.
+
+        Raises:
+            UsageError: the options contradict each other.
+            CorruptFileError: a tag, or what must stay of it, cannot be read.
+            CommitError: others won every race for a snapshot.
+        """
+        rules = tag_rules(self.table)
+        created = () if rules is None else self._create(rules)
+        if rules is not None and makes_snapshots:
+            created += self._catch_up(rules)
+        while True:
+            deleted = self._over(rules)
+            if not deleted:
+                return TagUpkeepReport(created=created)
+            try:
+                plan = plan_tag_deletion(self.table, deleted)
+            except UsageError:
+                continue  # another process, which does the same, has deleted one of them
+            break
+        delete_tags(self.table, plan)
+        return TagUpkeepReport(
+            created=created,
+            deleted=deleted,
+            files=plan.files.count,
+            bytes=plan.files.byte_count,
+        )
+
+    def _catch_up(self, rules: TagRules) -> tuple[str, ...]:
+        created: tuple[str, ...] = ()
+        for _ in range(_CAUGHT_UP_MAX):
+            if not self._lacks_snapshot(rules):
+                break
+            user = f"create-tags-{uuid.uuid4()}"
+            history = CommitHistory(self.table, user, self.table.snapshots.latest())
+            nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, appends=())
+            FileStoreCommit(self.table, history).commit_appends(nothing)
+            given = self._create(rules)
+            if not given:  # more snapshots would be as much in vain
+                break
+            created += given
+        return created
+
+    def _lacks_snapshot(self, rules: TagRules) -> bool:
+        now_ms = process_time_ms(self.table)
+        begin, next_begin = self._next(rules)
+        latest = self.table.snapshots.latest()
+        if now_ms is None or latest is None:
+            return False
+        if latest.snapshot_id + 1 < begin:
+            return False  # the newest tag lies ahead of the table: what would be made gets no tag
+        is_untagged = latest.snapshot_id >= begin
+        newest = snapshot_time(self.table, latest) if is_untagged else None
+        return lacks_snapshot(rules, next_begin, newest, now_ms)
+
+    def _next(self, rules: TagRules) -> tuple[int, int | None]:
+        """The snapshot and the period that come next."""
+        begin, next_begin = first_snapshot(rules, self._tags(rules))
+        self._is_due_known, self._due_ms = True, due_ms(rules, next_begin)
+        return begin, next_begin
+
+    def _create(self, rules: TagRules) -> tuple[str, ...]:
+        begin, next_begin = self._next(rules)
+        snapshots = self._snapshots(max(begin, self._looked_at + 1))
+        times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
+        if times and all(time.time_ms is None for time in times) and not self._has_warned:
+            self._has_warned = True
+            _LOG.warning(
+                "no tags are given: they go by watermark, and no snapshot has one. stream_app "
+                "writes none: set 'tag.automatic-creation' = 'process-time'"
+            )
+        by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
+        self._make_up_success_file(rules)
+        created = []
+        retained_ms = self.table.options.optional_integer("tag.default-time-retained")
+        for due in due_tags(rules, next_begin, times):
+            now = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
+            tag = Tag(
+                name=due.name,
+                snapshot=by_number[due.snapshot_id],
+                create_time_ms=now,
+                time_retained_ms=retained_ms,
+            )
+            try:
+                created += [due.name] if create_tag(self.table, tag) else []
+            except UsageError:  # it has expired meanwhile: the next one gets the tag
+                break
+        else:
+            # What is due next follows from the tags that were given.
+            self._is_due_known = not created
+            self._looked_at = max(self._looked_at, *by_number) if by_number else self._looked_at
+        return tuple(created)
+
+    def _make_up_success_file(self, rules: TagRules) -> None:
+        """Of the newest tag, if who gave it died, or failed, before it was written."""
+        if not self.table.tags.has_success_files:
+            return
+        for tag in self._tags(rules):
+            if self.table.tags.lacks_success_file(tag.name):
+                self.table.tags.write_success_file(tag.name, self.table.clock.now_ms())
+
+    def _tags(self, rules: TagRules) -> list[Tag]:
+        """The newest automatic tag alone: it tells how far it has come."""
+        manager = self.table.tags
+        begun = [
+            (begin, name)
+            for name in manager.names()
+            if (begin := rules.periods.begin(name)) is not None
+        ]
+        tag = manager.tag(max(begun)[1]) if begun else None
+        return [] if tag is None else [tag]
+
+    def _snapshots(self, begin: int) -> Sequence[Snapshot]:
+        """Those from a number on that are there, ascending."""
+        snapshots = self.table.snapshots
+        found = list(snapshots.backwards(down_to=begin))
+        return found[::-1]
+
+    def _over(self, rules: TagRules | None) -> tuple[str, ...]:
+        expires = self.table.options.boolean("tag.time-expire-enabled")
+        if not expires and (rules is None or rules.num_max is None):
+            return ()
+        files = self.table.tags.statuses()
+        tags = self.table.tags.named(sorted(files))
+        over = surplus_tags(rules, tags) if rules is not None else []
+        if expires:
+            others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
+            over += tags_whose_time_is_over(others, local_wall_clock_ms(self.table.clock))
+            readers = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
+            over += self._forsaken(readers, files)
+        return tuple(dict.fromkeys(over))
+
+    def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
+        """Tags of readers that did not renew them.
+
+        By the times of their files: a reader may have another time zone, and clocks on the wall
+        are put forward.
+        """
+        begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
+        return tags_whose_time_is_over(begun, self.table.clock.now_ms())

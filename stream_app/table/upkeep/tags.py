@@ -1,0 +1,265 @@
+"""Gives names to versions and takes them away, with the files that only they held.
+
+A tag's file goes for good before its data: whatever dies in between, and be it the machine, leaves
+files that nothing names, which `orphan_files` finds, and never a tag that cannot be read.
+
+Source: Paimon `utils/TagManager.java`, `operation/TagDeletion.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import CorruptFileError, StreamAppError, UsageError
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.tag import Tag
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.planning.upkeep.tag_neighbours import nearest_numbers
+from stream_app.planning.upkeep.unused_files import FileKey, file_key, unprotected
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
+from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.upkeep.protected_versions import protected_versions
+from stream_app.table.upkeep.tag_rules import tag_rules
+from stream_app.table.versions.manifest_reads import ManifestReads
+from stream_app.table.versions.time_travel import numbered_snapshot
+
+
+def new_tag(
+    table: FileStoreTable, name: str, number: int | None = None, retained_ms: int | None = None
+) -> Tag:
+    """A tag as it would be; `create_tag` makes it.
+
+    Args:
+        number: of a snapshot, or of one that another tag keeps; None: the newest snapshot.
+        retained_ms: after which it may be deleted; None: as ``tag.default-time-retained`` says.
+
+    Raises:
+        UsageError: there is no such snapshot, or the name is taken or no name.
+    """
+    table.tags.check_name(name)
+    if name in table.tags.names():
+        raise UsageError(
+            f"tag {name!r} exists already",
+            where=table.location,
+            fix="give another name, or delete it first: stream-app delete-tag",
+        )
+    snapshot = _snapshot_to_tag(table, number)
+    _check_not_automatic(table, name, snapshot)
+    if retained_ms is None:
+        retained_ms = table.options.optional_integer("tag.default-time-retained")
+    created = None if retained_ms is None else local_wall_clock_ms(table.clock)
+    return Tag(name=name, snapshot=snapshot, create_time_ms=created, time_retained_ms=retained_ms)
+
+
+def create_tag(table: FileStoreTable, tag: Tag) -> bool:
+    """Give the name; False when it was taken meanwhile.
+
+    Beside an expiry or a rollback of ours the version has all its files, or there is no tag. An
+    expiry of another engine that is deleting the version's files at this moment cannot be seen.
+
+    Raises:
+        UsageError: the snapshot has gone meanwhile, or is just going; there is no tag.
+        OSError: the file system refused; there may be a tag.
+    """
+    if not table.tags.create(tag):
+        return False
+    try:
+        gone = _gone(table, tag)
+    except BaseException:
+        table.tags.delete(tag.name)
+        raise
+    if gone is not None:
+        table.tags.delete(tag.name)
+        raise UsageError(
+            f"snapshot {tag.snapshot.snapshot_id} {gone} while it was given the tag {tag.name!r}",
+            where=table.location,
+            fix="tag a newer one",
+        )
+    table.tags.write_success_file(tag.name, table.clock.now_ms())
+    return True
+
+
+def _gone(table: FileStoreTable, tag: Tag) -> str | None:
+    """What has become of the version; None when it is whole. The tag is there already.
+
+    An expiry takes its announcement back when the snapshots are gone, so those are looked at last.
+    """
+    number = tag.snapshot.snapshot_id
+    if is_announced(table, number):
+        return "was expiring"
+    if is_rolled_back(table, number):
+        return "was going with a rollback"
+    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
+    kept = table.snapshots.exists(number) or any(
+        other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
+    )
+    return None if kept else "has expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagDeletion:
+    """What goes with tags.
+
+    Attributes:
+        files: those that only these tags held; none while their snapshots are there.
+        held: the numbers of the versions that these tags alone held.
+        unreadable: names of tags that cannot be read: then all files stay, as orphans.
+    """
+
+    tags: tuple[Tag, ...]
+    files: FilesToDelete
+    held: frozenset[int]
+    unreadable: tuple[str, ...] = ()
+
+
+def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
+    """What goes with the tags of these names.
+
+    Raises:
+        UsageError: there is no such tag.
+        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+    """
+    unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
+    tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
+    known = [*tags, *unreadable]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                unknown_key("tag", name, known),
+                where=table.location,
+                fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
+            )
+    going = [tags[name] for name in dict.fromkeys(names) if name in tags]
+    staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
+    held = {
+        tag.snapshot.snapshot_id: tag.snapshot
+        for tag in going
+        if tag.snapshot.snapshot_id not in staying
+        and not table.snapshots.exists(tag.snapshot.snapshot_id)
+    }
+    # What a tag needs that cannot be read nobody knows.
+    may_delete = bool(held) and not unreadable
+    return TagDeletion(
+        tags=tuple(going),
+        files=_files(table, list(held.values()), staying) if may_delete else FilesToDelete(),
+        held=frozenset(held),
+        unreadable=unreadable,
+    )
+
+
+def _is_damaged(table: FileStoreTable, name: str) -> bool:
+    try:
+        table.tags.tag(name)
+    except CorruptFileError:
+        return True
+    return False
+
+
+def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
+    """Take the names away, and then the files.
+
+    Raises:
+        OSError: the file system refused; files that are left are orphans.
+    """
+    table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
+    if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
+        return  # somebody has just given one of these versions another name
+    clean = table.options.boolean("snapshot.clean-empty-directories")
+    delete_files(table, deletion.files, clean_folders=clean)
+
+
+def _files(
+    table: FileStoreTable, going: Sequence[Snapshot], staying: Collection[int]
+) -> FilesToDelete:
+    """What only these versions have: of what is left, their nearest neighbours have all the rest.
+
+    A file lives in consecutive versions, so if any has it that stays, the nearest one before or
+    behind has it as well.
+    """
+    protected = protected_versions(table)
+    collector = FileCollector(ManifestReads(table))
+    numbers = {*staying, *table.snapshots.ids()}
+    near = {n for version in going for n in nearest_numbers(version.snapshot_id, numbers)}
+    kept = [
+        protected.tags[number] if number in staying else table.snapshots.snapshot(number)
+        for number in sorted(near)
+    ]
+    needed: list[Collection[FileKey]] = [
+        collector.reads.live_files(version) for version in protected.branches
+    ]
+    needed.append(_flushed_changelogs(table, collector.reads))
+    needed += [collector.reads.live_files(version) for version in kept]
+    collector.keep_metadata_of([*kept, *protected.branches])
+    if not table.options.writes_changelog:  # else changelogs have lists of their own
+        changelogs = map(table.changelogs.changelog, table.changelogs.ids())
+        collector.keep_metadata_of(changelogs, may_be_gone=True)
+    for version in going:
+        add_live_files(collector, version, needed)
+        for name, size in (
+            (version.base_manifest_list, version.base_manifest_list_size),
+            (version.delta_manifest_list, version.delta_manifest_list_size),
+        ):
+            collector.add_manifest_list(name, size)
+        collector.add_indexes(version)
+    return collector.files
+
+
+def add_live_files(
+    collector: FileCollector, version: Snapshot, needed: Sequence[Collection[FileKey]]
+) -> None:
+    """Add the data files of a version that is going, unless they are needed."""
+    lists = (version.base_manifest_list, version.delta_manifest_list)
+    collector.reads.prefetch(lists, with_manifests=True)
+    entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
+    collector.add_data_files(unprotected(live_entries(entries), needed))
+
+
+def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> set[FileKey]:
+    """Data files that are the changelog of versions whose changelog outlives them."""
+    found: set[FileKey] = set()
+    if table.options.writes_changelog:
+        return found
+    for number in table.changelogs.ids():
+        entries = reads.entries(table.changelogs.changelog(number).delta_manifest_list) or ()
+        found |= {file_key(entry) for entry in entries if entry.kind is FileKind.ADD}
+    return found
+
+
+def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
+    if number is None:
+        latest = table.snapshots.latest()
+        if latest is None:
+            raise UsageError(
+                "the table has no snapshot that could have a tag",
+                where=table.location,
+                fix="wait for its first commit",
+            )
+        return latest
+    try:
+        return numbered_snapshot(table, number)
+    except StreamAppError:
+        tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
+        if number in tagged:
+            return tagged[number]
+        raise
+
+
+def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
+    """A snapshot has one automatic tag at most: Paimon fails on two of them."""
+    rules = tag_rules(table)
+    if rules is None or rules.periods.begin(name) is None:
+        return
+    for tag in table.tags.tags():
+        automatic = rules.periods.begin(tag.name) is not None
+        if automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
+            raise UsageError(
+                f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "
+                f"and {name!r} would be another one",
+                where=table.location,
+                fix="give a name that is none of a period, or tag another snapshot",
+            )

@@ -1,0 +1,91 @@
+"""Deletion vectors of a table: what a snapshot has, and what a commit changes about them.
+
+A commit that deletes data files, or rows of them:
+
+1. `index_changes`, once for each bucket: new index files are written, ADD and DELETE entries come
+   back. Until a snapshot names them the new files belong to nobody.
+2. on top of the latest snapshot, `planning.commit.index_changes.index_conflict`,
+3. and `write_index_manifest`, whose name the new snapshot tells.
+
+Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
+`deletionvectors/BucketedDvMaintainer.java`, `append/AppendCompactTask.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.index_changes import combined_index, rewrites
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId
+
+
+def deletion_vectors(
+    table: FileStoreTable, snapshot: Snapshot, buckets: Collection[BucketId] | None = None
+) -> dict[BucketId, BucketVectors]:
+    """The deletion vectors of a snapshot, of all buckets or of some.
+
+    A bucket without any is absent, or empty when a compaction of Java's has left it so.
+
+    Raises:
+        CorruptFileError: the index manifest or a file of vectors is missing or unreadable.
+    """
+    entries = table.manifests.read_index_manifest(snapshot.index_manifest)
+    if buckets is not None:
+        wanted = set(buckets)
+        entries = [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
+    return table.deletion_vector_files.read_buckets(entries)
+
+
+def index_changes(
+    table: FileStoreTable,
+    live: Sequence[IndexManifestEntry],
+    bucket: BucketId,
+    *,
+    gone: Collection[str] = (),
+    deleted: Mapping[str, DeletionVector] | None = None,
+) -> list[IndexManifestEntry]:
+    """Write the index files of a bucket that change; DELETE entries, then ADD entries.
+
+    Args:
+        live: index files of the table, or of the bucket.
+        gone: names of data files that a compaction or an overwrite has taken away.
+        deleted: by data file, rows that are deleted in addition to those that are already.
+
+    Raises:
+        CorruptFileError: a file of vectors is missing or unreadable.
+    """
+    deleted = deleted or {}
+    assert deleted.keys().isdisjoint(gone), "no rows are deleted of a file that is gone"
+    plan = rewrites(
+        [entry for entry in live if (entry.partition, entry.bucket) == bucket],
+        gone=gone,
+        changed=deleted.keys(),
+        in_one_file=table.has_one_index_file,
+    )
+    files = table.deletion_vector_files
+    kept: BucketVectors = {}
+    changed = dict(deleted)
+    for rewrite in plan:
+        for name, vector in files.read(rewrite.entry, {*rewrite.kept, *deleted}).items():
+            if name in changed:
+                changed[name] = changed[name].union(vector)
+            else:
+                kept[name] = vector
+    changes = [rewrite.entry.as_delete() for rewrite in plan]
+    return changes + files.write(*bucket, kept | changed, in_one_file=table.has_one_index_file)
+
+
+def write_index_manifest(
+    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
+) -> str | None:
+    """The index manifest of the snapshot on top of `latest`; the old one when nothing changes."""
+    previous = latest.index_manifest if latest else None
+    if not changes:
+        return previous
+    live = table.manifests.read_index_manifest(previous)
+    return table.manifests.write_index_manifest(combined_index(live, changes))

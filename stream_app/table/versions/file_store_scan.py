@@ -1,0 +1,141 @@
+"""Which files a snapshot of a table has, and which it brought.
+
+Source: Paimon `operation/AbstractFileStoreScan.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.scan_pruning import ScanPruning
+
+BucketId = tuple[bytes, int]
+"""Serialized partition and number of a bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStoreScan:
+    """Reads manifests of one table."""
+
+    table: FileStoreTable
+
+    def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """All manifests that make up a snapshot, oldest first."""
+        return self.manifests_before(snapshot) + self._delta_manifests(snapshot)
+
+    def live(
+        self,
+        snapshot: Snapshot | None,
+        buckets: Collection[BucketId] | None = None,
+        pruning: ScanPruning | None = None,
+    ) -> list[ManifestEntry]:
+        """The live files of a snapshot, of all buckets or of some; none without a snapshot.
+
+        Args:
+            pruning: leaves out partitions and buckets that hold nothing of what is looked for.
+        """
+        if snapshot is None:
+            return []
+        wanted = None if buckets is None else set(buckets)
+        return live_entries(self._entries(self.manifests(snapshot), wanted, pruning))
+
+    def live_in(
+        self, snapshot: Snapshot | None, partitions: Collection[bytes]
+    ) -> list[ManifestEntry]:
+        """The live files of some partitions, whatever buckets they have; none without a snapshot.
+
+        Args:
+            partitions: serialized.
+        """
+        if snapshot is None or not partitions:
+            return []
+        wanted = set(partitions)
+        metas = [meta for meta in self.manifests(snapshot) if self.may_speak_of(meta, wanted)]
+        entries = (entry for entry in self._entries(metas, None) if entry.partition in wanted)
+        return live_entries(entries)
+
+    def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
+        """The live files of a snapshot, a manifest at a time: for tables with very many."""
+        metas = self.manifests(snapshot)
+        deleted = {
+            entry.identity
+            for entry in self._entries([meta for meta in metas if meta.num_deleted_files], None)
+            if entry.kind is FileKind.DELETE
+        }
+        for entry in self._entries([meta for meta in metas if meta.num_added_files], None):
+            if entry.kind is FileKind.ADD and entry.identity not in deleted:
+                yield entry
+
+    def manifests_before(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """The manifests of what a snapshot was made on top of, which may have expired."""
+        read_list = self.table.manifests.read_list
+        return read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+
+    def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The live files of what a snapshot was made on top of."""
+        return live_entries(self._entries(self.manifests_before(snapshot), None))
+
+    def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
+        """The changes of data files that a snapshot brought."""
+        return list(self._entries(self._delta_manifests(snapshot), None, pruning))
+
+    def changelog(
+        self, snapshot: Snapshot, pruning: ScanPruning | None = None
+    ) -> list[ManifestEntry]:
+        """The changelog files that a snapshot brought."""
+        if snapshot.changelog_manifest_list is None:
+            return []
+        metas = self.table.manifests.read_list(
+            snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+        )
+        return list(self._entries(metas, None, pruning))
+
+    def _delta_manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        return self.table.manifests.read_list(
+            snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+        )
+
+    def _entries(
+        self,
+        metas: list[ManifestFileMeta],
+        wanted: set[BucketId] | None,
+        pruning: ScanPruning | None = None,
+    ) -> Iterator[ManifestEntry]:
+        for meta in metas if pruning is None else pruning.manifests(metas):
+            if wanted is not None and not self.may_hold(meta, wanted):
+                continue
+            entries = self.table.manifests.read_manifest(meta.file_name, meta.file_size)
+            for entry in entries if pruning is None else pruning.entries(entries):
+                if wanted is None or (entry.partition, entry.bucket) in wanted:
+                    yield entry
+
+    def may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
+        """Whether a manifest may have entries of some of these buckets."""
+        low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
+        if low_bucket is not None and high_bucket is not None:
+            wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
+        return self.may_speak_of(meta, {partition for partition, _ in wanted})
+
+    def may_speak_of(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
+        """Whether a manifest may have entries of some of these partitions."""
+        types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
+        lows = deserialize_row(meta.partition_stats.min_values, types)
+        highs = deserialize_row(meta.partition_stats.max_values, types)
+        # A null bound says that the bound is unknown, or that the column is null everywhere.
+        bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
+        if not bounded:
+            return bool(partitions)
+        low = comparable_key(meta.partition_stats.min_values, types)
+        high = comparable_key(meta.partition_stats.max_values, types)
+        for partition in partitions:
+            values = comparable_key(partition, types)
+            if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
+                return True
+        # Nulls stand outside of the bounds.
+        return any(None in deserialize_row(partition, types) for partition in partitions)

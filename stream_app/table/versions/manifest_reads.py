@@ -1,0 +1,160 @@
+"""Reads manifests for those who delete files: each at most once, several at a time, slim.
+
+Unlike a reader's, these lists and manifests may be gone: an earlier expiry that died half-way has
+deleted some. What is gone was dealt with before it was deleted, because files go before what names
+them. Of half a list nothing can be told: the ADD that keeps a file may stand in the other half.
+
+Source: Paimon `operation/FileDeletionBase.java`, `manifest/ExpireFileEntry.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from stream_app.errors import CorruptFileError
+from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.live_entries import live_entries
+from stream_app.planning.upkeep.unused_files import FileKey, file_key
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import each, thread_count
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class ManifestReads:
+    """What was read of one table; for one expiry, then it is thrown away.
+
+    Lists of None are those that are gone or cannot be read; the latter are told in the log.
+    """
+
+    table: FileStoreTable
+    _lists: dict[str, list[ManifestFileMeta] | None] = field(default_factory=dict)
+    _manifests: dict[str, list[ManifestEntry] | None] = field(default_factory=dict)
+    _indexes: dict[str, list[IndexManifestEntry] | None] = field(default_factory=dict)
+
+    def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
+        """Read lists, and the manifests that they name, side by side."""
+        names = [name for name in dict.fromkeys(lists) if name]
+        fresh = [name for name in names if name not in self._lists]
+        threads = thread_count(self.table)
+        self._lists.update(zip(fresh, each(threads, self._list, fresh), strict=True))
+        if with_manifests:
+            metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
+            new = [meta for name, meta in metas.items() if name not in self._manifests]
+            found = each(threads, self._manifest, new)
+            self._manifests.update(zip((meta.file_name for meta in new), found, strict=True))
+
+    def metas(self, name: str) -> list[ManifestFileMeta] | None:
+        """The manifests of a list."""
+        if name not in self._lists:
+            self._lists[name] = self._list(name)
+        return self._lists[name]
+
+    def entries(self, name: str) -> list[ManifestEntry] | None:
+        """The entries of all manifests of a list, in order, without their statistics."""
+        metas = self.metas(name)
+        if metas is None:
+            return None
+        entries: list[ManifestEntry] = []
+        for meta in metas:
+            if meta.file_name not in self._manifests:
+                self._manifests[meta.file_name] = self._manifest(meta)
+            found = self._manifests[meta.file_name]
+            if found is None:
+                return None
+            entries += found
+        return entries
+
+    def added_entries(self, name: str) -> list[ManifestEntry]:
+        """What a list adds, as far as its manifests are there: here each stands for itself."""
+        manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
+        entries = [entry for found in manifests for entry in found or ()]
+        return [entry for entry in entries if entry.kind is FileKind.ADD]
+
+    def index_entries(self, name: str) -> list[IndexManifestEntry] | None:
+        """The index files of an index manifest."""
+        if name not in self._indexes:
+            read = self.table.manifests.read_index_manifest
+            self._indexes[name] = self._unless_gone(name, read)
+        return self._indexes[name]
+
+    def live_files(self, snapshot: Snapshot) -> frozenset[FileKey]:
+        """The data files of a version that stays.
+
+        Raises:
+            CorruptFileError: a manifest is missing or unreadable: nobody knows what must stay.
+        """
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        self.prefetch(lists, with_manifests=True)
+        entries: list[ManifestEntry] = []
+        for name in lists:
+            found = self.entries(name)
+            if found is None:
+                for meta in self.table.manifests.read_list(name):
+                    self.table.manifests.read_manifest(meta.file_name, meta.file_size)
+            entries += found or ()
+        return frozenset(file_key(entry) for entry in live_entries(entries))
+
+    def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
+        """The names of all metadata and index files of a version that stays.
+
+        Those of its changelog are not among them.
+
+        Args:
+            may_be_gone: a long-lived changelog need not have them any more.
+
+        Raises:
+            CorruptFileError: a list or the index manifest is missing or unreadable.
+        """
+        found = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
+        for name in tuple(found):
+            metas = self.metas(name)
+            if metas is None and not may_be_gone:
+                metas = self.table.manifests.read_list(name)
+            found |= {meta.file_name for meta in metas or ()}
+        if snapshot.index_manifest is not None:
+            found.add(snapshot.index_manifest)
+            entries = self.index_entries(snapshot.index_manifest)
+            if entries is None and not may_be_gone:
+                entries = self.table.manifests.read_index_manifest(snapshot.index_manifest)
+            found |= {entry.index_file.file_name for entry in entries or ()}
+        if snapshot.statistics is not None:
+            found.add(snapshot.statistics)
+        return found
+
+    def _list(self, name: str) -> list[ManifestFileMeta] | None:
+        return self._unless_gone(name, self.table.manifests.read_list)
+
+    def _manifest(self, meta: ManifestFileMeta) -> list[ManifestEntry] | None:
+        read = self.table.manifests.read_manifest
+        entries = self._unless_gone(meta.file_name, lambda name: read(name, meta.file_size))
+        return None if entries is None else [_slim(entry) for entry in entries]
+
+    def _unless_gone(self, name: str, read: Callable[[str], list[_T]]) -> list[_T] | None:
+        try:
+            return read(name)
+        except CorruptFileError as error:
+            path = self.table.paths.manifest(name)
+            if self.table.file_io.exists(path):
+                _LOG.warning("files that %s names stay on disk: %s", path, error.what)
+            return None
+
+
+def _slim(entry: ManifestEntry) -> ManifestEntry:
+    """Without what is large and tells nothing about where the file is."""
+    file = replace(
+        entry.file,
+        min_key=EMPTY_ROW,
+        max_key=EMPTY_ROW,
+        key_stats=EMPTY_STATS,
+        value_stats=EMPTY_STATS,
+    )
+    return replace(entry, file=file)

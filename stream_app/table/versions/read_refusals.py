@@ -1,0 +1,43 @@
+"""Which tables we can read rightly.
+
+Source: Paimon `CoreOptions.java`; what each option does to a read stands in its documentation.
+"""
+
+from __future__ import annotations
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.core_options import REFUSED
+from stream_app.table.file_store_table import FileStoreTable
+
+_UNREADABLE = (
+    "branch",
+    "chain-table.enabled",
+    "data-evolution.enabled",
+    "pk-clustering-override",
+    "type",
+)
+
+
+def check_readable(table: FileStoreTable, *, merges: bool) -> None:
+    """Refuse a table whose rows we would read wrongly.
+
+    Args:
+        merges: versions of a key are merged; else changes are read as they stand in files.
+
+    Raises:
+        UnsupportedTableError: names everything that stands in the way.
+    """
+    options = table.schema.options
+    present = [key for key in _UNREADABLE if key in options]
+    reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
+    engine = options.get("merge-engine", "deduplicate").lower()
+    if merges and table.schema.has_primary_key and engine != "deduplicate":
+        reasons.append(f"merge-engine = {engine}")
+    if options.get("bucket") == "-2":
+        reasons.append("bucket = -2")
+    if reasons:
+        raise UnsupportedTableError(
+            "stream_app cannot read this table yet: " + ", ".join(reasons),
+            where=table.location,
+            fix="read it with Paimon's own readers",
+        )

@@ -1,0 +1,209 @@
+"""Which version of a table is meant: by number, by tag, by time of day, or by watermark.
+
+Source: Paimon `table/source/snapshot/TimeTravelUtil.java`, `utils/SnapshotManager.java`,
+`StaticFromTimestampStartingScanner.java`, `StaticFromWatermarkStartingScanner.java`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+from dataclasses import dataclass, replace
+
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import unknown_key
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+Timestamp = int | str | datetime.datetime
+"""Milliseconds since 1970 in UTC, an ISO 8601 text, or a datetime; local time without a zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A version of a table; at most one of these is given, and the latest is meant without any.
+
+    Attributes:
+        snapshot: a number.
+        tag: a name.
+        timestamp: the newest snapshot that was there at this time.
+        watermark: the oldest snapshot whose watermark (milliseconds) has reached this one.
+    """
+
+    snapshot: int | None = None
+    tag: str | None = None
+    timestamp: Timestamp | None = None
+    watermark: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [
+            name
+            for name in ("snapshot", "tag", "timestamp", "watermark")
+            if getattr(self, name) is not None
+        ]
+        if len(given) > 1:
+            raise UsageError(
+                f"{' and '.join(given)} are given, but a version is named in one way",
+                fix=f"leave out all but one of {', '.join(given)}",
+            )
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether no version is named."""
+        return self == Version()
+
+
+def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
+    """The snapshot of a version; None when the latest is meant and there is none yet.
+
+    Raises:
+        UsageError: it does not exist, or not any more; names what there is.
+    """
+    if version.snapshot is not None:
+        return numbered_snapshot(table, version.snapshot)
+    if version.tag is not None:
+        return tagged_snapshot(table, version.tag)
+    if version.timestamp is not None:
+        return _at_time(table, version.timestamp)
+    if version.watermark is not None:
+        return _of_watermark(table, version.watermark)
+    return table.snapshots.latest()
+
+
+def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
+    """The table with the columns of a version, and the version's snapshot.
+
+    Raises:
+        UsageError: as `snapshot_of`.
+    """
+    found = snapshot_of(table, version)
+    if version.is_latest or found is None:
+        return table, found
+    return with_schema(table, found.schema_id), found
+
+
+def with_schema(table: FileStoreTable, schema_id: int) -> FileStoreTable:
+    """The table with the columns of a schema."""
+    if schema_id == table.schema.schema_id:
+        return table
+    return replace(table, schema=table.schemas.schema(schema_id))
+
+
+def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
+    """The snapshot of a number.
+
+    Raises:
+        UsageError: it does not exist, or not any more.
+    """
+    snapshots = table.snapshots
+    try:
+        return snapshots.snapshot(number)
+    except FileNotFoundError:
+        pass
+    earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
+    if earliest is None or latest is None:
+        raise _none_yet(table, f"snapshot {number}")
+    gone = "has expired" if 0 < number < earliest else "does not exist"
+    raise UsageError(
+        f"snapshot {number} {gone}: the table has {earliest} to {latest}",
+        where=table.location,
+        fix=f"give one from {earliest} to {latest}",
+    )
+
+
+def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
+    """The snapshot that a tag keeps.
+
+    Raises:
+        UsageError: there is no such tag.
+    """
+    tag = table.tags.tag(name)
+    if tag is not None:
+        return tag.snapshot
+    names = table.tags.names()
+    raise UsageError(
+        unknown_key("tag", name, names),
+        where=table.location,
+        fix=f"the table has {', '.join(names)}" if names else "the table has no tags",
+    )
+
+
+def newest_at(table: FileStoreTable, millis: int) -> Snapshot | None:
+    """The newest snapshot that was there at a time (milliseconds, UTC); None: it is before all."""
+    snapshots = table.snapshots
+    earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
+    if earliest is None or latest is None:
+        return None
+    numbers = range(earliest, latest + 1)
+    place = bisect.bisect_right(
+        numbers, millis, key=lambda number: snapshots.snapshot(number).time_millis
+    )
+    return snapshots.snapshot(numbers[place - 1]) if place else None
+
+
+def millis_of(timestamp: Timestamp) -> int:
+    """Milliseconds since 1970 in UTC.
+
+    Raises:
+        UsageError: the text is no time.
+    """
+    if isinstance(timestamp, int):
+        return timestamp
+    at = timestamp
+    if isinstance(at, str):
+        try:
+            at = datetime.datetime.fromisoformat(at)
+        except ValueError:
+            raise UsageError(
+                f"{timestamp!r} is no timestamp",
+                fix="write 2026-01-31, 2026-01-31T12:00:00, 2026-01-31T12:00:00.123+01:00, or "
+                "milliseconds since 1970",
+            ) from None
+    return round(at.timestamp() * 1000)
+
+
+def time_text(millis: int) -> str:
+    """ISO 8601 in UTC."""
+    seconds, rest = divmod(millis, 1000)
+    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
+
+
+def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
+    millis = millis_of(timestamp)
+    found = newest_at(table, millis)
+    if found is not None:
+        return found
+    earliest = table.snapshots.earliest_id()
+    if earliest is None:
+        raise _none_yet(table, f"a snapshot of {time_text(millis)}")
+    begins = time_text(table.snapshots.snapshot(earliest).time_millis)
+    raise UsageError(
+        f"no snapshot is as old as {time_text(millis)}: the earliest, {earliest}, is of {begins}",
+        where=table.location,
+        fix=f"give {begins} or later; or a tag, which outlives the expiry of snapshots",
+    )
+
+
+def _of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
+    newest: int | None = None
+    for number in table.snapshots.ids():
+        snapshot = table.snapshots.snapshot(number)
+        if snapshot.watermark is not None:
+            newest = snapshot.watermark
+            if newest >= watermark:
+                return snapshot
+    raise UsageError(
+        f"no snapshot has reached the watermark {watermark}"
+        + ("; none has any" if newest is None else f": the newest has {newest}"),
+        where=table.location,
+        fix="give an earlier one, or name the version by snapshot, tag or timestamp",
+    )
+
+
+def _none_yet(table: FileStoreTable, what: str) -> UsageError:
+    return UsageError(
+        f"{what} does not exist: the table has none yet",
+        where=table.location,
+        fix="wait for the first commit of a job that writes the table",
+    )

@@ -1,0 +1,100 @@
+"""The versions of a table that are there: snapshots, tags, and changelogs that outlive them.
+
+For those who must know all that a table still names: the check and the cleaning of orphans. What
+vanishes while it is listed, because it expires, is left out, but not what it has become.
+
+Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.versions.numbered_files import numbers_of
+from stream_app.filestore.versions.tag_manager import TagManager
+from stream_app.format.snapshot_json import decode_snapshot
+from stream_app.model.snapshot import Snapshot
+from stream_app.model.version_kind import VersionKind
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedVersion:
+    """A version by its file.
+
+    Attributes:
+        path: of the snapshot, tag or changelog file.
+        snapshot: what it holds; None when it cannot be read.
+        problem: why it cannot be read.
+    """
+
+    kind: VersionKind
+    path: str
+    snapshot: Snapshot | None
+    problem: str = ""
+
+
+def named_versions(table: FileStoreTable) -> list[NamedVersion]:
+    """The versions of a table: tags by name, changelogs by number, then snapshots by number."""
+    order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
+    found = versions_below(table.file_io, table.version_root)
+    return sorted(found, key=lambda version: order.index(version.kind))
+
+
+def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
+    """The oldest snapshot of a table, if Paimon's rollback may have made it again from a tag.
+
+    The snapshot had expired, and its changelog with it, but Paimon leaves the changelog's name
+    (`utils/RollbackHelper.java`).
+    """
+    found: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
+    for version in versions:
+        if version.snapshot is not None:
+            found[version.kind].append(version.snapshot)
+    snapshots = found[VersionKind.SNAPSHOT]
+    oldest = min(snapshots, key=lambda one: one.snapshot_id, default=None)
+    return oldest if oldest in found[VersionKind.TAG] else None
+
+
+def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
+    """Snapshots by number, tags by name, then changelogs by number.
+
+    A version may get another name meanwhile: a snapshot that expires goes on as a tag or as a
+    changelog, a tag as another one. So a folder is listed when those before it have been taken, and
+    when a file has vanished all are listed again.
+
+    Args:
+        root: the folder of a table, or of one of its branches.
+    """
+    read: set[str] = set()
+    has_vanished = True
+    while has_vanished:
+        has_vanished = False
+        for kind in (VersionKind.SNAPSHOT, VersionKind.TAG, VersionKind.CHANGELOG):
+            for path in _paths(file_io, root, kind):
+                if path in read:
+                    continue
+                try:
+                    data = file_io.read_bytes(path)
+                except FileNotFoundError:
+                    has_vanished = True
+                    continue
+                read.add(path)
+                yield _decoded(kind, path, data)
+
+
+def _paths(file_io: FileIO, root: str, kind: VersionKind) -> list[str]:
+    if kind is VersionKind.TAG:
+        return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
+    folder = f"{root}/{kind.value}"
+    return [f"{folder}/{kind.value}-{n}" for n in numbers_of(file_io, folder, f"{kind.value}-")]
+
+
+def _decoded(kind: VersionKind, path: str, data: bytes) -> NamedVersion:
+    try:
+        return NamedVersion(kind=kind, path=path, snapshot=decode_snapshot(data))
+    except CorruptFileError as error:
+        return NamedVersion(kind=kind, path=path, snapshot=None, problem=error.what)

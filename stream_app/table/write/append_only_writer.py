@@ -1,0 +1,83 @@
+"""write → files, for one bucket of a table without a primary key: no sort, no merge, no buffer.
+
+Made by `table.write.bucket_writer`, in a task. There is no compaction in it: the driver decides on
+that after the commit.
+
+Source: Paimon `append/AppendOnlyWriter.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
+from stream_app.mergetree.key_value_batch import is_retract, take
+from stream_app.mergetree.merge_tree_writer import WriteResult
+from stream_app.model.data_file_meta import FileSource
+from stream_app.model.row_kind import RowKind
+from stream_app.model.table_schema import VALUE_KIND
+
+
+@dataclass(slots=True)
+class AppendOnlyWriter:
+    """The writer of one bucket, for one epoch.
+
+    Attributes:
+        next_sequence_number: of the first row.
+        ignored_kinds: row kinds that are dropped (``ignore-delete``, ``ignore-update-before``).
+    """
+
+    files: BucketFiles
+    next_sequence_number: int
+    ignored_kinds: frozenset[RowKind] = frozenset()
+    _writer: RollingFileWriter | None = None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+
+        Raises:
+            UnsupportedTableError: one of them takes a row back, which no file can say.
+        """
+        if is_retract(rows).any():
+            rows = self._without_ignored(rows)
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            self._writer = self.files.row_writer(
+                first_sequence_number=self.next_sequence_number, source=FileSource.APPEND
+            )
+        self.next_sequence_number += rows.num_rows
+        self._writer.write(
+            pa.RecordBatch.from_arrays(
+                rows.columns[1:], schema=pa.schema(list(rows.schema)[1:], rows.schema.metadata)
+            )
+        )
+
+    def prepare_commit(self) -> WriteResult:
+        """Finish and hand over all files since the last call."""
+        new_files = () if self._writer is None else self._writer.close()
+        self._writer = None
+        return WriteResult(new_files, ())
+
+    def abort(self) -> None:
+        """Delete the files that were not handed over."""
+        if self._writer is not None:
+            self._writer.abort()
+            self._writer = None
+
+    def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        kinds = rows.column(VALUE_KIND).to_numpy()
+        kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        rows = rows if kept.all() else take(rows, np.flatnonzero(kept))
+        if is_retract(rows).any():
+            raise UnsupportedTableError(
+                "a table without a primary key cannot take a row back, and a -U or -D row came",
+                where=self.files.folder,
+                fix="give it inserts alone, or set 'ignore-delete' = 'true' to drop such rows",
+            )
+        return rows

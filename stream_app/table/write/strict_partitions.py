@@ -1,0 +1,57 @@
+"""How a table's partitions tell their time, and whether each that is written must.
+
+Source: Paimon `partition/PartitionTimeExtractor.java`,
+`operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.format.binary_row import deserialize_row
+from stream_app.format.partition_path import value_texts
+from stream_app.model.data_type import RowType
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.table_schema import TableSchema
+from stream_app.planning.upkeep.partition_time import PartitionTime, partition_time
+
+_WAYS = ("partition.timestamp-pattern", "partition.timestamp-formatter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrictPartitions:
+    """Partitions that all tell their time (``partition.timestamp-format.strict``)."""
+
+    partition_type: RowType
+    time: PartitionTime
+
+    def undated(self, partition: bytes) -> str | None:
+        """A serialized partition in words when it tells no time; else None."""
+        names, types = self.partition_type.names, self.partition_type.types
+        texts = value_texts(deserialize_row(partition, types), self.partition_type)
+        if self.time.millis(names, texts) is not None:
+            return None
+        return ", ".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
+
+
+def time_of_partitions(options: CoreOptions) -> PartitionTime:
+    """What reads the times of partitions.
+
+    Raises:
+        UsageError: the formatter has a letter that we do not know.
+    """
+    pattern, formatter = (options.text(key) or None for key in _WAYS)
+    return partition_time(pattern, formatter)
+
+
+def strict_partitions(schema: TableSchema) -> StrictPartitions | None:
+    """What the partitions of a table must be; None: any is taken, as without a way to tell a time.
+
+    Raises:
+        UsageError: the formatter has a letter that we do not know.
+    """
+    options = schema.core_options
+    is_strict = options.boolean("partition.timestamp-format.strict")
+    if not (is_strict and schema.partition_keys and any(map(options.text, _WAYS))):
+        return None
+    return StrictPartitions(partition_type=schema.partition_type, time=time_of_partitions(options))

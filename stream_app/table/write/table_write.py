@@ -1,0 +1,83 @@
+"""Writes one task's share of an epoch: buckets one after another.
+
+Called by the Spark stage that writes. One writer is open at a time, so its buffer is the task's
+memory; files are synced while the next ones are written.
+
+Source: Paimon `table/sink/TableWriteImpl.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import TracebackType
+
+import pyarrow as pa
+
+from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.model.commit_message import CommitMessage
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import BucketId
+from stream_app.table.write.bucket_writer import BucketWriter, bucket_writer, finish
+
+
+class TableWrite:
+    """A task's writer; use it in ``with``: what was written is deleted when the body fails."""
+
+    def __init__(self, table: FileStoreTable, *, next_sequence_number: int) -> None:
+        self._sync = BackgroundSync(table.file_io)
+        self._table = replace(table, file_io=self._sync)
+        self._next_sequence_number = next_sequence_number
+        self._bucket: BucketId | None = None
+        self._writer: BucketWriter | None = None
+        self._messages: list[CommitMessage] = []
+
+    def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
+        """Take in rows (`_VALUE_KIND` and the table's columns) of a bucket.
+
+        All rows of a bucket come one after another: it is finished when another one begins.
+        """
+        if bucket != self._bucket:
+            self._finish_bucket()
+            self._bucket = bucket
+            self._writer = bucket_writer(
+                self._table, *bucket, next_sequence_number=self._next_sequence_number
+            )
+        assert self._writer is not None
+        self._writer.write(rows)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Finish, and wait until every file is safe; a message for each bucket.
+
+        Raises:
+            OSError: a file could not be written.
+        """
+        self._finish_bucket()
+        self._sync.wait()
+        messages, self._messages = self._messages, []
+        return messages
+
+    def __enter__(self) -> TableWrite:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._abort()
+        self._sync.close()
+
+    def _finish_bucket(self) -> None:
+        if self._writer is not None and self._bucket is not None:
+            self._messages.append(finish(self._writer, *self._bucket))
+        self._writer = self._bucket = None
+
+    def _abort(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+        for message in self._messages:
+            for file in (*message.new_files, *message.changelog_files):
+                path = self._table.paths.data_file(message.partition, message.bucket, file)
+                self._table.file_io.delete(path)

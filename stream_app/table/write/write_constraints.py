@@ -1,0 +1,78 @@
+"""What new rows of a table must respect: sequence numbers, numbers of buckets, columns.
+
+Kept by stream_commit from every manifest entry that it sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import CompactableFiles
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(slots=True)
+class WriteConstraints:
+    """What is known of the files of a table.
+
+    Attributes:
+        max_sequence_number: the greatest of any file; -1 when there is none.
+    """
+
+    table: FileStoreTable
+    max_sequence_number: int = -1
+    _bucket_counts: dict[bytes, int] = field(default_factory=dict)
+    _compactable: CompactableFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._compactable = CompactableFiles(self.table)
+
+    def look_at_all(self, snapshot: Snapshot | None) -> None:
+        """Take in all live files, unless new rows need not know of them: there may be many.
+
+        Then whoever plans compactions finds those that cannot be compacted.
+        """
+        if not self.table.schema.is_bucket_unaware:
+            self.look_at(FileStoreScan(self.table).live(snapshot))
+
+    def look_at(self, entries: Iterable[ManifestEntry]) -> None:
+        """Take in files that others have added.
+
+        Raises:
+            UnsupportedTableError: a file could not be compacted, or has other columns than the
+                table had when we opened it.
+        """
+        ours = self.table.options.bucket
+        for entry in entries:
+            self.add(entry.file)
+            if entry.kind is not FileKind.ADD:
+                continue
+            self._compactable.check(entry.file)
+            if entry.total_buckets not in (0, -1, ours):
+                self._bucket_counts[entry.partition] = entry.total_buckets
+            else:
+                self._bucket_counts.pop(entry.partition, None)
+
+    def add(self, file: DataFileMeta) -> None:
+        """Take in a file of our own."""
+        self.max_sequence_number = max(self.max_sequence_number, file.max_sequence_number)
+
+    def check_bucket_counts(self, partitions: set[bytes]) -> None:
+        """See that partitions have as many buckets as the table.
+
+        Raises:
+            UnsupportedTableError: one has another number.
+        """
+        for partition in partitions & self._bucket_counts.keys():
+            raise UnsupportedTableError(
+                f"the partition has {self._bucket_counts[partition]} buckets, the table's option "
+                f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
+                where=self.table.paths.partition_folder(partition),
+                fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
+            )
