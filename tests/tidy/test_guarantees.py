@@ -15,8 +15,8 @@ _PROMISING = ("docs/GUARANTEES.md", "docs/reliability.md")
 
 @pytest.mark.parametrize("page", [page for page in _PROMISING if (ROOT / page).exists()])
 def test_the_tests_that_a_promise_names_exist(page: str) -> None:
-    """``[T: unit/table/test_crashes::test_who_dies, …]``: of a test the name's beginning is enough,
-    of a file of text cases its name."""
+    """``[T: scenarios/commit/test_crashes::test_who_dies, …]``: the beginning of a test's name is
+    enough, and the name of a file of text cases."""
     missing = []
     for named in _NAMED.findall(text_of(page)):
         for one in re.split(r",\s+", named):

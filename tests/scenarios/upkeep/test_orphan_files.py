@@ -16,6 +16,8 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans, time_of_age
+from tests.scenarios.upkeep.test_expire_snapshots import TABLES, a_history, at, expire
+from tests.scenarios.upkeep.test_tags_and_rollback import go_back, tag_or_not, with_tags
 from tests.support.expiring_table import (
     changes_of_all,
     files_on_disk,
@@ -29,8 +31,6 @@ from tests.support.expiring_table import (
 from tests.support.faulty_file_io import Fault, InjectedError
 from tests.support.small_table import SteppingClock, small_table
 from tests.support.sound_table import found_in
-from tests.unit.table.test_expire_snapshots import TABLES, a_history, at, expire
-from tests.unit.table.test_tags_and_rollback import go_back, tag_or_not, with_tags
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 FAR_MS = 10**15

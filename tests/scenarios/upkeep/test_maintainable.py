@@ -20,10 +20,10 @@ from stream_app.table.file_store_table import FileStoreTable, create_or_open, op
 from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads
+from tests.scenarios.upkeep.test_tags_and_rollback import give
 from tests.support.plain_object import plain_object
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.small_table import TIME_MS, SmallTable, small_table
-from tests.unit.table.test_tags_and_rollback import give
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 

@@ -16,11 +16,11 @@ from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import new_tag, plan_tag_deletion
+from tests.scenarios.upkeep.test_orphan_files import clean
+from tests.scenarios.upkeep.test_tag_upkeep import hourly
+from tests.scenarios.upkeep.test_tags_and_rollback import give, go_back, take_away, with_tags
 from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
 from tests.support.small_table import small_table
-from tests.unit.table.test_orphan_files import clean
-from tests.unit.table.test_tag_upkeep import hourly
-from tests.unit.table.test_tags_and_rollback import give, go_back, take_away, with_tags
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
