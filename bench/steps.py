@@ -37,12 +37,12 @@ from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.key_value_parquet import parquet_writer, read_batches
 from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
-from stream_app.table.versions.file_store_scan import BucketId
 from stream_app.table.write.bucket_writer import bucket_writer, finish
 from stream_app.table.write.table_write import TableWrite
 

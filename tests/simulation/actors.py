@@ -25,13 +25,14 @@ from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.promises import demand

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from stream_app.app.arguments.bucket_choice import EVERYTHING, BucketChoice
 from stream_app.app.output.listing import time_text
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.compact.report import CompactionReport, reports_of_property
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_planner import append_compact_requests
 from stream_app.table.compact.coordinator import bucket_managers
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

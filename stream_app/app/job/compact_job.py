@@ -39,6 +39,7 @@ from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_lif
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.session import start_session
@@ -47,7 +48,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger("stream_app")
 _COMPACTING = Activity("compacting")

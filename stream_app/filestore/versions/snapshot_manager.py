@@ -70,6 +70,13 @@ class SnapshotManager:
             )
         return snapshot
 
+    def delta_list(self, number: int) -> str | None:
+        """The delta list of a snapshot; None when the snapshot is gone or cannot be read."""
+        try:
+            return self.snapshot(number).delta_manifest_list
+        except (FileNotFoundError, CorruptFileError):
+            return None
+
     def latest(self, *, near: int | None = None) -> Snapshot | None:
         """The newest snapshot, also when it expires, or goes back, while it is looked for.
 

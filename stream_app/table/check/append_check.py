@@ -16,11 +16,11 @@ import numpy as np
 
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.format.bucket_hash import hash_rows
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_replay import TableReplay
-from stream_app.table.versions.file_store_scan import BucketId
 
 _MODULUS = 1 << 64
 

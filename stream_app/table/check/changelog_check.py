@@ -36,6 +36,7 @@ from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout, whole_keys
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
 from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
@@ -46,7 +47,6 @@ from stream_app.table.check.table_replay import BucketReplay, TableReplay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import changed_files, merged_rows
 from stream_app.table.versions.deletion_vectors import deletion_vectors
-from stream_app.table.versions.file_store_scan import BucketId
 
 _FILE_ROWS_MAX = 1 << 32
 """More than a file can have: a change's place is that of its file, times this, and its own."""

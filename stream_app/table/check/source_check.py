@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.row_comparison import FORGOTTEN_DELETES, RowDifferences, compared
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import merged_rows
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_writer import bucket_writer, finish
 
 _SCRATCH_OPTIONS = {"changelog-producer": "none"}

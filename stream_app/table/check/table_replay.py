@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -18,7 +19,7 @@ from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_l
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import by_bucket
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stream_app.errors import CommitConflictError
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import index_changes
-from stream_app.table.versions.file_store_scan import BucketId
 
 
 def compacted_index(

@@ -12,7 +12,6 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import epochs_of
 from stream_app.planning.commit.late_snapshot import Standing, standing
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.announcements import delta_list
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -20,7 +19,7 @@ def is_still_there(table: FileStoreTable, base: Snapshot | None) -> bool:
     """Whether what a commit is to be made on top of is what has its number; None: nothing has."""
     if base is None:
         return table.snapshots.latest_id() is None
-    return delta_list(table, base.snapshot_id) == base.delta_manifest_list
+    return table.snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
 
 
 def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
@@ -30,7 +29,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         LateCommitError: it does not, and is taken back; or nobody can tell any more. Its files
             stay: a request that was sent twice may have created it before, in its turn.
     """
-    there = None if base is None else delta_list(table, base.snapshot_id)
+    there = None if base is None else table.snapshots.delta_list(base.snapshot_id)
     if base is not None and there == base.delta_manifest_list:
         return
     found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))

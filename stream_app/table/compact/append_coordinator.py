@@ -21,6 +21,7 @@ from typing import Any
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
@@ -31,7 +32,6 @@ from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures
 from stream_app.table.compact.finished_compaction import FinishedCompaction
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 
 _LOG = logging.getLogger(__name__)
 PENDING_TASKS_MAX = 5000

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.bucketed_append import BucketedAppendCompactManager
 from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 
 
 class BucketedAppendCompactCoordinator(CompactCoordinator):

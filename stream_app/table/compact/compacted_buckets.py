@@ -16,10 +16,11 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_component, partition_path
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.predicate.predicate import Predicate, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
@@ -17,7 +18,6 @@ from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.finished_compaction import FinishedCompaction
 from stream_app.table.compact.metrics import CompactionLoad
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 
 
 class StreamCompactions(Protocol):

@@ -20,6 +20,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
@@ -30,7 +31,7 @@ from stream_app.table.compact.metrics import CompactionLoad, compaction_load
 from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 
-from stream_app.table.versions.file_store_scan import BucketId
+from stream_app.model.bucket_id import BucketId
 
 _LOG = logging.getLogger(__name__)
 DROPPED_MAX = 5

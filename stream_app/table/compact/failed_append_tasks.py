@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.bucket_id import BucketId
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.failures import CompactionFailures
-from stream_app.table.versions.file_store_scan import BucketId
 
 _LOG = logging.getLogger(__name__)
 

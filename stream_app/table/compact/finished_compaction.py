@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
-from stream_app.table.versions.file_store_scan import BucketId
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
@@ -28,7 +29,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.table_follower import TableFollower, look_at_newest
 from stream_app.table.job.write_only_bound import WriteOnlyBound
-from stream_app.table.versions.file_store_scan import BucketId
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)

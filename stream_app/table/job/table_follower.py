@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.compact.compactions import StreamCompactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.write_only_bound import WriteOnlyBound
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.write_constraints import WriteConstraints
 
 

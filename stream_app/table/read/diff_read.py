@@ -29,11 +29,11 @@ from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 
 _SIDE = "_SIDE"
 _BEFORE, _AFTER = 0, 1

@@ -22,6 +22,7 @@ from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.mergetree.key_value_batch import take
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -32,7 +33,7 @@ from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, Snap
 from stream_app.table.read.interleaved import Stream
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.scan_pruning import ScanPruning, scan_pruning

@@ -22,6 +22,7 @@ from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, SplitGroup
 from stream_app.model.index_file_meta import IndexManifestEntry
@@ -34,7 +35,7 @@ from stream_app.planning.read.split_generator import (
     section_files,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.scan_pruning import scan_pruning
 

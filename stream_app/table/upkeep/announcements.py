@@ -150,7 +150,7 @@ def holding_rollbacks(
     newest = table.snapshots.latest_id() if announced else None
     if newest is None:
         return []
-    newest_list = delta_list(table, newest)
+    newest_list = table.snapshots.delta_list(newest)
     return [each for each in announced if rollback_holds(each, newest, newest_list)]
 
 
@@ -165,14 +165,6 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
     for name, each in table.rollback_announcements.announcements().items():
         if not has_begun(each, newest):
             table.rollback_announcements.withdraw(name)
-
-
-def delta_list(table: FileStoreTable, number: int) -> str | None:
-    """That of a snapshot; None when it cannot be read, or is not there."""
-    try:
-        return table.snapshots.snapshot(number).delta_manifest_list
-    except (FileNotFoundError, CorruptFileError):
-        return None
 
 
 def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | None:

@@ -34,7 +34,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import thread_count
 from stream_app.table.upkeep.announcements import (
     delete_void_tags,
-    delta_list,
     holding_announcements,
     holding_rollbacks,
     whole_or_staying,
@@ -191,7 +190,7 @@ class ExpireSnapshots:
             # Who died before he wrote the next one left it at what goes; Paimon would believe it.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
-            if delta_list(table, expiry.kept) != expiry.announcement.end_list:
+            if table.snapshots.delta_list(expiry.kept) != expiry.announcement.end_list:
                 return  # another expiry has finished this one, and then the table went back
             table.snapshots.delete(number)
         # One that came back after the announcement is gone could be tagged, though it is not whole.
@@ -215,7 +214,7 @@ class ExpireSnapshots:
                 f"rollback-to --snapshot {rollback.target}; a job that commits goes on with what "
                 "there is",
             )
-        if delta_list(self.table, announcement.end) != announcement.end_list:
+        if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
             raise UsageError(
                 f"the table was rolled back behind snapshot {announcement.end}, which was to stay: "
                 "nothing was deleted",

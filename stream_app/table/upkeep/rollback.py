@@ -37,7 +37,6 @@ from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_n
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import (
-    delta_list,
     holding_announcements,
     holding_rollbacks,
     withdraw_rollbacks,
@@ -149,7 +148,9 @@ def _announced(
     """Say what goes, and see that nothing speaks against it; what was said, and what goes now."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
-        going={number: delta_list(table, number) or "" for number in plan.numbers.snapshots},
+        going={
+            number: table.snapshots.delta_list(number) or "" for number in plan.numbers.snapshots
+        },
     )
     announced = table.rollback_announcements.announce(announcement)
     try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

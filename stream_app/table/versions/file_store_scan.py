@@ -9,14 +9,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.scan_pruning import ScanPruning
-
-BucketId = tuple[bytes, int]
-"""Serialized partition and number of a bucket."""
 
 
 @dataclass(frozen=True, slots=True)

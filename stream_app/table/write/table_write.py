@@ -14,9 +14,9 @@ from types import TracebackType
 import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.file_store_scan import BucketId
 from stream_app.table.write.bucket_writer import BucketWriter, bucket_writer, finish
 
 

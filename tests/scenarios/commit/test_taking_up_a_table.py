@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.versions.file_store_scan import BucketId
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.random_changes import RandomChanges
 from tests.support.table_writer import CompactInCaller, TableWriter, read_rows

@@ -12,6 +12,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_type import parse_columns
 from stream_app.model.index_file_meta import IndexFileMeta, IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind
@@ -23,7 +24,6 @@ from stream_app.table.versions.deletion_vectors import (
     index_changes,
     write_index_manifest,
 )
-from stream_app.table.versions.file_store_scan import BucketId
 from tests.support.small_table import TIME_MS, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")

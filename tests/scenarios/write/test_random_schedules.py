@@ -33,13 +33,14 @@ from stream_app.errors import CompactionError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.versions.file_store_scan import BucketId, FileStoreScan
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.small_table import CompactHere, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name

@@ -1,0 +1,6 @@
+"""Which bucket of a table."""
+
+from __future__ import annotations
+
+BucketId = tuple[bytes, int]
+"""The partition, as a serialized BinaryRow of the partition columns, and the bucket's number."""
