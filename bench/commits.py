@@ -23,8 +23,8 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable, create_or_open

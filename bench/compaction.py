@@ -28,8 +28,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import VALUE_KIND, new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.write.bucket_writer import bucket_writer, finish

@@ -27,10 +27,10 @@ from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.compact.coordinator import CompactCoordinator
-from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 
 MB = 1 << 20

@@ -26,7 +26,7 @@ import pyarrow.json as pj
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import message_format
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = (
     "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import message_format
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 from tests.support.growing_messages import GROWING, Growing
 
 TIMES = 16

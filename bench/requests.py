@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import create_or_open
 from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.s3_server import S3Server, running_server

@@ -14,8 +14,8 @@ from stream_app.app.shop import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 
 BATCH_MESSAGES = 50_000
 _STATUSES = ["new", "paid", "packed", "shipped"]

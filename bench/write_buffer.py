@@ -28,9 +28,9 @@ from stream_app.mergetree.merge_function import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.data_type import parse_columns
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 GOAL = 1.25
 BATCH_ROWS = 20_000

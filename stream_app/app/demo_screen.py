@@ -21,7 +21,7 @@ from stream_app.app.demo_table import TableProgress
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.row_kind_column import ROW_KIND
+from stream_app.table.read.projection import ROW_KIND
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG_HEAD, _LOG_TAIL = 6, 8

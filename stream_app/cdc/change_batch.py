@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.column_drift import Column, Sighting
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import VALUE_KIND
 
 Int32s = npt.NDArray[np.int32]
 

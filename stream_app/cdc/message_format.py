@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.cdc.debezium.debezium_json import DebeziumJson
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.errors import UsageError
-from stream_app.model.data_type import RowType
+from stream_app.model.schema.data_type import RowType
 
 KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 

@@ -15,9 +15,9 @@ from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_path
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import RowType
 from stream_app.model.index_file_meta import IndexFileMeta
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import TableSchema
 
 _POSTPONED = -2
 """The bucket of rows that another engine's compaction will give one; we only delete its files."""

@@ -13,8 +13,13 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from stream_app.model.data_type import TIMESTAMP_ROOTS, DataType, RowType, TypeRoot
-from stream_app.model.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, TableSchema
+from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, DataType, RowType, TypeRoot
+from stream_app.model.schema.table_schema import (
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    TableSchema,
+)
 
 FIELD_ID = b"PARQUET:field_id"
 """Metadata key of an Arrow field from which Parquet takes the field's id."""

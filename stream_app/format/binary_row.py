@@ -35,7 +35,7 @@ from functools import total_ordering
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,

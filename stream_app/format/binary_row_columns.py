@@ -24,7 +24,7 @@ from stream_app.format.binary_row import (
     has_long_form,
     header_bytes,
 )
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     STRING_ROOTS,
     DataType,

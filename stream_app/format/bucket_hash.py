@@ -18,7 +18,7 @@ from stream_app.format.binary_row_columns import (
     fixed_width,
     row_words,
 )
-from stream_app.model.data_type import DataType
+from stream_app.model.schema.data_type import DataType
 
 Hashes = npt.NDArray[np.uint32]
 

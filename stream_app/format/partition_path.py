@@ -17,7 +17,7 @@ import numpy as np
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import scaled_decimal, unscaled_decimal
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,

@@ -6,8 +6,8 @@ Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`.
 from __future__ import annotations
 
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.model.data_type import DataField, RowType, data_type_from_json
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import DataField, RowType, data_type_from_json
+from stream_app.model.schema.table_schema import TableSchema
 
 _VERSION = 3
 _WHAT = "schema"

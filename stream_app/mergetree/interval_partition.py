@@ -3,7 +3,7 @@
 Used by compaction (only what overlaps is rewritten) and by the scan (a section is the smallest
 unit that can be merged alone). Sees metadata only.
 
-Source: seed documents 000 §5.6 and 003, Paimon `mergetree/compact/IntervalPartition.java`.
+Source: Paimon `mergetree/compact/IntervalPartition.java`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 Owned by compact_manager, on the driver. Sees metadata only: no rows, no files, no clock.
 
-Source: seed document 000 §5.7, Paimon `mergetree/Levels.java`.
+Source: Paimon `mergetree/Levels.java`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Called by `table.write` in a task. There is no compaction in it: the driver decides on that after
 the commit (see compact_manager).
 
-Source: seed document 001, Paimon `mergetree/MergeTreeWriter.java`.
+Source: Paimon `mergetree/MergeTreeWriter.java`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import VALUE_KIND
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.binary_row import scaled_decimal
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,

@@ -29,8 +29,8 @@ from typing import TypeVar
 import pyarrow.compute as pc
 
 from stream_app.errors import UsageError
-from stream_app.model.data_type import STRING_ROOTS, DataField, RowType, TypeRoot
 from stream_app.model.options.core_options import unknown_key
+from stream_app.model.schema.data_type import STRING_ROOTS, DataField, RowType, TypeRoot
 from stream_app.predicate.literal import Literal, comparison, fit, wanted_text
 from stream_app.predicate.predicate import (
     Always,

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
-from stream_app.model.data_type import FLOAT_ROOTS, DataField
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 
 _NULL = pa.scalar(None, pa.bool_())
 

@@ -4,7 +4,7 @@ A few threads of the driver each submit one job of one task for one bucket, in t
 "compaction", so that compaction takes what ingestion leaves. The pool is a local property of the
 thread: it is set in each of them. What waits for a thread is taken by urgency (`queue_rank`).
 
-Source: seed document 002; Paimon runs compactions in a thread of the writer's task.
+Unlike here, Paimon runs compactions in a thread of the writer's task.
 """
 
 from __future__ import annotations

@@ -41,16 +41,15 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
-from stream_app.model.data_type import RowType
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.options.core_options import (
     FIXED_OPTIONS,
     OPTIONS,
     CoreOptions,
     check_writable,
 )
-from stream_app.model.rollback_announcement import RollbackAnnouncement
-from stream_app.model.table_schema import (
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,
     TableSchema,

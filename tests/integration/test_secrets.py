@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.job.preflight import check_topics
 from stream_app.errors import SourceError
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.table.file_store_table import create_or_open
 from tests.support.fast_jvm import fast_jvm

@@ -15,7 +15,7 @@ import stream_app
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.casting.rules import can_be_read_as
-from stream_app.model.data_type import TIMESTAMP_ROOTS, parse_data_type
+from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, parse_data_type
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonError, PaimonJava
 

@@ -15,8 +15,8 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
 from stream_app.cdc.message_format import message_format
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import RowType, parse_columns
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.table.file_store_table import open_table
 from tests.support.normal_rows import normal_rows

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs

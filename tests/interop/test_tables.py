@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CheckpointError
-from stream_app.model.data_type import parse_columns
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.model.table_schema import new_table_schema
 from stream_app.table.file_store_table import (
     FileStoreTable,
     create_or_open,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.actors import Job, has_fault, seen_by

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = "id BIGINT, a INT, s STRING, d DECIMAL(10, 2), f DOUBLE, y BOOLEAN, w STRING"
 OPTIONS = {"decimal.handling.mode": "string", "truncate": "ignore"}

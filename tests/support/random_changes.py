@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from stream_app.model.data_type import DataField, DataType, TypeRoot
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import DataField, DataType, TypeRoot
+from stream_app.model.schema.table_schema import TableSchema
 from tests.support.small_table import Change
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without zone

@@ -16,9 +16,9 @@ from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.commit_message import CommitMessage
-from stream_app.model.data_type import parse_columns
 from stream_app.model.row_kind import RowKind
-from stream_app.model.table_schema import VALUE_KIND, new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable, create_or_open
 from stream_app.table.job.stream_commit import StreamTableCommit

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.model.data_type import TypeRoot
+from stream_app.model.schema.data_type import TypeRoot
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.data_source import NAME, PaimonDataSource, register
 from stream_app.spark.read.stream_reader import StreamReader

@@ -32,8 +32,7 @@ from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.write.partition_names import NameablePartitions
-from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
 _CHUNK_ROWS = 200_000

@@ -40,9 +40,9 @@ from stream_app.cdc.message_format import KNOWN_FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
-from stream_app.model.data_type import RowType
 from stream_app.model.options.core_options import option_problems, unknown_key
-from stream_app.model.table_schema import DEFAULT_BUCKETS, schema_problems
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.model.data_type import RowType, parse_columns
+from stream_app.model.schema.data_type import RowType, parse_columns
 
 SET_BY_SPARK = {
     "bootstrap.servers": "use source.bootstrap-servers",

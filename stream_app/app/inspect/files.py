@@ -10,8 +10,8 @@ from stream_app.app.output.text_table import NULL
 from stream_app.app.output.value_text import row_values_texts
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import RowType
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.app.output.listing import time_text
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -26,8 +26,7 @@ from stream_app.app.cli import exit_code
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.inspect.planned_compactions import planned_compactions
-from stream_app.app.job.event_log import report_line
-from stream_app.app.job.ignored_option_warning import warn_of_ignored_options
+from stream_app.app.job.event_log import report_line, warn_of_ignored_options
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.prometheus_metrics import (
     CompactionCollector,

@@ -1,8 +1,8 @@
-"""What the job tells while it runs: a line for people on stderr, a JSON line for programs.
+"""What a job reports while it runs: a line for people on stderr, a JSON line for programs.
 
-Called by `ingest_job`; tells `prometheus_metrics` in its turn. The JSON lines (``--events FILE``)
-hold one object for each event, with ``event`` and ``time_ms`` first; the demo's screen is drawn
-from them.
+`ingest_job` calls it; it hands the same facts to `prometheus_metrics`. A JSON line
+(``--events FILE``) holds one object for each event, with ``event`` and ``time_ms`` first. At start
+it names the options of the table on which the job does not act.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from stream_app.app.job.prometheus_metrics import (
 from stream_app.app.output.listing import size_text
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.clock import Clock
+from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
@@ -30,6 +31,7 @@ from stream_app.spark.ingest.micro_batch import EpochReport, IdleReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 _LOG = logging.getLogger("stream_app")
@@ -297,3 +299,12 @@ def _snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
 
 def _bytes_text(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
+
+
+def warn_of_ignored_options(table: FileStoreTable) -> None:
+    """Log it, unless there are none."""
+    if ignored := ignored_options(table.schema.options):
+        _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
+
+
+_LOG = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.options import parse_options
 from stream_app.cdc.key_proof import key_rules
 from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
 from stream_app.errors import UsageError
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables
 
 _LOG = logging.getLogger("stream_app")

@@ -21,9 +21,8 @@ from pyspark.sql import SparkSession
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.secrets import hidden, hiding
-from stream_app.app.job.event_log import EventLog
+from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
-from stream_app.app.job.ignored_option_warning import warn_of_ignored_options
 from stream_app.app.job.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
@@ -43,7 +42,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
@@ -70,8 +69,7 @@ from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.write.partition_names import NameablePartitions
-from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
 _LOG = logging.getLogger("stream_app")

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
-from stream_app.model.data_type import DataType
+from stream_app.model.schema.data_type import DataType
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.columns.decimal_columns import parsed_as
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,

@@ -52,7 +52,7 @@ from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_en
 from stream_app.cdc.key_check import KeyCheck
 from stream_app.cdc.key_proof import Question, Questions, key_rules
 from stream_app.errors import WrongSourceError
-from stream_app.model.data_type import RowType
+from stream_app.model.schema.data_type import RowType
 
 Index = npt.NDArray[np.int32]
 

@@ -25,7 +25,7 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.key_proof import ReplicaIdentity
 from stream_app.errors import UsageError
-from stream_app.model.data_type import DataType, RowType
+from stream_app.model.schema.data_type import DataType, RowType
 
 DECIMAL_MODE = "decimal.handling.mode"
 TIME_MODE = "time.precision.mode"

@@ -20,7 +20,7 @@ from stream_app.filestore.data.key_value_file_writer import KeyValueFile
 from stream_app.filestore.data.rolling_file_writer import NewFiles, RollingFileWriter
 from stream_app.filestore.data.row_data_file_writer import RowDataFile
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 
 
 @dataclass(slots=True)

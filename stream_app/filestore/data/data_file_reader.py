@@ -1,7 +1,8 @@
-"""Reads data files, also those that were written with an older schema of the table.
+"""Reads data files, whatever schema of the table they were written with.
 
-A column is found in a file by the name that it had in the file's schema, whose id says which
-column of today it is. What the file's schema did not know yet is null.
+A column is found in a file by the name that it had in the file's schema; the field id says which
+column of today it is. A column that the file's schema lacks is null. `LiveRowsReader` leaves out
+the rows that deletion vectors mark.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.
@@ -19,13 +20,16 @@ import pyarrow.parquet as pq
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
+from stream_app.format.deletion_vector import live_rows
 from stream_app.format.key_value_parquet import check_footer, conform, read_batches
+from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import DataField, RowType
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.table_schema import TableSchema
 
 BATCH_ROWS = 65_536
 _READ_AGAIN = (
@@ -158,3 +162,24 @@ def _cast(values: pa.Array, then: DataField, now: DataField) -> pa.Array:
             f"a file holds column {now.name!r} as {then.data_type.as_nullable()}: {error}",
             fix=_CHANGE_BACK,
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRowsReader:
+    """Implements `KeyValueFileReader`.
+
+    Attributes:
+        files: reads files without a vector; may leave row groups out.
+        whole: reads files with one, all rows of them: a vector counts them all.
+    """
+
+    files: KeyValueFileReader
+    whole: KeyValueFileReader
+    vectors: BucketVectors
+
+    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that are not deleted, in its order."""
+        vector = self.vectors.get(file.file_name)
+        if vector is None:
+            return self.files.read(file)
+        return live_rows(self.whole.read(file), vector)

@@ -12,8 +12,8 @@ from stream_app.filestore.data.stats_filter import stats_by_name
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
-from stream_app.model.data_type import DataField, RowType
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.table_schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import key_stats, stats_from_footer
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 
 
 class KeyValueFile(OpenDataFile):

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.data_type import FLOAT_ROOTS
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import FLOAT_ROOTS
+from stream_app.model.schema.table_schema import TableSchema
 
 ROW_GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes that gather before they are encoded: what a writer holds besides its buffer."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
 from stream_app.format.column_stats import row_group_stats
-from stream_app.model.data_type import DataField
+from stream_app.model.schema.data_type import DataField
 
 
 @dataclass(frozen=True, slots=True)

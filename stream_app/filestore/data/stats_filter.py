@@ -23,8 +23,8 @@ import pyarrow.fs
 
 from stream_app.format.arrow_schema import arrow_scalar, arrow_schema
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.model.data_type import FLOAT_ROOTS, DataField, DataType, RowType, TypeRoot
-from stream_app.model.type_widening import keeps_values
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField, DataType, RowType, TypeRoot
+from stream_app.model.schema.type_widening import keeps_values
 
 _FORMAT = ds.ParquetFileFormat()
 _NO_FILES = pyarrow.fs.LocalFileSystem()

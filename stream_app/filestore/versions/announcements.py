@@ -18,8 +18,7 @@ from typing import Generic, TypeVar
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
-from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 
 Announced = TypeVar("Announced")
 

@@ -12,7 +12,7 @@ from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.versions.numbered_files import numbers_of
 from stream_app.format.schema_json import decode_schema, encode_schema
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 
 _PREFIX = "schema-"
 

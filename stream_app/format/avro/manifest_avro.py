@@ -21,8 +21,8 @@ from stream_app.format.avro.avro_schema import AvroField, manifest_schema, optio
 from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
 from stream_app.format.metadata_records import read_metadata
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
-from stream_app.model.data_type import BINARY_ROOTS, DataType
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.data_type import BINARY_ROOTS, DataType
 
 _VERSION = 2
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.model.data_type import DataType
+from stream_app.model.schema.data_type import DataType
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError, part, refuse_where
 from stream_app.format.casting.numbers import fitted_decimal
-from stream_app.model.data_type import DataType, TypeRoot
+from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")

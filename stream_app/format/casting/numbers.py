@@ -25,7 +25,7 @@ from stream_app.format.casting.arrays import (
     rebuilt,
     refuse_where,
 )
-from stream_app.model.data_type import FLOAT_ROOTS, DataType, TypeRoot
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataType, TypeRoot
 
 _COMPACT_DIGITS = 18
 """Decimals of more digits are no longs in Java."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.format.arrow_schema import arrow_type, timestamp_unit
 from stream_app.format.casting.arrays import CastError, Int64s, numbers_of, rebuilt, ticks_of
 from stream_app.format.casting.local_zone import instants, wall_clock
-from stream_app.model.data_type import DataType, TypeRoot
+from stream_app.model.schema.data_type import DataType, TypeRoot
 
 MILLIS_OF_DAY = 86_400_000
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -27,7 +27,7 @@ from stream_app.format.casting.arrays import (
 from stream_app.format.casting.from_text import text_to_integer
 from stream_app.format.casting.local_zone import instants
 from stream_app.format.casting.times import timestamps
-from stream_app.model.data_type import DataType, TypeRoot
+from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _NUMBER = "^-?[0-9]+$"
 _INT = DataType(root=TypeRoot.INT)

@@ -15,7 +15,7 @@ from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.casting.arrays import Int64s, integers, numbers_of, part, ticks_of
 from stream_app.format.casting.local_zone import wall_clock
 from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
-from stream_app.model.data_type import DataType, TypeRoot
+from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 """Between these Java writes floating point numbers without an exponent."""

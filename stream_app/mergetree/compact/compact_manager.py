@@ -4,7 +4,7 @@ Owned by `table.compact.coordinator`. Decide (universal_compaction) → do (the 
 a finished result changes `Levels` only after the committer has published it, so what this class
 believes is always what the table says.
 
-Source: seed documents 000 §5 and 002, Paimon `mergetree/compact/MergeTreeCompactManager.java`,
+Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `compact/NoopCompactManager.java` (here: `policy=None`).
 """
 

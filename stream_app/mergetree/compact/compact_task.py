@@ -3,7 +3,7 @@ everything else is rewritten.
 
 Called on an executor by `table.compact.compact_bucket`.
 
-Source: seed document 000 §5.5, Paimon `mergetree/compact/MergeTreeCompactTask.java`.
+Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 For tables whose readers or changelog look at the levels above 0 only. Every flush is lifted
 (radical), or every few flushes (gentle: less is rewritten, what is new is seen later).
 
-Source: seed document 000, Paimon `mergetree/compact/ForceUpLevel0Compaction.java`.
+Source: Paimon `mergetree/compact/ForceUpLevel0Compaction.java`.
 """
 
 from __future__ import annotations

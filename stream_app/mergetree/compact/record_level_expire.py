@@ -4,7 +4,7 @@ Used by compact_rewriter on the winners of a merge, and only where nothing older
 output: a row that is left out anywhere else would bring back an older version of its key. Paimon
 filters before the merge and at every level; where times of a key only grow, the end is the same.
 
-Source: seed document 000, Paimon `io/RecordLevelExpire.java`.
+Source: Paimon `io/RecordLevelExpire.java`.
 """
 
 from __future__ import annotations

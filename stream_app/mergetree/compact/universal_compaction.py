@@ -1,20 +1,20 @@
 """Decides which sorted runs of one bucket are merged next.
 
-Called by compact_manager after each flush; the unit it returns is run by compact_task. Sees sizes
-and levels only: no rows, no files, no clock.
+`compact_manager` calls it after each flush; `compact_task` runs the unit that it returns. It sees
+sizes and levels only: no rows, no files, no clock.
 
 The rules, first match wins (runs are ordered newest first):
 
-0. early full compaction, by time and size (early_full_compaction);
+0. early full compaction: due by time or by size (`EarlyFullCompaction`);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
 2. size ratio: beginning with the newest, take in the next run while it is not larger than what
-   is taken so far plus `size_ratio` percent, and more percent off-peak (off_peak_hours);
+   is taken so far plus `size_ratio` percent, and more percent off-peak (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
-Source: seed document 000 §6, Paimon `mergetree/compact/UniversalCompaction.java`; there from
-RocksDB's universal compaction. `size_ratio` is a percentage (1 means 1 %); the worked example of
-the seed document reads it as 100 %.
+Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
+`OffPeakHours.java`; there from RocksDB's universal compaction. `size_ratio` is a percentage: 1
+means 1 %.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
-from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
-from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.sorted_run import LevelSortedRun
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -131,3 +129,62 @@ def pick_full(
         # would overlap the joined one.
         return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
     return unit_from_runs(max_level, runs, "full compaction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyFullCompaction:
+    """The thresholds; None: the rule is off.
+
+    Attributes:
+        interval_ms: a bucket that was last merged whole longer ago than this is merged whole, so
+            that its highest level, which is read without merging, is no older.
+        total_size: bytes; a bucket that is smaller is merged whole each time: that costs little,
+            and its readers find one run.
+        incremental_size: bytes; a bucket that holds more below the highest level is merged whole.
+    """
+
+    interval_ms: int | None = None
+    total_size: int | None = None
+    incremental_size: int | None = None
+
+    def pick(
+        self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
+    ) -> CompactUnit | None:
+        """Everything into the highest level, or None when no rule says so."""
+        max_level = num_levels - 1
+        if len(runs) < 2:
+            return None
+        if self.interval_ms is not None and (
+            time.full_age_ms is None or time.full_age_ms > self.interval_ms
+        ):
+            return unit_from_runs(max_level, runs, "interval")
+        if self.total_size is not None:
+            total = sum(run.run.total_size for run in runs)
+            if total < self.total_size:
+                return unit_from_runs(max_level, runs, "small in total")
+        if self.incremental_size is not None:
+            increment = sum(run.run.total_size for run in runs if run.level != max_level)
+            if increment > self.incremental_size:
+                return unit_from_runs(max_level, runs, "increment too large")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OffPeakHours:
+    """From `start` (inclusive) to `end` (exclusive), hours of the day; over midnight if it is less.
+
+    Attributes:
+        ratio: percent that are added to ``compaction.size-ratio`` in these hours.
+    """
+
+    start: int
+    end: int
+    ratio: int
+
+    def ratio_at(self, hour: int) -> int:
+        """What is added at this hour of the day. The same start and end mean: never."""
+        if self.start <= self.end:
+            is_off_peak = self.start <= hour < self.end
+        else:
+            is_off_peak = hour >= self.start or hour < self.end
+        return self.ratio if is_off_peak else 0

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, check_writable
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
-from stream_app.model.table_schema import TableSchema
-from stream_app.model.type_widening import keeps_values
 
 _MAY_CHANGE = frozenset({"bucket"})
 """Each partition says how many buckets it has, and a commit holds itself to that."""

@@ -3,23 +3,24 @@
 With a primary key, files whose key ranges overlap hold versions of the same keys, so a section goes
 into one split whole. A section that is one file without deletes needs no merge: such files are
 packed apart from the others, into raw splits. Without a primary key every file stands alone.
+`pack_in_order` fills bins of about equal weight.
 
 Paimon makes a raw split only of a file that is alone in its bin, or of a bucket that lies in one
 level; here neighbours that must be merged do not take that from a file.
 
-Source: seed document 003, Paimon `table/source/MergeTreeSplitGenerator.java`,
+Source: Paimon `table/source/MergeTreeSplitGenerator.java`,
 `table/source/AppendOnlySplitGenerator.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import SplitGroup
-from stream_app.planning.bin_packing import pack_in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +86,22 @@ def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
 def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Files of a bucket without keys as they were written, as far as their numbers tell."""
     return sorted(files, key=lambda file: file.min_sequence_number)
+
+
+_T = TypeVar("_T")
+
+
+def pack_in_order(
+    items: Iterable[_T], weight_of: Callable[[_T], int], target: int
+) -> list[list[_T]]:
+    """Bins of neighbours that weigh no more than `target`, unless one item alone does."""
+    bins: list[list[_T]] = []
+    weight = 0
+    for item in items:
+        more = weight_of(item)
+        if not bins or weight + more > target:
+            bins.append([])
+            weight = 0
+        bins[-1].append(item)
+        weight += more
+    return bins

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement
 
 
 def holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:

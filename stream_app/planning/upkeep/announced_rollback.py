@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
-from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 
 
 def holds(announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None) -> bool:

@@ -1,17 +1,17 @@
-"""The time that a partition's values tell.
+"""The time that a partition's values tell, and which partitions are too old.
 
-Called by `table.upkeep.expire_partitions`. Times are local times of day read as if they were UTC,
-in milliseconds, as Paimon compares them. A value that tells no time is None: its partition stays.
+`table.upkeep.expire_partitions` calls it. Times are local times of day read as if they were UTC, in
+milliseconds, as Paimon compares them. A value that tells no time is None: its partition stays.
 
 Source: Paimon `partition/PartitionTimeExtractor.java`; Java's `DateTimeFormatterBuilder` for what
-letters mean. Of those we know y, u, M, d, H, m, s and S; ``MM`` is two digits, ``M`` any number.
+letters mean. Known letters: y, u, M, d, H, m, s and S; ``MM`` is two digits, ``M`` any number.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
@@ -145,3 +145,36 @@ def _day_number(year: int, month: int, day: int) -> int | None:
         return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
     except (ValueError, OverflowError):
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedPartition:
+    """A partition that has files.
+
+    Attributes:
+        partition: serialized BinaryRow.
+        values: as texts, null as the default name; by these partitions are put in order.
+        time_ms: by which its age counts: local time of day as if UTC; None: it has none, and stays.
+        rows: of all files, deletes and older versions included.
+    """
+
+    partition: bytes
+    values: tuple[str, ...]
+    time_ms: int | None
+    files: int
+    rows: int
+    bytes: int
+
+
+def expired_partitions(
+    partitions: Iterable[DatedPartition], *, before_ms: int, at_most: int
+) -> list[DatedPartition]:
+    """Those from before a time, in the order of their values; the first ones, if there are many."""
+    found = [each for each in partitions if each.time_ms is not None and each.time_ms < before_ms]
+    return sorted(found, key=lambda each: ",".join(each.values))[:at_most]
+
+
+def batches(partitions: list[DatedPartition], batch_size: int | None) -> list[list[DatedPartition]]:
+    """The partitions that one commit drops each time; None: all at once."""
+    size = batch_size or max(len(partitions), 1)
+    return [partitions[first : first + size] for first in range(0, len(partitions), size)]

@@ -1,11 +1,11 @@
-"""Which files nobody needs when versions of a table go.
+"""Which files no version needs any more when some versions expire.
 
-Called by `table.upkeep.expire_snapshots`, `table.upkeep.expire_changelogs` and whoever deletes a
-tag. Entries of manifests in, entries out; reading and deleting is done elsewhere.
+`table.upkeep.expire_snapshots`, `expire_changelogs` and the deletion of tags call it. Manifest
+entries in, manifest entries out; it neither reads nor deletes.
 
-A file that a snapshot deletes is live in all versions from the one that added it to the one before.
-So when those are gone it is needed only by tags, and the nearest earlier tag decides for all: if an
-earlier one has the file, that one has it as well.
+A file that a snapshot deletes is live in all versions from the one that added it to the one before
+that snapshot. When those have expired, only tags can need it. The nearest earlier tag decides: if
+any earlier tag has the file, the nearest one has it.
 
 Source: Paimon `operation/FileDeletionBase.java`, `operation/SnapshotDeletion.java`,
 `table/ExpireSnapshotsImpl.java#findSkippingTags`.
@@ -68,3 +68,11 @@ def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
     """
     first = max(bisect_right(tagged, begin) - 1, 0)
     return list(tagged[first : bisect_left(tagged, end)])
+
+
+def nearest_numbers(going: int, kept: Iterable[int]) -> list[int]:
+    """The nearest number below and the nearest one above, as far as there are any."""
+    numbers = sorted(kept)
+    below = [number for number in numbers if number < going]
+    above = [number for number in numbers if number > going]
+    return below[-1:] + above[:1]

@@ -20,7 +20,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
-from stream_app.model.data_type import STRING_MAX, DataField, DataType, RowType, TypeRoot
+from stream_app.model.schema.data_type import STRING_MAX, DataField, DataType, RowType, TypeRoot
 
 _STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 

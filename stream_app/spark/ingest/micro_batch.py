@@ -3,7 +3,7 @@
 `MicroBatch` is what Spark calls for each micro-batch (`foreachBatch`), on the driver. It is the
 only one who commits: an idle commit takes the same lock, and so does upkeep.
 
-Source: seed document 001 §4.
+Source: Paimon `table/sink/StreamTableCommit.java`.
 """
 
 from __future__ import annotations

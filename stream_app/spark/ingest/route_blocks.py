@@ -38,7 +38,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of, murmur_hash
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.decode_counts import (
     ColumnSighting,
     DecodeCounts,

@@ -1,6 +1,6 @@
 """Runs the streaming query until it ends, and what has to happen beside it.
 
-Source: Spark's `StreamingQuery`; seed document 002 for the idle commit.
+Source: Spark's `StreamingQuery`.
 """
 
 from __future__ import annotations

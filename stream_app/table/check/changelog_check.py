@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.filestore.data.live_rows_reader import LiveRowsReader
+from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
@@ -39,8 +39,8 @@ from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
-from stream_app.model.table_schema import SEQUENCE_NUMBER
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.row_comparison import RowDifferences, compared
 from stream_app.table.check.table_replay import BucketReplay, TableReplay

@@ -21,12 +21,12 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
-from stream_app.model.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.table_schema import SEQUENCE_NUMBER
+from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.planning.check.file_facts import ColumnFacts, FileFacts
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.bucket_pruning import hashes_as_today
+from stream_app.table.versions.row_filter import hashes_as_today
 
 
 def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:

@@ -3,7 +3,7 @@
 Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch: a table
 that was rolled back, or a second process with the same checkpoint, is found before harm is done.
 
-Source: seed document 001 §4, Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
+Source: Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
 """
 
 from __future__ import annotations

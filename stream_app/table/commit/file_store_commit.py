@@ -6,7 +6,7 @@ is retried on top of the winner; a commit whose outcome is unknown is looked up 
 delta list, which nobody else can have. One that was held up until its number was free again is
 taken back (`late_snapshot`).
 
-Source: seed document 001, Paimon `operation/FileStoreCommitImpl.java`.
+Source: Paimon `operation/FileStoreCommitImpl.java`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The compactions of a table without keys and buckets: small files of a partition become few.
+"""Coordinates the compactions of a table without keys and buckets: small files become few.
 
-Owned by `stream_commit`, on the driver. Any number of tasks may run in a partition, each on files
-of its own, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
-the job: `append_planner` belongs to that thread while it runs, everything else to the
-caller's.
+`stream_commit` owns it, on the driver. Several tasks may run in one partition, each on its own
+files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside the
+job: `append_planner` belongs to that thread while it runs. Everything else belongs to the caller's
+thread. `FailedAppendTasks` decides which failed tasks run again, and when.
 
-Source: seed document 000 §4 and §7.2, Paimon `append/AppendCompactCoordinator.java`,
+Source: Paimon `append/AppendCompactCoordinator.java`,
 `flink/source/AppendBypassCoordinateOperator.java`.
 """
 
@@ -18,19 +18,18 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.errors import CorruptFileError, UnsupportedTableError, UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
 from stream_app.table.compact.append_task import append_request
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
-from stream_app.table.compact.failed_append_tasks import FailedAppendTasks
-from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures
-from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
+from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -295,3 +294,55 @@ class AppendCompactCoordinator:
 
 def _name(result: CompactResult) -> str:
     return result.before[0].file_name
+
+
+@dataclass(slots=True)
+class FailedAppendTasks:
+    """Remembers them until they are planned again.
+
+    Attributes:
+        failures: by bucket.
+    """
+
+    failures: CompactionFailures[BucketId]
+    _again: list[Task] = field(default_factory=list)
+    _damaged: dict[str, tuple[BucketId, BaseException]] = field(default_factory=dict)
+
+    def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
+        """One has failed."""
+        bucket = request.partition, request.bucket
+        files = request.unit.files
+        self.failures.note(bucket, where, error)
+        place = error.where if isinstance(error, CorruptFileError) else ""
+        damaged = {file.file_name for file in files if file.file_name in place}
+        if damaged:
+            self._damaged |= {name: (bucket, error) for name in damaged}
+            _LOG.error(
+                "%s: left as it is until the job is started again; the files beside it go on",
+                ", ".join(sorted(damaged)),
+            )
+        again = tuple(file for file in files if file.file_name not in damaged)
+        if again:
+            self._again.append((request.partition, again))
+
+    def ready(self) -> list[Task]:
+        """Files that may be tried again now."""
+        return [task for task in self._again if not self.failures.must_wait((task[0], 0))]
+
+    def take_ready(self) -> list[Task]:
+        """The same, for the last time: they are planned again."""
+        ready = self.ready()
+        self._again = [task for task in self._again if task not in ready]
+        return ready
+
+    def names(self) -> set[str]:
+        """Files that are not to be planned: they wait, or are damaged."""
+        return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
+
+    def stuck(self) -> dict[BucketId, BaseException | None]:
+        """Where tasks fail again and again, or files are damaged, with the last error."""
+        return {**self.failures.stuck(), **dict(self._damaged.values())}
+
+    def seconds_until_retry(self) -> float | None:
+        """How long until files are tried again; None: there are none that are waited for."""
+        return self.failures.seconds_until_retry() if self._again else None

@@ -4,7 +4,7 @@ Owned by `append_coordinator`, which has it plan in a thread of its own: a table
 a million files, and reading their manifests must not hold the job back. The first round looks at
 the newest snapshot, a manifest at a time; the later ones at what each snapshot after it brought.
 
-Source: seed document 000 §4.3, Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
+Source: Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
 """
 
 from __future__ import annotations

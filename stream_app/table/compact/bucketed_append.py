@@ -1,20 +1,24 @@
-"""One bucket's compactions, of a table without keys: neighbouring files become one.
+"""Compactions of bucketed tables without keys: neighbouring files of a bucket become one.
 
-Owned by `bucketed_append_coordinator`. It differs from the bucket of a table with keys in
-what is picked, and in that writes never wait for it: more files make reading slower, not wrong.
+The manager decides for one bucket, the coordinator owns the managers of all buckets that a job
+touches. They differ from those of keyed tables in what is picked, and in that writes never wait:
+more files make reading slower, not wrong.
 
-Source: seed document 000 §4.6, Paimon `append/BucketedAppendCompactManager.java`.
+Source: Paimon `append/BucketedAppendCompactManager.java`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.bucketed_append_compaction import (
     Files,
     in_sequence,
@@ -22,6 +26,8 @@ from stream_app.planning.compact.bucketed_append_compaction import (
     pick_full,
 )
 from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket
+from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,3 +117,42 @@ class BucketedAppendCompactManager(CompactManager):
         self.queue = in_sequence(
             file for file in self.levels.all_files() if file.file_name not in running
         )
+
+
+class BucketedAppendCompactCoordinator(CompactCoordinator):
+    """Managers of the touched buckets."""
+
+    def sorted_runs(self) -> dict[BucketId, int]:
+        """None: files without keys are no runs."""
+        return {}
+
+    def _read_managers(
+        self, buckets: Collection[BucketId], snapshot: Snapshot | None
+    ) -> Mapping[BucketId, CompactManager]:
+        return bucketed_append_managers(self.table, snapshot, buckets)
+
+
+def bucketed_append_managers(
+    table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
+) -> dict[BucketId, CompactManager]:
+    """A manager for each bucket as it is in a snapshot; None: for those that have files."""
+    schema, options = table.schema, table.options
+    return {
+        bucket: BucketedAppendCompactManager(
+            partition=bucket[0],
+            bucket=bucket[1],
+            # Files above level 0 are those that another engine has clustered: they stay.
+            levels=Levels(
+                [file for file in files if file.level == 0], num_levels=1, key_of=table.key_of
+            ),
+            policy=None,
+            stop_trigger=options.stop_trigger,
+            total_buckets=total_buckets,
+            rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
+            target_file_size=schema.target_file_size,
+            compaction_file_size=schema.compaction_file_size,
+            min_file_num=options.integer("compaction.min.file-num"),
+            writes_only=options.boolean("write-only"),
+        )
+        for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
+    }

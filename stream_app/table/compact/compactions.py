@@ -13,10 +13,10 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
-from stream_app.table.compact.bucketed_append_coordinator import BucketedAppendCompactCoordinator
+from stream_app.table.compact.bucketed_append import BucketedAppendCompactCoordinator
 from stream_app.table.compact.coordinator import CompactCoordinator
-from stream_app.table.compact.finished_compaction import FinishedCompaction
 from stream_app.table.compact.metrics import CompactionLoad
+from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 
 

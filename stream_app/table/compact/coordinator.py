@@ -3,7 +3,7 @@
 Owned by `stream_commit`, on the driver. Each bucket has a `CompactManager`, restored from the
 table when the bucket is first touched and followed from what is committed.
 
-Source: seed document 002; Paimon keeps a manager in each writer task, here the driver has them
+Unlike here, Paimon keeps a manager in each writer task, here the driver has them
 all, because Spark's tasks end with the epoch.
 """
 
@@ -24,11 +24,10 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
-from stream_app.table.compact.failures import CompactionFailures
-from stream_app.table.compact.finished_compaction import FinishedCompaction
+from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
 from stream_app.table.compact.record_expiry import has_expired_rows
+from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

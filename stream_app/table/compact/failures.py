@@ -1,17 +1,21 @@
-"""Compactions that have failed: when they are tried again, and when nobody waits for them.
+"""Compactions that came to nothing: failed ones and dropped ones.
 
-Used by the coordinators of a job's compactions.
+The coordinators of a job use it. A failed compaction runs again after a pause that grows; a bucket
+that keeps failing holds up no epoch. A compaction is dropped when another writer's commit came
+first.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UnsupportedTableError
+from stream_app.model.bucket_id import BucketId
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
@@ -104,3 +108,36 @@ class CompactionFailures(Generic[Key]):
             one.retry_at - now for key, one in self._failures.items() if not self.is_stuck(key)
         ]
         return max(0.0, min(waits)) if waits else None
+
+
+DROPPED_MAX = 5
+"""Lost conflicts of one bucket in a row after which a full compaction is not asked for again."""
+
+
+@dataclass(slots=True)
+class DroppedCompactions:
+    """Counts them.
+
+    Attributes:
+        total: since the process began.
+    """
+
+    total: int = 0
+    _in_a_row: Counter[BucketId] = field(default_factory=Counter)
+    _to_be_asked_again: set[BucketId] = field(default_factory=set)
+
+    def note(self, bucket: BucketId, where: str, why: str) -> None:
+        """One was dropped."""
+        _LOG.warning("a compaction of %s is dropped: %s", where, why)
+        self.total += 1
+        self._in_a_row[bucket] += 1
+        self._to_be_asked_again.add(bucket)
+
+    def forget(self, bucket: BucketId) -> None:
+        """One was committed."""
+        self._in_a_row.pop(bucket, None)
+
+    def take(self) -> set[BucketId]:
+        """Where one was dropped since the last call, unless that happens again and again."""
+        buckets, self._to_be_asked_again = self._to_be_asked_again, set()
+        return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

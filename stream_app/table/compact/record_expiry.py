@@ -11,7 +11,7 @@ from stream_app.errors import StreamAppError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.mergetree.compact.record_level_expire import MILLISECONDS_FROM, RecordLevelExpire
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import TIMESTAMP_ROOTS, TypeRoot
+from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -1,7 +1,7 @@
-"""What a compaction did, told to people and programs and kept in the snapshot that published it.
+"""What a compaction did, and the message that commits it.
 
-A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of such reports, so that
-anybody can see later why a bucket was compacted.
+A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports, so that an
+operator can see later why a bucket was compacted.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.commit_message import CommitMessage
 
 COMPACTIONS_PROPERTY = "stream_app.compactions"
 _REPORTS_MAX = 200
@@ -86,3 +88,29 @@ def reports_of_property(properties: Mapping[str, str] | None) -> list[Compaction
         ]
     except (ValueError, TypeError, KeyError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCompaction:
+    """What was asked for and what came of it.
+
+    `is_overtaken`: another writer changed the bucket meanwhile; `total_buckets`: of the partition;
+    see `CompactManager`.
+    """
+
+    bucket: BucketId
+    unit: CompactUnit
+    result: CompactResult
+    is_overtaken: bool
+    total_buckets: int | None = None
+
+    @property
+    def message(self) -> CommitMessage:
+        """What the committer is to publish."""
+        return CommitMessage(
+            partition=self.bucket[0],
+            bucket=self.bucket[1],
+            total_buckets=self.total_buckets,
+            compact_before=self.result.before,
+            compact_after=self.result.after,
+        )

@@ -6,10 +6,12 @@ Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createComp
 from __future__ import annotations
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy
-from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
-from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
-from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
+from stream_app.mergetree.compact.universal_compaction import (
+    EarlyFullCompaction,
+    OffPeakHours,
+    UniversalCompaction,
+)
 from stream_app.model.options.core_options import CoreOptions
 
 

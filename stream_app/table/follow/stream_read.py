@@ -13,7 +13,7 @@ import pyarrow as pa
 from stream_app.model.data_split import StreamContent, StreamSplit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.row_kind_column import inserts
+from stream_app.table.read.projection import inserts
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.versions.row_filter import RowFilter
 

@@ -12,10 +12,10 @@ from stream_app.model.commit_message import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import StreamCompactions
-from stream_app.table.compact.finished_compaction import FinishedCompaction
 from stream_app.table.compact.metrics import CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
+    FinishedCompaction,
     compaction_report,
     reports_as_property,
 )

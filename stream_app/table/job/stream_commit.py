@@ -4,7 +4,7 @@ begin_epoch → (tasks write files) → commit_epoch, and commit_idle while noth
 the committer with the compactions and follows what other writers commit. Nothing here knows Spark;
 compactions run wherever the `CompactExecutor` runs them.
 
-Source: seed documents 001 §4 and 002, Paimon `table/sink/StreamTableCommit.java`,
+Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
 """
 

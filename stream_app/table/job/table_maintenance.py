@@ -26,8 +26,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.upkeep.tag_rules import tag_rules
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
+from stream_app.table.upkeep.tags import tag_rules
 
 _LOG = logging.getLogger(__name__)
 

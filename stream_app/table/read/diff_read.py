@@ -32,7 +32,7 @@ from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
 
 _SIDE = "_SIDE"

@@ -25,8 +25,8 @@ from stream_app.mergetree.key_value_batch import take
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange

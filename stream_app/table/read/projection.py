@@ -1,4 +1,7 @@
-"""Which rows and columns a read gives: the end of `split_read` and of `incremental_read`."""
+"""Which rows and columns a read returns; the last step of `split_read` and `incremental_read`.
+
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.row_kind_column import ROW_KIND_FIELD, inserts, kind_texts
 from stream_app.table.versions.row_filter import RowFilter
 
 
@@ -65,3 +68,19 @@ class RowChoice:
             kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
             columns.insert(0, kind)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+ROW_KIND = "rowkind"
+"""Name of the column, as in Paimon's audit log."""
+ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
+_TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
+
+
+def kind_texts(kinds: pa.Array) -> pa.Array:
+    """The texts of `_VALUE_KIND` (int8)."""
+    return _TEXTS.take(kinds)
+
+
+def inserts(count: int) -> pa.Array:
+    """As many ``+I``: every row of a table without a primary key."""
+    return kind_texts(pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), count))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.row_kind_column import ROW_KIND
+from stream_app.table.read.projection import ROW_KIND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

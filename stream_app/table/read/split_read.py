@@ -1,6 +1,6 @@
 """The rows of a split: sorted runs merged while they are read, other files read as they are.
 
-Source: seed document 003, Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
+Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.live_rows_reader import LiveRowsReader
+from stream_app.filestore.data.data_file_reader import LiveRowsReader
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
@@ -23,8 +23,8 @@ from stream_app.mergetree.compact.compact_rewriter import (
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.model.data_split import DataSplit
-from stream_app.model.data_type import RowType
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.read.split_generator import (
     are_merged_by_vectors,
     needs_no_merge,

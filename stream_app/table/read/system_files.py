@@ -19,8 +19,8 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.data_type import DataType
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_rows import Row, columns, table_of

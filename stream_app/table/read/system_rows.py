@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 
 Row = tuple[object, ...]
 

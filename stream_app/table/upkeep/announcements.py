@@ -16,8 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
-from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.announced_expiry import holds, is_going, is_over
 from stream_app.planning.upkeep.announced_rollback import has_begun

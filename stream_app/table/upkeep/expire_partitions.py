@@ -24,8 +24,12 @@ from stream_app.format.partition_path import value_texts
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import CoreOptions, unknown_key
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.planning.upkeep.partition_expiry import DatedPartition, batches, expired_partitions
-from stream_app.planning.upkeep.partition_time import PartitionTime
+from stream_app.planning.upkeep.partition_time import (
+    DatedPartition,
+    PartitionTime,
+    batches,
+    expired_partitions,
+)
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable

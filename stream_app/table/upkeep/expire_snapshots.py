@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.announced_expiry import is_going
 from stream_app.planning.upkeep.expire_config import ExpireConfig

@@ -29,8 +29,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
+from stream_app.model.announcements import RollbackAnnouncement
 from stream_app.model.manifest_entry import FileKind
-from stream_app.model.rollback_announcement import RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.announced_rollback import in_the_way
 from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_numbers

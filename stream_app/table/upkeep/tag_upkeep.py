@@ -37,8 +37,14 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.read_protection import TAG_PREFIX
-from stream_app.table.upkeep.tag_rules import process_time_ms, snapshot_time, tag_rules
-from stream_app.table.upkeep.tags import create_tag, delete_tags, plan_tag_deletion
+from stream_app.table.upkeep.tags import (
+    create_tag,
+    delete_tags,
+    plan_tag_deletion,
+    process_time_ms,
+    snapshot_time,
+    tag_rules,
+)
 
 _LOG = logging.getLogger(__name__)
 _CAUGHT_UP_MAX = 100

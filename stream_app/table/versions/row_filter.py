@@ -1,22 +1,28 @@
-"""A condition on the rows of a table, from text or as Arrow's expression.
+"""A condition on rows, from text or as an Arrow expression, and the buckets that can match it.
 
-Both filter rows and are held against statistics; from text it is also known which buckets can hold
-a row that passes, for Arrow's expressions cannot be looked into.
+Both forms filter rows and are compared with statistics. Only a condition from text also tells the
+buckets, because Arrow's expressions cannot be looked into.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.errors import UsageError
+from stream_app.errors import StreamAppError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.table_schema import TableSchema
+from stream_app.format.binary_row import encode_row
+from stream_app.format.bucket_hash import murmur_hash
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
-from stream_app.predicate.predicate import Predicate, column_names, to_expression
-from stream_app.table.versions.bucket_pruning import BucketPruning, bucket_pruning
+from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
+from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +78,52 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
     except (pa.ArrowException, TypeError) as error:
         return str(error)
     return None
+
+
+_KEYS_MAX = 1000
+"""With more keys than this, most buckets hold one of them anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPruning:
+    """The hashes of the bucket keys that can pass."""
+
+    key_hashes: frozenset[int]
+
+    def may_hold(self, entry: ManifestEntry) -> bool:
+        """Whether a row of this entry's bucket can pass."""
+        total = entry.total_buckets
+        # Java's remainder keeps the sign of the hash; its size is the bucket.
+        return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
+
+
+def hashes_as_today(table: FileStoreTable) -> Callable[[int], bool]:
+    """Whether files of a schema lie in the buckets in which their keys would be looked for today.
+
+    Not so after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
+    """
+    schema_of, todays = table.known_schemas(), table.schema.bucket_key_types
+
+    def hashes(schema_id: int) -> bool:
+        try:
+            return schema_of(schema_id).bucket_key_types == todays
+        except (FileNotFoundError, StreamAppError):
+            return False  # whoever reads the file tells of it
+
+    return hashes
+
+
+def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
+    """What a condition says of the bucket keys; None: nothing."""
+    keys = schema.bucket_keys
+    function = schema.options.get("bucket-function.type", "default").lower()
+    columns = [possible_values(predicate, name) for name in keys]
+    known = [values for values in columns if values is not None]
+    if not keys or function != "default" or len(known) < len(keys):
+        return None
+    if prod(len(values) for values in known) > _KEYS_MAX:
+        return None
+    types = schema.fields.project(keys).types
+    return BucketPruning(
+        frozenset(murmur_hash(encode_row(values, types)) for values in product(*known))
+    )

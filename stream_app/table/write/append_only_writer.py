@@ -20,7 +20,7 @@ from stream_app.mergetree.key_value_batch import is_retract, take
 from stream_app.mergetree.merge_tree_writer import WriteResult
 from stream_app.model.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import VALUE_KIND
 
 
 @dataclass(slots=True)

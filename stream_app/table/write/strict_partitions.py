@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
-from stream_app.model.data_type import RowType
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.table_schema import TableSchema
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.upkeep.partition_time import PartitionTime, partition_time
 
 _WAYS = ("partition.timestamp-pattern", "partition.timestamp-formatter")

@@ -18,10 +18,10 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
-from stream_app.mergetree.compact.early_full_compaction import EarlyFullCompaction
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
-from stream_app.mergetree.compact.off_peak_hours import OffPeakHours
 from stream_app.mergetree.compact.universal_compaction import (
+    EarlyFullCompaction,
+    OffPeakHours,
     Runs,
     UniversalCompaction,
     create_unit,

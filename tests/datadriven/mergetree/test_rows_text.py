@@ -23,7 +23,7 @@ from stream_app.mergetree.merge_function import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
 

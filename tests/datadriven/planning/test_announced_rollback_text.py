@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
-from stream_app.model.rollback_announcement import RollbackAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.planning.upkeep.announced_rollback import has_begun, holds, in_the_way
 from tests.support.datadriven import Case, run_file
 

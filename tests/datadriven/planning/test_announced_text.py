@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.model.expiry_announcement import ExpiryAnnouncement
+from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.planning.upkeep.announced_expiry import holds, is_going, is_over
 from tests.support.datadriven import Case, run_file
 

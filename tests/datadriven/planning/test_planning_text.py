@@ -16,7 +16,6 @@ from pathlib import Path
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
 from stream_app.model.data_file_meta import EMPTY_STATS
-from stream_app.model.data_type import parse_columns
 from stream_app.model.index_file_meta import (
     DELETION_VECTORS,
     DeletionVectorMeta,
@@ -24,6 +23,7 @@ from stream_app.model.index_file_meta import (
     IndexManifestEntry,
 )
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_cause import SnapshotDelta, explanation
 from stream_app.planning.commit.conflict_detection import conflicts

@@ -12,16 +12,17 @@ from stream_app.planning.upkeep.orphans import Candidate, emptied_folders, may_b
 from stream_app.planning.upkeep.rollback_plan import rollback_numbers
 from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
+    TagPeriods,
     TagRules,
     due_ms,
     due_tags,
     first_snapshot,
     lacks_snapshot,
     surplus_tags,
+    tag_periods,
     tags_whose_time_is_over,
 )
-from stream_app.planning.upkeep.tag_neighbours import nearest_numbers
-from stream_app.planning.upkeep.tag_periods import TagPeriods, tag_periods
+from stream_app.planning.upkeep.unused_files import nearest_numbers
 from tests.support.datadriven import Case, run_file
 from tests.support.snapshots import a_snapshot
 

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
-from stream_app.model.data_type import DataType, RowType, TypeRoot, parse_columns
+from stream_app.model.schema.data_type import DataType, RowType, TypeRoot, parse_columns
 from stream_app.predicate.parser import parse_where
 from tests.support.datadriven import Case, files, run_file
 

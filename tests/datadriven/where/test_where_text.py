@@ -12,7 +12,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.data_type import DataField, parse_columns
+from stream_app.model.schema.data_type import DataField, parse_columns
 from stream_app.predicate.parser import like_pattern, parse_predicate, parse_where
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
 from tests.support.datadriven import Case, files, run_file

@@ -11,7 +11,7 @@ import pytest
 from stream_app.errors import CommitConflictError, CommitError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.data_type import DataField, RowType, parse_data_type
+from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_history import CommitHistory

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError, UnsupportedTableError
-from stream_app.model.data_type import DataField, RowType, parse_data_type
+from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
 from stream_app.table.file_store_table import FileStoreTable, open_table
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain

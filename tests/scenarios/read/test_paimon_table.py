@@ -27,7 +27,7 @@ import stream_app
 from stream_app import PaimonTable
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.format import key_value_parquet
-from stream_app.model.data_type import RowType
+from stream_app.model.schema.data_type import RowType
 from stream_app.table.read.interleaved import interleaved
 from tests.support.plain_object import plain_object
 from tests.support.small_table import SmallTable, small_table

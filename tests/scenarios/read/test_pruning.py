@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.data_type import DataField, RowType, parse_columns
+from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.row_filter import row_filter

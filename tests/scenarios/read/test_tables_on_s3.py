@@ -12,9 +12,9 @@ import pytest
 import stream_app
 from stream_app.errors import CheckpointError, StorageError, TableNotFoundError, UsageError
 from stream_app.fileio.s3 import s3_file_io
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.model.table_schema import TableSchema, new_table_schema
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import create_or_open, open_for_writing, open_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

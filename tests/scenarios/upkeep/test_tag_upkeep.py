@@ -9,9 +9,8 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.tag_rules import wall_clock_ms
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
-from stream_app.table.upkeep.tags import create_tag, new_tag
+from stream_app.table.upkeep.tags import create_tag, new_tag, wall_clock_ms
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

@@ -13,8 +13,8 @@ import pytest
 from stream_app.app.output.debezium_output import DebeziumMessages
 from stream_app.cdc.debezium.debezium_json import DebeziumJson
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.follow.changelog_follow import ChangelogBatch
 
 MESSAGES = DebeziumMessages(table="/warehouse/shop.db/orders", keys=("k",))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.app.output.value_text import json_lines, json_texts, plain_texts, row_values_texts
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import parse_columns
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import parse_columns
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cdc"
 Value = str | bytes | None

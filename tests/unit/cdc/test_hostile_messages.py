@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
-from stream_app.model.data_type import parse_columns
+from stream_app.model.schema.data_type import parse_columns
 from tests.support.graded_messages import graded_messages
 from tests.support.hostile_messages import (
     ALL_COLUMNS,

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import FIELD_ID, arrow_schema, arrow_type, key_value_file_schema
-from stream_app.model.data_type import parse_columns, parse_data_type
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns, parse_data_type
+from stream_app.model.schema.table_schema import new_table_schema
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from stream_app.format.binary_row import (
     serialize_row,
 )
 from stream_app.format.binary_row_columns import encode_columns
-from stream_app.model.data_type import DataType, TypeRoot, parse_data_type
+from stream_app.model.schema.data_type import DataType, TypeRoot, parse_data_type
 from tests.unit.format.vectors import (
     arrow_column,
     hashed_rows,

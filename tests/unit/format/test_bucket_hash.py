@@ -11,7 +11,7 @@ import pytest
 from stream_app.format.binary_row import encode_row
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.format.bucket_hash import bucket_of, hash_rows, murmur_hash
-from stream_app.model.data_type import parse_data_type
+from stream_app.model.schema.data_type import parse_data_type
 from tests.unit.format.vectors import arrow_column, hashed_rows, types_of, values_of
 
 BIGINT, INT, STRING = (parse_data_type(text) for text in ("BIGINT", "INT", "STRING"))

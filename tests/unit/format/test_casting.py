@@ -17,7 +17,7 @@ import pytest
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, cast_rule, read_as
-from stream_app.model.data_type import parse_data_type
+from stream_app.model.schema.data_type import parse_data_type
 
 at = dt.datetime.fromisoformat
 

@@ -16,8 +16,8 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import key_stats, stats_from_footer
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.model.data_file_meta import EMPTY_STATS
-from stream_app.model.data_type import RowType
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.schema.data_type import RowType
 from tests.unit.format.vectors import arrow_column, row_type, vectors
 
 Described = dict[str, tuple[object, object, int | None]]

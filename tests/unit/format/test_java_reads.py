@@ -25,10 +25,10 @@ from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import encode_snapshot
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.data_type import parse_columns
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.table_schema import TableSchema, new_table_schema
 from tests.support.normal_rows import normal_rows, sorted_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader

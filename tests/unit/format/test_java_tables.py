@@ -28,8 +28,13 @@ from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.table_schema import (
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    TableSchema,
+)
 from stream_app.model.snapshot import Snapshot
-from stream_app.model.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, TableSchema
 from tests.support.plain_object import plain_object
 
 TABLES = Path(__file__).resolve().parents[2] / "fixtures" / "java_tables" / "java.db"

@@ -19,9 +19,9 @@ from stream_app.format.key_value_parquet import (
     parquet_writer,
     read_batches,
 )
-from stream_app.model.data_type import parse_columns
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from tests.unit.format.vectors import row_type
 
 COARSE = "ms TIMESTAMP(3), us TIMESTAMP(6), ltz TIMESTAMP_LTZ(3)"

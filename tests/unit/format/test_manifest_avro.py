@@ -28,8 +28,8 @@ from stream_app.model.data_file_meta import (
     FileSource,
     SimpleStats,
 )
-from stream_app.model.data_type import DataType, parse_data_type
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.schema.data_type import DataType, parse_data_type
 from tests.unit.format.vectors import avro_files, snapshots_of_tables, unhex, vectors
 
 FULL_FILE = DataFileMeta(

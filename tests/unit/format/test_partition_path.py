@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import deserialize_row, serialize_row
 from stream_app.format.partition_path import partition_path
-from stream_app.model.data_type import parse_data_type
+from stream_app.model.schema.data_type import parse_data_type
 from tests.unit.format.vectors import python_value_of, row_type, vectors
 
 DEFAULT = "__DEFAULT_PARTITION__"

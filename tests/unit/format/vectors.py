@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stream_app.mergetree.key_value_batch import take
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import whole_keys
-from stream_app.model.table_schema import SEQUENCE_NUMBER
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from tests.support.change_streams import SHAPES, Shape, key_in, numbered
 
 PLAIN = [shape for shape in SHAPES if not shape.layout.sequence_fields]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 
 
 def a_schema(**options: str) -> TableSchema:

@@ -12,8 +12,8 @@ from pyspark.sql import datasource
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.file_store_table import create_or_open

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.spark.ingest.route_blocks import split_by_bucket
-from stream_app.table.write.partition_names import NameablePartitions
+from stream_app.table.write.refused_partitions import NameablePartitions
 from tests.support.small_table import small_table
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 

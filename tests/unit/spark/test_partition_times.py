@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import TableSchema, new_table_schema
-from stream_app.table.write.partition_times import DatedPartitions
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.table.write.refused_partitions import DatedPartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import datasource
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.data_type import RowType, parse_columns
-from stream_app.model.table_schema import new_table_schema
+from stream_app.model.schema.data_type import RowType, parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.predicate.predicate import to_expression
 from stream_app.spark.read.pushed_filters import translated
 from tests.support.random_changes import RandomChanges

@@ -26,8 +26,8 @@ from stream_app.cdc.message_format import message_format
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import encode_row, python_value, serialize_row
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.model.data_type import parse_columns
-from stream_app.model.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.ingest.decode_counts import DecodeCounts, PartitionEnd, counts_of
 from stream_app.spark.ingest.route_blocks import (
     BlockKind,

@@ -27,7 +27,7 @@ from stream_app.mergetree.merge_function import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import VALUE_KIND
 from tests.support.change_streams import (
     SHAPES,
     Row,

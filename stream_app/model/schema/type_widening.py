@@ -8,7 +8,7 @@ Source: Paimon `schema/SchemaEvolutionUtil.java#devolveFilters`.
 
 from __future__ import annotations
 
-from stream_app.model.data_type import (
+from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream_app.errors import UsageError
-from stream_app.model.data_type import (
+from stream_app.model.options.core_options import CoreOptions, has_buckets
+from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,
     DataField,
@@ -18,7 +19,6 @@ from stream_app.model.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.options.core_options import CoreOptions, has_buckets
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"

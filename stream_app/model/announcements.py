@@ -1,0 +1,41 @@
+"""What an expiry and a rollback announce before they delete anything.
+
+Tagging, reading and other upkeep look at the announcements, so that no one keeps what is about to
+go. Bytes on disk: `filestore.versions.announcements`; consequences:
+`planning.upkeep.announced_expiry`, `planning.upkeep.announced_rollback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryAnnouncement:
+    """Snapshots are going, and may be half gone.
+
+    Attributes:
+        begin, end: the numbers from `begin` up to, and without, `end`.
+        end_list: the delta list of the snapshot `end`, which stays: no other snapshot has it, also
+            when its number is given again after a rollback.
+        tagged: those of the numbers whose files stay, because they have tags.
+    """
+
+    begin: int
+    end: int
+    end_list: str
+    tagged: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackAnnouncement:
+    """All behind one version is going.
+
+    Attributes:
+        target: the number of that version.
+        going: the delta lists of the snapshots that go, by number; "" where nobody can read it.
+    """
+
+    target: int
+    going: Mapping[int, str]

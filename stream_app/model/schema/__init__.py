@@ -1,0 +1,1 @@
+"""Columns, types and keys of a table. Start with `table_schema`."""
