@@ -27,7 +27,8 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 COMMITS = 10_000

@@ -31,7 +31,8 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.report import FinishedCompaction
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 
 MB = 1 << 20
 KEYS = 10**12

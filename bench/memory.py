@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from bench.shop_changes import fresh_folder, random_orders, shop_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.table.file_store_table import create_or_open
+from stream_app.table.opening import create_or_open
 from stream_app.table.write.table_write import TableWrite
 
 BUDGET = 256 << 20

@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import create_or_open
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import create_or_open
 from tests.support.s3_server import S3Server, running_server
 from tests.support.small_table import TIME_MS, SteppingClock
 from tests.support.table_writer import TableWriter

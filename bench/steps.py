@@ -42,7 +42,8 @@ from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import bucket_writer, finish
 from stream_app.table.write.table_write import TableWrite
 

@@ -30,7 +30,8 @@ from stream_app.app.embedded_broker import EmbeddedBroker
 from stream_app.app.shop import COLUMNS, Shop
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.read.merge_read import MergeRead
 
 RECORDS = 150_000

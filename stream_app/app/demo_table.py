@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import TableNotFoundError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 
 
 @dataclass

@@ -7,23 +7,18 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from stream_app.clock import Clock, SystemClock
+from stream_app.clock import Clock
 from stream_app.errors import (
     SchemaMismatchError,
-    TableNotFoundError,
-    UnsupportedTableError,
-    UsageError,
 )
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
@@ -31,7 +26,7 @@ from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorF
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
-from stream_app.filestore.versions.branches import branch_root, table_and_branch
+from stream_app.filestore.versions.branches import branch_root
 from stream_app.filestore.versions.changelog_manager import ChangelogManager
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
 from stream_app.filestore.versions.schema_manager import SchemaManager
@@ -46,16 +41,13 @@ from stream_app.model.options.core_options import (
     FIXED_OPTIONS,
     OPTIONS,
     CoreOptions,
-    check_writable,
 )
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,
     TableSchema,
-    expiry_problems,
 )
-from stream_app.table.storage_errors import storage_errors
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -270,135 +262,3 @@ class FileStoreTable:
             )
         merged = {**self.schema.options, **options}
         return replace(self, schema=replace(self.schema, options=merged))
-
-
-def open_table(
-    location: str,
-    clock: Clock | None = None,
-    *,
-    file_io_options: Mapping[str, str] | None = None,
-) -> FileStoreTable:
-    """Open the Paimon table, or the branch of one, whose folder is at a path or URI.
-
-    Args:
-        file_io_options: of the file system, such as ``s3.endpoint``.
-
-    Raises:
-        TableNotFoundError: there is none.
-        UsageError: the location is of a file system that we do not know, or a wrong option.
-        StorageError: the file system cannot be reached, or refuses.
-    """
-    path, file_io = file_io_of(location, file_io_options)
-    with storage_errors(path):
-        root, branch = table_and_branch(file_io, path)
-        try:
-            schema = SchemaManager(file_io, path).latest()
-        except NotADirectoryError:
-            raise _no_table("a part of the path is a file, not a folder", path) from None
-    if schema is None:
-        is_there = file_io.exists(path)
-        raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
-    return FileStoreTable(root, schema, file_io, clock or SystemClock(), branch)
-
-
-def _no_table(why: str, path: str) -> TableNotFoundError:
-    return TableNotFoundError(
-        f"no Paimon table: {why}",
-        where=path,
-        fix="give the table's folder, such as ./warehouse/shop.db/orders",
-    )
-
-
-def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, whoever made it.
-
-    Raises:
-        UnsupportedTableError: it uses what a writer without it would corrupt.
-        StorageError: its file system cannot publish snapshots safely.
-    """
-    with storage_errors(table.location):
-        table.file_io.check_atomic_create(table.location)
-    schema = table.schema
-    options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, has_primary_key=schema.has_primary_key)
-    if problems := expiry_problems(schema.fields, schema.options):
-        raise UnsupportedTableError(
-            "; ".join(problems), where=table.location, fix="mend the table's options"
-        )
-    return table
-
-
-def create_or_open(
-    location: str,
-    wanted: TableSchema,
-    clock: Clock | None = None,
-    *,
-    file_io_options: Mapping[str, str] | None = None,
-) -> FileStoreTable:
-    """Make the table if there is none; else open it and check that `wanted` fits it.
-
-    Raises:
-        UsageError, StorageError: as `open_table` and `open_for_writing`.
-        SchemaMismatchError: columns, keys or fixed options differ.
-        UnsupportedTableError: we cannot write it.
-    """
-    check_writable(wanted.options, has_primary_key=wanted.has_primary_key)
-    path, file_io = file_io_of(location, file_io_options)
-    schemas = SchemaManager(file_io, path)
-    with storage_errors(path), _folders(path):
-        if schemas.latest() is None:
-            file_io.check_atomic_create(path)
-            if schemas.create(wanted):
-                return FileStoreTable(path, wanted, file_io, clock or SystemClock())
-    table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
-    problems = fit_problems(table.schema, wanted)
-    if problems:
-        raise SchemaMismatchError(
-            "the configured table does not fit the one that is there: " + "; ".join(problems),
-            where=table.location,
-            fix="mend the [table] section, or give another table name",
-        )
-    return table.with_options(wanted.options)
-
-
-@contextmanager
-def _folders(path: str) -> Iterator[None]:
-    try:
-        yield
-    except (NotADirectoryError, FileExistsError):
-        raise UsageError(
-            "no table can be made: a part of the path is a file, not a folder",
-            where=path,
-            fix="give another table.warehouse, table.database or table.name",
-        ) from None
-
-
-def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
-    """Why rows of the `wanted` columns cannot go into a table; empty when they can.
-
-    The order of columns may differ, and the table may have more columns that take null.
-    """
-    problems = []
-    names = table.fields.names
-    for column in wanted.fields:
-        if column.name not in names:
-            problems.append(f"the table has no column {column.name!r}")
-            continue
-        there, here = table.fields.field(column.name).data_type, column.data_type
-        if there.as_nullable() != here.as_nullable():
-            problems.append(f"column {column.name!r} is {there} in the table, {here} is configured")
-    problems += [
-        f"the table's column {column.name!r} is NOT NULL and is not configured"
-        for column in table.fields
-        if column.name not in wanted.fields.names and not column.data_type.nullable
-    ]
-    for what, there_keys, here_keys in (
-        ("primary", table.primary_keys, wanted.primary_keys),
-        ("partition", table.partition_keys, wanted.partition_keys),
-    ):
-        if there_keys != here_keys:
-            there_text, here_text = ", ".join(there_keys), ", ".join(here_keys)
-            problems.append(
-                f"the {what} keys are ({there_text}) in the table, ({here_text}) are configured"
-            )
-    return problems

@@ -19,7 +19,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from stream_app import open_table
-from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.opening import open_table as open_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.ingest_process import ROOT
 from tests.support.job_bench import JobBench, Message, change

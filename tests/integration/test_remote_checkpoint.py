@@ -17,7 +17,7 @@ import pytest
 from stream_app.app.embedded_broker import EmbeddedBroker
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.fast_jvm import fast_jvm
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.ingest_process import IngestProcess, job_conf

@@ -14,7 +14,7 @@ import pytest
 
 from stream_app import open_table
 from stream_app.errors import CorruptFileError
-from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.opening import open_table as open_store_table
 from tests.support.job_bench import JobBench, change
 from tests.support.plain_object import plain_object
 

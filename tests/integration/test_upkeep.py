@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.job_bench import JobBench, change
 

@@ -14,8 +14,8 @@ import pytest
 import stream_app
 from stream_app.errors import CommitConflictError, CompactionError, UnsupportedTableError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.file_store_table import open_table
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_table
 from tests.interop.test_reading import SIGNS
 from tests.interop.test_tables import a_table
 from tests.support.normal_rows import normal_rows

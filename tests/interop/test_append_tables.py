@@ -14,12 +14,8 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.file_store_table import (
-    FileStoreTable,
-    create_or_open,
-    open_for_writing,
-    open_table,
-)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.interop.test_tables import EVERY_TYPE, assert_metadata_agrees, attempt

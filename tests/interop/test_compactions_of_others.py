@@ -11,8 +11,8 @@ import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
-from stream_app.table.file_store_table import open_for_writing, open_table
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_for_writing, open_table
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, by_content

@@ -19,7 +19,8 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.index_changes import index_conflict
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,

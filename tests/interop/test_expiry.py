@@ -14,7 +14,8 @@ import pytest
 
 from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.planning.upkeep.expire_config import expire_config
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.expiring_table import files_on_disk, files_that_are_named

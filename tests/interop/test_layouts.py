@@ -17,7 +17,7 @@ import pytest
 import stream_app
 from stream_app.app.cli import main
 from stream_app.errors import UnsupportedTableError
-from stream_app.table.file_store_table import open_for_writing, open_table
+from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava

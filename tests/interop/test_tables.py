@@ -15,13 +15,9 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.file_store_table import (
-    FileStoreTable,
-    create_or_open,
-    open_for_writing,
-    open_table,
-)
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.normal_rows import Row, normal_rows, normal_value

@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import create_or_open
+from stream_app.table.opening import create_or_open
 from tests.support.paimon_java import PaimonJava
 from tests.support.random_changes import RandomChanges
 from tests.support.s3_server import S3Server

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import stream_app
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import open_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion

@@ -21,7 +21,7 @@ from stream_app.format.job_epochs_json import decode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.file_store_table import open_table as open_store_table
+from stream_app.table.opening import open_table as open_store_table
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.paimon_java import PaimonError, PaimonJava
 from tests.support.topic_model import Key, Row, TopicModel, changes_by_key, read_row

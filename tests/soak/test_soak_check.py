@@ -15,8 +15,8 @@ import pytest
 
 from stream_app.app.shop import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.table.file_store_table import open_table
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_table
 from tests.soak.soak_check import SoakCheck
 from tests.support.damaged_table import Damage
 from tests.support.paimon_java import PaimonJava

@@ -17,7 +17,7 @@ from stream_app.model.schema.data_type import TypeRoot
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.data_source import NAME, PaimonDataSource, register
 from stream_app.spark.read.stream_reader import StreamReader
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.normal_rows import Row, normal_rows
 
 

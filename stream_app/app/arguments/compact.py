@@ -13,7 +13,8 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
 
 
 @dataclass(frozen=True, slots=True)

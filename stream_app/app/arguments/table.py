@@ -11,7 +11,8 @@ from typing import Any
 
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 
 WAREHOUSE = "./warehouse"
 """Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""

@@ -16,7 +16,8 @@ from stream_app.app.output.text_table import visible
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
 
 _BAR = 40
 _RUNS_SHOWN = 8

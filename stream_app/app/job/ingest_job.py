@@ -66,9 +66,10 @@ from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
-from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 

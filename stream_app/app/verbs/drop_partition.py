@@ -13,7 +13,7 @@ from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, counted, run_up
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.compacted_buckets import parse_partition
-from stream_app.table.file_store_table import open_for_writing
+from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _EPILOG = """\

@@ -17,7 +17,8 @@ from stream_app.app.verbs.upkeep_frame import (
     run_upkeep,
 )
 from stream_app.errors import UsageError
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.expire_partitions import (
     ExpirePartitions,
     PartitionExpiry,

@@ -21,7 +21,6 @@ from stream_app.model.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.file_store_table import open_table as open_store_table
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
     ChangelogBatch,
@@ -31,6 +30,7 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import start_of_table
+from stream_app.table.opening import open_table as open_store_table
 from stream_app.table.read.incremental_range import Bound
 from stream_app.table.read.incremental_range import between as range_between
 from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps

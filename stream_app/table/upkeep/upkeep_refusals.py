@@ -1,7 +1,7 @@
 """Of which tables we can take versions and files away rightly, or give versions a name.
 
 Called by the verbs of upkeep before they plan anything. Less is asked than of a table that is
-written (`file_store_table.open_for_writing`) or read (`read_refusals`): who deletes a file must
+written (`opening.open_for_writing`) or read (`read_refusals`): who deletes a file must
 find it, and need not know what its rows mean. So another merge engine, file format or way to choose
 buckets is no matter here.
 

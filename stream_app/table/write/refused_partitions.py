@@ -1,8 +1,8 @@
 """Wraps a message format; sets records aside whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS.
-Or, with ``partition.timestamp-format.strict``, the partition tells no time. Without the wrapper such a
-record would end the writing task, and the job at each start.
+Or, with ``partition.timestamp-format.strict``, the partition tells no time. Without the wrapper
+such a record would end the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.

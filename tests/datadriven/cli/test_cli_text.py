@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli import main
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.datadriven import Case, files, run_file
 from tests.support.plain_object import plain_object
 from tests.support.small_table import TIME_MS, SmallTable, small_table

@@ -18,7 +18,7 @@ import pytest
 import stream_app
 from stream_app.errors import StreamAppError
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

@@ -11,7 +11,8 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.expiring_table import give_tag, make_branch

@@ -16,7 +16,8 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_config import expire_config
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.versions.file_store_scan import FileStoreScan

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.scenarios.commit.test_random_epochs import SHAPES, a_table
 from tests.support.random_changes import RandomChanges
 from tests.support.sound_table import sound_report

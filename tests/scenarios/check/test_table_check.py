@@ -15,7 +15,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.damaged_table import Damage, Entries, set_value
 from tests.support.small_table import small_table

@@ -16,8 +16,9 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_table
 from tests.support.small_table import Change, SteppingClock, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk
 from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows

@@ -17,7 +17,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.file_store_table import create_or_open
+from stream_app.table.opening import create_or_open
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError, Mode
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import TIME_MS, SteppingClock

@@ -9,7 +9,8 @@ import pytest
 
 from stream_app.errors import CheckpointError, UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows

@@ -12,7 +12,8 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import TIME_MS, SteppingClock
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name

@@ -242,7 +242,7 @@ def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path
     """Another engine adds a column while `compact --follow` runs."""
     from stream_app.errors import StreamAppError
     from stream_app.model.schema.data_type import parse_columns
-    from stream_app.table.file_store_table import open_table
+    from stream_app.table.opening import open_table
 
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)

@@ -16,9 +16,10 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.compacted_buckets import CompactionChoice
-from stream_app.table.file_store_table import FileStoreTable, open_for_writing, open_table
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter

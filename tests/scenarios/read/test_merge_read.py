@@ -15,7 +15,8 @@ import pytest
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.file_store_table import FileStoreTable, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter

@@ -26,7 +26,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.read.stream_start import StreamStart, stream_start
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
@@ -35,6 +35,7 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import create_or_open
 from tests.support.normal_rows import Row, normal_rows, normal_value
 from tests.support.random_changes import RandomChanges
 from tests.support.small_table import Change

@@ -16,7 +16,8 @@ from stream_app.model.data_file_meta import EMPTY_ROW
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import FileStoreTable, create_or_open, open_table
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open, open_table
 from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads

@@ -13,7 +13,8 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from stream_app.table.write.table_write import TableWrite
 
 PARTITION = serialize_row((), ())

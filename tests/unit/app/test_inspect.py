@@ -21,7 +21,7 @@ from stream_app.app.inspect.levels import (
 from stream_app.app.inspect.options import option_rows
 from stream_app.app.inspect.snapshots import snapshot_log, snapshot_rows
 from stream_app.app.output.listing import size_text, time_text
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 from tests.support.plain_object import plain_object
 from tests.support.small_table import small_table
 

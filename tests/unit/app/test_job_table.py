@@ -10,7 +10,7 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.job.ingest_job import job_table
 from stream_app.clock import SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
-from stream_app.table.file_store_table import open_table
+from stream_app.table.opening import open_table
 
 TEXT = """
 [source]

@@ -15,7 +15,8 @@ from stream_app.errors import PERSON_NEEDED, StorageError
 from stream_app.fileio.s3 import s3_file_io
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.small_table import TIME_MS
 from tests.support.table_writer import TableWriter

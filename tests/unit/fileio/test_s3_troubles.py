@@ -20,7 +20,7 @@ from stream_app.fileio.s3 import s3_file_io
 from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.file_store_table import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from tests.support.s3_server import S3Server
 from tests.support.secure_kafka import make_authority, make_certificate
 

@@ -21,7 +21,8 @@ from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.type_widening import keeps_values
-from stream_app.table.file_store_table import FileStoreTable, create_or_open
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.normal_rows import normal_rows
 from tests.support.small_table import TIME_MS, SteppingClock
