@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.shop import COLUMNS, Shop
+from demo.shop import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat, message_format
 from stream_app.format.arrow_schema import arrow_schema
