@@ -183,9 +183,9 @@ class MicroBatch:
         context.setJobDescription(f"epoch {epoch}: decode, route, write")
         began = self.clock.steady_seconds()
         self.upkeep.before_rows()
-        first_sequence_number = commit.begin_epoch()
+        next_sequence_number = commit.begin_epoch()
         waited = self.clock.steady_seconds()
-        written = self._write(messages, first_sequence_number)
+        written = self._write(messages, next_sequence_number)
         try:
             self.check_tables(written.counts.tables)
             set_aside = self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
@@ -234,10 +234,10 @@ class MicroBatch:
             _check_not_behind(self._commit, epoch)
         return self._commit
 
-    def _write(self, messages: DataFrame, first_sequence_number: int) -> _Written:
+    def _write(self, messages: DataFrame, next_sequence_number: int) -> _Written:
         blocks = route_blocks(messages, self.plan)
         table = self._opened(-1).table
-        rows = write_blocks(blocks, WritePlan(table, first_sequence_number)).collect()
+        rows = write_blocks(blocks, WritePlan(table, next_sequence_number)).collect()
         written = _Written()
         for kind, payload in rows:
             if kind == BlockKind.CHANGES:

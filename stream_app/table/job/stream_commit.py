@@ -116,7 +116,7 @@ class StreamTableCommit:
         """Follow other writers and wait for compaction where a bucket has too many runs.
 
         Returns:
-            The first sequence number that the epoch's rows may take in each bucket.
+            `next_sequence_number`: the least that the epoch's rows may take, in every bucket.
 
         Raises:
             CheckpointError: the table has gone back to an earlier snapshot.
@@ -125,7 +125,7 @@ class StreamTableCommit:
         """
         self._follower.follow_with(())
         self._wait_for_compaction()
-        return self._constraints.max_sequence_number + 1
+        return self._constraints.next_sequence_number
 
     def commit_epoch(
         self,
