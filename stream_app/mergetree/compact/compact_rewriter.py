@@ -14,9 +14,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_function import MergeFunction
@@ -49,7 +48,7 @@ class CompactRewriter:
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
-    ) -> CompactResult:
+    ) -> WrittenFiles:
         """Merge sections (in key order) into one row of files of `output_level`.
 
         Raises:
@@ -62,12 +61,10 @@ class CompactRewriter:
                     kept = self._without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
-            after = writer.close()
+            return WrittenFiles(writer.close())
         except BaseException:
             writer.abort()
             raise
-        before = tuple(file for section in sections for run in section for file in run.files)
-        return CompactResult(before, after)
 
     def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
         return merged_section(
