@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
-from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource

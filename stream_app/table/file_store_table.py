@@ -35,7 +35,8 @@ from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import (
@@ -159,7 +160,7 @@ class FileStoreTable:
     @property
     def merge_function(self) -> MergeFunction:
         """How rows of one key become one (``merge-engine``)."""
-        return Deduplicate(ignore_delete=self.options.boolean("ignore-delete"))
+        return merge_function_of(self.schema)
 
     def identity(self) -> str:
         """Tells this table from any other, also from one made later at the same place."""

@@ -18,7 +18,7 @@ from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
-from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
@@ -38,6 +38,7 @@ class CompactRewriter:
     Attributes:
         expire: which rows are too old to be kept; None: none is.
         fan_in: see `merged_section`.
+        keeps_deletes: see `EngineTraits`.
     """
 
     layout: KeyValueLayout
@@ -45,6 +46,7 @@ class CompactRewriter:
     files: KeyValueFileAccess
     expire: RecordLevelExpire | None = None
     fan_in: int = FAN_IN
+    keeps_deletes: bool = True
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
@@ -73,7 +75,7 @@ class CompactRewriter:
 
     def _without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
-        stale = is_retract(batch)
+        stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)
         return take(batch, np.flatnonzero(~stale)) if stale.any() else batch

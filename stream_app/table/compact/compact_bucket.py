@@ -11,6 +11,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor, Compa
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.merge_engine import traits_of
 from stream_app.table.compact.append_task import compact_append
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import FileStoreTable
@@ -36,6 +37,7 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         files=table.bucket_files(request.partition, request.bucket),
         expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
+        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )
     change = CompactTask(
         request=request,

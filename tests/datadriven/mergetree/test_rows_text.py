@@ -19,7 +19,7 @@ from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
