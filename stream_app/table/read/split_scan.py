@@ -130,15 +130,16 @@ class SplitScan:
     def _worth_reading(
         self, sections: Sequence[Section], file_stats: FileStats
     ) -> Sequence[Section]:
-        engine = traits_of(self.table.options.merge_engine)
-        if self.row_filter is None or not engine.may_prune_by_value:
+        if self.row_filter is None:
             return sections
+        may_prune = traits_of(self.table.options.merge_engine).may_prune_by_value
         files = [file for section in sections for file in section_files(section)]
         passing = {file.file_name for file in self._passing(files, file_stats.all)}
         return [
             section
             for section in sections
-            if any(file.file_name in passing for file in section_files(section))
+            if (len(section) > 1 and not may_prune)
+            or any(file.file_name in passing for file in section_files(section))
         ]
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
