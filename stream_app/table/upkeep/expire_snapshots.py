@@ -3,7 +3,7 @@
 `plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
 left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
 well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
-first, and then the tags are looked at once more (`planning.upkeep.announced_expiry`). The order of
+first, and then the tags are looked at once more (`planning.upkeep.announcements`). The order of
 deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
@@ -25,7 +25,7 @@ from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announced_expiry import is_going
+from stream_app.planning.upkeep.announcements import is_expiring
 from stream_app.planning.upkeep.expire_config import ExpireConfig
 from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
@@ -230,7 +230,7 @@ class ExpireSnapshots:
     ) -> None:
         for name, status in sorted(tags.items()):
             tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
-            if tag is not None and is_going(tag.snapshot.snapshot_id, [announcement]):
+            if tag is not None and is_expiring(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
                     f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
                     f"given the tag {name!r}: nothing was deleted",
