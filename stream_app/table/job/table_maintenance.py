@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass
 from stream_app.errors import StreamAppError
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.expire_changelogs import ChangelogExpiry, ExpireChangelogs
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import tag_rules
 
@@ -256,7 +256,7 @@ class TableMaintenance:
         yield MaintenanceMetrics()
 
 
-def _expired(what: str, expiry: SnapshotExpiry | ChangelogExpiry) -> MaintenanceMetrics:
+def _expired(what: str, expiry: Expiry) -> MaintenanceMetrics:
     first, last = expiry.numbers[0], expiry.numbers[-1]
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", what, first, last, count, size / 1e6)
