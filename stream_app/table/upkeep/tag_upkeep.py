@@ -226,7 +226,7 @@ class TagUpkeep:
         return tuple(dict.fromkeys(over))
 
     def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
-        """Tags of readers that did not renew them.
+        """Tags of reads whose time is over.
 
         By the times of their files: a reader may have another time zone, and clocks on the wall
         are put forward.
