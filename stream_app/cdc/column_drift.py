@@ -23,6 +23,11 @@ class DriftKind(enum.Enum):
     UNKNOWN = "unknown"
     MISSING = "missing"
 
+    @property
+    def option(self) -> str:
+        """The option of every format that says what becomes of such records."""
+        return f"{self.value}-columns"
+
 
 class Reaction(enum.Enum):
     """What becomes of a record; the values are those of the options."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +18,12 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.format_setup import format_setup
 from stream_app.app.job.preflight import client_settings
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.column_defaults import with_defaults
@@ -55,7 +57,7 @@ def source_findings(
         UnsupportedTableError: stream_app cannot merge the table's rows.
         SourceError: a message stops a job, or the broker does not answer.
     """
-    left = Uncompared(table.location)
+    left = Uncompared(table.location, format_named(source.format))
     snapshot, ends = _table_end(table, source)
     if why := _incomparable(table):
         left.add(
@@ -68,19 +70,8 @@ def source_findings(
     check_readable(table, merges=True)
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    decode = message_format(
-        source.format,
-        columns=table.schema.fields,
-        arrow_schema=arrow_schema(table.schema.fields),
-        primary_keys=table.schema.primary_keys,
-        options=source.format_options,
-        keep_update_before=False,
-        traits=TableTraits(
-            sequence_fields=table.schema.sequence_fields,
-            ignores_deletes=table.options.boolean("ignore-delete"),
-            merges_shards=source.merge_shards,
-        ),
-    )
+    setup = replace(format_setup(source, table.schema), keep_update_before=False)
+    decode = message_format(source.format, setup)
     decode = with_defaults(decode, table.schema.fields)
     if table.schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)

@@ -36,14 +36,7 @@ from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.drift_search import NO_CLASS, drift_in
-from stream_app.cdc.debezium.placeholders import placeholders_in
-from stream_app.cdc.debezium.record_reader import (
-    DELETED_FIELD,
-    HEARTBEAT_FIELDS,
-    OP_FIELD,
-)
-from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.key_proof import (
+from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
     Question,
@@ -51,6 +44,13 @@ from stream_app.cdc.key_proof import (
     ReplicaIdentity,
     questions_of,
 )
+from stream_app.cdc.debezium.placeholders import placeholders_in
+from stream_app.cdc.debezium.record_reader import (
+    DELETED_FIELD,
+    HEARTBEAT_FIELDS,
+    OP_FIELD,
+)
+from stream_app.cdc.debezium.record_shapes import RecordShape
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,

@@ -22,6 +22,12 @@ from stream_app.cdc.columns.column_cast import cast_alone, wire_value
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.debezium.columns import DecodeSettings
+from stream_app.cdc.debezium.key_proof import (
+    WHOLE_IMAGES,
+    KeyRules,
+    Question,
+    questions_of,
+)
 from stream_app.cdc.debezium.placeholders import is_placeholder
 from stream_app.cdc.debezium.record_reader import (
     Cell,
@@ -32,12 +38,6 @@ from stream_app.cdc.debezium.record_reader import (
     UnreadableRecordError,
     Wrapped,
     read_record,
-)
-from stream_app.cdc.key_proof import (
-    WHOLE_IMAGES,
-    KeyRules,
-    Question,
-    questions_of,
 )
 from stream_app.cdc.row_assembly import (
     RowPlan,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.key_proof import (
+from stream_app.cdc.debezium.key_proof import (
     KeyRules,
     Question,
     Questions,
@@ -20,7 +20,7 @@ from stream_app.cdc.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.errors import WrongSourceError
 
 
