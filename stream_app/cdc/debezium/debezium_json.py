@@ -44,12 +44,13 @@ from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.key_check import KeyCheck
-from stream_app.cdc.debezium.key_proof import Question, Questions
+from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
 from stream_app.cdc.debezium.options import OPTIONS, column_readings, key_rules, parse_options
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
+from stream_app.cdc.images import RowRules
 from stream_app.cdc.message_format import Format, FormatSetup
 from stream_app.errors import WrongSourceError
 
@@ -111,8 +112,11 @@ class DebeziumJson:
         )
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
         self._settings = DecodeSettings(
-            schema=change_schema(setup.arrow_schema),
-            keep_update_before=setup.keep_update_before,
+            rows=RowRules(
+                schema=change_schema(setup.arrow_schema),
+                keep_update_before=setup.keep_update_before,
+                before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
+            ),
             policy=self._options.column_policy(setup.columns),
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
@@ -145,7 +149,7 @@ class DebeziumJson:
                 self._decode_slice(part, present[payloads.index[rows]], group, outcome)
         uncertain = self._uncertain(outcome)  # step 4
         decoded = DecodedBatch(
-            changes=concat_changes(self._settings.schema, outcome.parts),  # step 5
+            changes=concat_changes(self._settings.rows.schema, outcome.parts),  # step 5
             bad=bad_records(
                 messages, {at: why for at, why in outcome.reasons.items() if at not in uncertain}
             ),
@@ -243,12 +247,12 @@ class DebeziumJson:
         decoded = decode_columns(values, group.readings, group.shape, self._settings)
         if decoded is None:
             return False
-        odd[rows[decoded.suspects]] = True
+        odd[rows[decoded.of.suspects]] = True
         outcome.ask(index[rows], decoded.questions)
-        outcome.see_tables(decoded.tables, index[rows])
+        outcome.see_tables(decoded.of.tables, index[rows])
         outcome.see(decoded.columns, index[rows])
         outcome.parts.append(
-            ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
+            ChangeBatch(rows=decoded.of.rows, message_index=index[rows[decoded.of.record]])
         )
         return True
 

@@ -90,7 +90,7 @@ def decode_records(
     values: Sequence[bytes], readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> RecordsResult:
     """Read each value on its own."""
-    result = RecordsResult(no_changes(settings.schema).rows, np.empty(0, np.int64))
+    result = RecordsResult(no_changes(settings.rows.schema).rows, np.empty(0, np.int64))
     keys = frozenset(reading.name for reading in readings if reading.is_key)
     found: list[tuple[int, RowRecord]] = []
     for position, value in enumerate(values):
@@ -158,7 +158,7 @@ def _restore_unchanged(
         cell = after.get(reading.name)
         if cell is None or not _is_unchanged(reading, cell):
             continue
-        old = None if settings.before_has_key_only else (before or {}).get(reading.name)
+        old = None if settings.rows.before_has_key_only else (before or {}).get(reading.name)
         if old is None or old[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 f"column {reading.name!r} is unchanged and its value was not sent "
@@ -190,7 +190,7 @@ def _add_rows(
     has_before = np.array([record.before is not None for record in records], np.bool_)
     has_after = np.array([record.after is not None for record in records], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
-    wanted: Any = settings.keep_update_before or key_changes(
+    wanted: Any = settings.rows.keep_update_before or key_changes(
         readings, [column.values for column in before], [column.values for column in after]
     )
     plan = plan_rows(ops, has_before, has_after, wanted)
@@ -198,13 +198,13 @@ def _add_rows(
     reasons: dict[int, str] = {}
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.take(old.values, new.values)
-        if settings.before_has_key_only:
+        if settings.rows.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
         for row, reason in _problems(reading, old, new, column, plan, settings):
             record = int(plan.record[row])
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
-    rows = pa.RecordBatch.from_arrays(columns, schema=settings.schema)
+    rows = pa.RecordBatch.from_arrays(columns, schema=settings.rows.schema)
     kept = ~np.isin(plan.record, list(reasons))
     positions = np.array([position for position, _ in found], np.int64)
     result.rows = rows.filter(pa.array(kept))
@@ -252,7 +252,7 @@ def _problems(
     if not (before.misfits or after.misfits or required):
         return problems
     for row, record in enumerate(plan.record.tolist()):
-        invented = settings.before_has_key_only and not reading.is_key
+        invented = settings.rows.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
             reason = after.misfits.get(record)
         else:
