@@ -39,11 +39,13 @@ class RowRules:
         schema: of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
+        why_base64: behind "is not base64", why a decimal was to be so.
     """
 
     schema: pa.Schema
     keep_update_before: bool
     before_has_key_only: bool = False
+    why_base64: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,15 +18,14 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
-from stream_app.app.config.format_setup import format_setup
+from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.job.preflight import client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
@@ -34,8 +33,6 @@ from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
-from stream_app.table.write.strict_partitions import strict_partitions
 
 _CHUNK_ROWS = 200_000
 """Changes that are written to a sorted run of each bucket at a time."""
@@ -71,12 +68,7 @@ def source_findings(
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
     setup = replace(format_setup(source, table.schema), keep_update_before=False)
-    decode = message_format(source.format, setup)
-    decode = with_defaults(decode, table.schema.fields)
-    if table.schema.partition_keys:
-        decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
-    if (strict := strict_partitions(table.schema)) is not None:
-        decode = DatedPartitions(messages=decode, partitions=strict)
+    decode = table_format(source.format, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
         for rows in _changes(source, ends, decode, progress, left):

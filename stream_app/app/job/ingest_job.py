@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
-from stream_app.app.config.format_setup import format_setup
+from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
@@ -29,7 +29,7 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.clock import Clock, SystemClock
@@ -51,7 +51,6 @@ from stream_app.spark.ingest.checkpoint_state import (
     remember_topics,
     source_end,
 )
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.decode_counts import DecodeCounts
 from stream_app.spark.ingest.files_source import FilesSource
@@ -70,8 +69,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import create_or_open, open_table
-from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
-from stream_app.table.write.strict_partitions import strict_partitions
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
@@ -315,12 +312,7 @@ def _at_work(batch: MicroBatch) -> Activity | None:
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
-    decode = message_format(config.source.format, format_setup(config.source, schema))
-    decode = with_defaults(decode, schema.fields)
-    if schema.partition_keys:
-        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
-    if (strict := strict_partitions(schema)) is not None:
-        decode = DatedPartitions(messages=decode, partitions=strict)
+    decode = table_format(config.source.format, schema, format_setup(config.source, schema))
     if schema.has_primary_key:
         return decode
     return InsertOnly(

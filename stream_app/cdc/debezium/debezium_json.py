@@ -35,6 +35,7 @@ from stream_app.cdc.change_batch import (
     bad_records,
     change_schema,
     concat_changes,
+    place,
 )
 from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of, valid_of
@@ -45,7 +46,13 @@ from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
-from stream_app.cdc.debezium.options import OPTIONS, column_readings, key_rules, parse_options
+from stream_app.cdc.debezium.options import (
+    DECIMAL_MODE,
+    OPTIONS,
+    column_readings,
+    key_rules,
+    parse_options,
+)
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
@@ -116,6 +123,7 @@ class DebeziumJson:
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
+                why_base64=f", as {DECIMAL_MODE} = precise has it",
             ),
             policy=self._options.column_policy(setup.columns),
             key_rules=rules,
@@ -306,17 +314,10 @@ def _slices(values: pa.Array) -> Iterator[slice]:
         start = stop
 
 
-def _place(messages: pa.RecordBatch, at: int) -> str:
-    topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
-    )
-    return f"topic {topic}, partition {partition}, offset {offset}"
-
-
 def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError:
     return WrongSourceError(
         f"the record's columns are not the table's: {reason}",
-        where=_place(messages, at),
+        where=place(messages, at),
         fix="make the columns of the table those of the source, and start the job again; or choose "
         "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
     )
@@ -325,7 +326,7 @@ def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError
 def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
     return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
-        where=_place(messages, at),
+        where=place(messages, at),
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
         "table or make it anew, and start behind this offset",
     )

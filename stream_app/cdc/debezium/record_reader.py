@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
+from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
-
-Cell = tuple[JsonKind, str]
-Image = Mapping[str, Cell]
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"
@@ -47,16 +45,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class RowRecord:
-    """A change of one row. Absent columns have no cell, null ones have kind NULL.
+class RowRecord(RecordImages):
+    """A change of one row, and what Debezium tells besides.
 
     Attributes:
         is_op_told: False: a flattened record without ``__op``, which counts as a create.
     """
 
-    op: str
-    before: Image | None
-    after: Image | None
     drift: Drift
     origin: Origin = Origin()
     is_op_told: bool = True
@@ -78,10 +73,6 @@ class Wrapped:
 
     schema: Any
     payload: bytes
-
-
-class UnreadableRecordError(ValueError):
-    """Why a record cannot be read, as a reason for the quarantine."""
 
 
 class _Number(str):
