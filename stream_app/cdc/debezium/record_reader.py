@@ -11,22 +11,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
-from stream_app.cdc.source_tables import TABLE_FIELDS, table_name
-
-Cell = tuple[JsonKind, str]
-Image = Mapping[str, Cell]
+from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.source_tables import table_name
 
 OP_FIELD = "__op"
+ADDED_PREFIX = "__"
+"""Of the fields that ExtractNewRecordState adds to a flattened record."""
 DELETED_FIELD = "__deleted"
 ROW_OPS = frozenset("crud")
 HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+TABLE_FIELDS = ("db", "schema", "table")
+"""Of an envelope's `source`, by `AbstractSourceInfo.java`; added ones in a flattened record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class RowRecord:
-    """A change of one row. Absent columns have no cell, null ones have kind NULL.
+class RowRecord(RecordImages):
+    """A change of one row, and what Debezium tells besides.
 
     Attributes:
         is_op_told: False: a flattened record without ``__op``, which counts as a create.
     """
 
-    op: str
-    before: Image | None
-    after: Image | None
     drift: Drift
     origin: Origin = Origin()
     is_op_told: bool = True
@@ -74,10 +73,6 @@ class Wrapped:
 
     schema: Any
     payload: bytes
-
-
-class UnreadableRecordError(ValueError):
-    """Why a record cannot be read, as a reason for the quarantine."""
 
 
 class _Number(str):
@@ -194,7 +189,7 @@ def _envelope(
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
     fields = document.get("before"), document.get("after")
-    drift = drift_of(columns, *fields, is_flat=False)
+    drift = drift_of(columns, *fields)
     return RowRecord(op, before, after, drift, origin_of(document.get("source")))
 
 
@@ -223,7 +218,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     image = _image(document, "record", columns)
     before, after = (image, None) if op == "d" else (None, image)
     fields = (document, None) if op == "d" else (None, document)
-    drift = drift_of(columns, *fields, is_flat=True)
+    drift = drift_of(columns, *fields, ignored=ADDED_PREFIX)
     origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
     return RowRecord(op, before, after, drift, origin, is_told or op == "d")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.message_keys import MessageKeys
+from stream_app.cdc.debezium.message_keys import MessageKeys
 
 SCHEMA = '{"type":"struct","fields":[{"type":"int64","field":"id"}],"name":"t.Key"}'
 
