@@ -1,9 +1,9 @@
 #!/bin/sh
 # stream-app for a container with `restart: on-failure`, which knows no exit codes: a job that ends
 # with 2 would fail again in the same way until a person mends the cause, so its container rests.
+trap '[ -z "$!" ] || kill -TERM "$!"' TERM INT # before the job begins: it may be asked to end at once
 stream-app "$@" &
 job=$!
-trap 'kill -TERM "$job"' TERM INT
 while :; do
   code=0
   wait "$job" || code=$?

@@ -183,7 +183,7 @@ def test_a_second_job_with_the_same_checkpoint(bench: JobBench, job: IngestProce
             time.sleep(0.1)
         (loser,) = [each for each in jobs if each.process and each.process.poll() is not None]
         (winner,) = [each for each in jobs if each is not loser]
-        assert loser.finish() == 1, loser.log()
+        assert loser.finish() in (1, 2), loser.log()  # 2: it has seen what the winner committed
         assert "error: " in loser.log()
         assert "checkpoint" in loser.log().partition("error: ")[2]
         assert "Traceback" not in loser.log()

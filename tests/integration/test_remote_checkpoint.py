@@ -106,7 +106,7 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
     assert not list(tmp_path.glob("*checkpoint*")), "nothing lies on this machine"
 
     job.start("--set", "table.name=other")
-    assert job.finish() == 1
+    assert job.finish() == 2
     assert f"the checkpoint belongs to the table {place.table}, not" in job.log()
 
 

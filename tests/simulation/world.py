@@ -18,7 +18,8 @@ from typing import Any
 
 from stream_app.fileio import background_sync
 from stream_app.fileio.memory_file_io import MemoryFileIO
-from stream_app.table import append_compact_coordinator, compact_coordinator, file_operations
+from stream_app.table import map_in_threads
+from stream_app.table.compact import append_coordinator, coordinator
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 
@@ -172,11 +173,11 @@ class World:
         """Names, threads and waiting of the code under test come from here."""
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
-            (append_compact_coordinator, "Thread", self._thread),
-            (append_compact_coordinator, "wait", self._wait),
-            (compact_coordinator, "wait", self._wait),
+            (append_coordinator, "Thread", self._thread),
+            (append_coordinator, "wait", self._wait),
+            (coordinator, "wait", self._wait),
             (background_sync, "ThreadPoolExecutor", lambda *_, **__: _LazyPool(self.rng)),
-            (file_operations, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
+            (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
         try:

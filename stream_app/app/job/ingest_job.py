@@ -149,7 +149,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     checkpoint = _folder(config, config.stream.checkpoint)
-    wanted = _wanted(config, clock)
+    wanted = wanted_schema(config, clock)
     if topic_ids:
         check_first_messages(
             config.source,
@@ -158,7 +158,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
             topic_ids,
             reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
         )
-    table = _table(config, wanted, clock)
+    table = job_table(config, wanted, clock)
     state = open_checkpoint(checkpoint, table)
     if lost := recreated(state.topic_ids, topic_ids):
         raise WrongSourceError(
@@ -201,7 +201,8 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     )
 
 
-def _wanted(config: AppConfig, clock: Clock) -> TableSchema:
+def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
+    """The schema that the configuration asks for, as version 0 of a new table."""
     return new_table_schema(
         columns=config.table.columns,
         primary_keys=config.table.primary_keys,
@@ -212,7 +213,12 @@ def _wanted(config: AppConfig, clock: Clock) -> TableSchema:
     )
 
 
-def _table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+    """Open the job's table, or make it.
+
+    Raises:
+        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
+    """
     table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
     warn_of_ignored_options(table)
     return table

@@ -79,7 +79,7 @@ def jar_folder() -> Path:
     configured = os.environ.get("STREAM_APP_JARS")
     if configured:
         return Path(configured).absolute()
-    repository = Path(__file__).resolve().parents[2]
+    repository = Path(__file__).resolve().parents[3]
     if (repository / "pyproject.toml").is_file():
         return repository / ".jars"
     caches = os.environ.get("XDG_CACHE_HOME")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.spark.session import launch_settings
 
-_SCRIPTS = Path(__file__).parent / "submit"
+_SCRIPTS = Path(__file__).parents[1] / "submit"
 
 
 def submit_command(
@@ -50,7 +50,7 @@ def _pythons() -> dict[str, str]:
 
 def _conf_file(name: str) -> Path | None:
     """A file of the source tree's conf/; an installed package has none, and Spark its own."""
-    path = Path(__file__).resolve().parents[2] / "conf" / name
+    path = Path(__file__).resolve().parents[3] / "conf" / name
     return path if path.is_file() else None
 
 

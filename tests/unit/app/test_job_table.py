@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.job.ingest_job import job_table
+from stream_app.app.job.ingest_job import job_table, wanted_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
 TEXT = """
@@ -31,15 +32,20 @@ def conf(folder: Path, warehouse: str, *settings: str) -> AppConfig:
     return load_config(folder / "job.toml", settings, {})
 
 
+def table_of(config: AppConfig) -> FileStoreTable:
+    clock = SystemClock()
+    return job_table(config, wanted_schema(config, clock), clock)
+
+
 def test_a_table_whose_buckets_nobody_chose_has_four_and_keeps_its_own(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
-    assert job_table(left_open, SystemClock()).schema.options["bucket"] == "4"
+    assert table_of(left_open).schema.options["bucket"] == "4"
     assert open_table(left_open.table.path).schema.options["bucket"] == "4"
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
-    assert job_table(chosen, SystemClock()).options.bucket == 7
+    assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")
-    assert job_table(again, SystemClock()).options.bucket == 7
+    assert table_of(again).options.bucket == 7
 
 
 @pytest.mark.parametrize(
@@ -55,5 +61,5 @@ def test_a_folder_that_cannot_be_made_is_told_as_that(
 ) -> None:
     config = conf(tmp_path, warehouse.format(folder=tmp_path))
     with pytest.raises(kind, match=told) as caught:
-        job_table(config, SystemClock())
+        table_of(config)
     assert "room" not in str(caught.value)
