@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
-
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator, coordinator

@@ -56,6 +56,7 @@ from stream_app.cdc.row_assembly import (
     Ops,
 )
 
+_ENVELOPE_OP = "op"
 _WITH_BEFORE = np.uint8(0x80)
 """Added to a record's op, which is a letter of ASCII."""
 
@@ -216,41 +217,49 @@ def _parse_flat(
 ) -> _Parsed | None:
     names = {reading.name for reading in readings}
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
-    wanted = (OP_FIELD, DELETED_FIELD, *of_table)
-    added = [(name, pa.string()) for name in wanted if name not in names]
+    wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
+    added = [field for field in wanted if field[0] not in names]
     columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
-    if columns is None:
+    # Of the same name as one of the table's columns, which has a type of its own.
+    shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
+    others = parse_objects(values, pa.schema(shared)) if shared else []
+    if columns is None or others is None:
         return None
-    rows, extra = (
-        columns[: len(readings)],
-        dict(zip(dict(added), columns[len(readings) :], strict=True)),
-    )
+    rows = columns[: len(readings)]
+    extra = dict(zip(dict(added + shared), [*columns[len(readings) :], *others], strict=True))
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
-    is_op_told = OP_FIELD in extra and extra[OP_FIELD].null_count < len(values)
+    is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
         ops = _letters(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
         suspects = bools_of(pc.match_substring(values, '"data_collections":'))
-        if not any(reading.is_key for reading in readings):
+        if HEARTBEAT_FIELDS.issuperset(reading.name for reading in readings if reading.is_key):
             suspects |= _without_row(values, rows, readings)
-    if DELETED_FIELD in extra:
-        ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
+    suspects |= _like_envelopes(values, extra.get(_ENVELOPE_OP))
+    is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
+    ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    none = pa.nulls(len(values), pa.string())
     images = Images(
         ops=ops,
         has_before=is_delete,
         has_after=~is_delete,
         kinds=shape.kinds,
         before=rows,
-        after=rows,
+        after=list(rows),
         suspects=suspects,
-        tables=[extra.get(name, none) for name in of_table],
+        tables=[extra[name] for name in of_table],
     )
     return _Parsed(images, is_op_told=is_op_told)
+
+
+def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
+    """Where a flattened record has an envelope's field `op`; None: it is a column of the table."""
+    if op is not None:
+        return valid_of(op)
+    return bools_of(pc.match_substring_regex(values, '"(before|after|source|message)"'))
 
 
 def _without_row(

@@ -104,19 +104,25 @@ def read_record(
         return NoRow()
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
-    if document.keys() >= {"schema", "payload"} and "op" not in document:
+    if document.keys() == {"schema", "payload"}:
         _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
-    op = document.get("op")
-    if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
+    has_row = not document.keys().isdisjoint(keys or columns)
+    if _is_envelope(document):
         _check_once(document, frozenset({"op", "before", "after"}))
-        return _envelope(document, op, columns)
-    if OP_FIELD not in document and _is_no_row(document):
+        return _envelope(document, document["op"], columns)
+    if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
         return NoRow()
-    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | (keys or columns)):
+    if not has_row and document.keys().isdisjoint({OP_FIELD, DELETED_FIELD}):
         named = "the primary key" if keys else "a column"
         raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
     return _flat(document, columns)
+
+
+def _is_envelope(document: dict[str, Any]) -> bool:
+    """Whether it is a whole message; a table may have columns named op and source."""
+    is_whole = "before" in document or "after" in document
+    return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 
 
 def _load(value: bytes) -> Any:
@@ -234,14 +240,14 @@ def origin_of(source: Any) -> Origin:
     return Origin(connector, table_name(*names))
 
 
-def _is_no_row(document: dict[str, Any]) -> bool:
+def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
     """Heartbeat, transaction marker, schema change, or a logical message."""
     fields = document.keys()
     return (
         {"ts_ms"} <= fields <= HEARTBEAT_FIELDS
         or fields >= {"status", "id", "event_count", "data_collections"}
         or fields >= {"ddl", "databaseName"}
-        or document.get("op") == "m"
+        or (document.get("op") == "m" and not (has_row and document.get("message") is None))
     )
 
 
