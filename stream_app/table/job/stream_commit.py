@@ -19,6 +19,7 @@ from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -252,7 +253,7 @@ class StreamTableCommit:
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for whoever compacts it."""
-        if self.table.options.boolean("write-only"):
+        if self.table.options[WRITE_ONLY]:
             runs, follow = self.coordinator.most_sorted_runs, self._follower.follow
             self._publisher.tally.waited_s += self._write_only.wait(runs, follow)
         else:
