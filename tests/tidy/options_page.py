@@ -105,8 +105,8 @@ DEBEZIUM_MEANINGS = {
     "unknown-columns": "A record with a column that the table does not have: it is stored without "
     "that column, with a warning or without one; it stops the job; or it is bad.",
     "missing-columns": "A record without a column of the table: the same.",
-    "replica-identity": "What before-images hold: the whole row, the source's key alone, or what "
-    "each message proves.",
+    "replica-identity": "What before-images hold: what each message proves (`auto`), the whole "
+    "row (`full`), or the source's key alone (`default`, PostgreSQL's own).",
     "unproven-keys": "What an update or a delete does whose row is not certain: stop the job, or "
     "be set aside as a bad record.",
     "source-key": "Columns of the source's key, parted by commas; absent: as the messages' keys "

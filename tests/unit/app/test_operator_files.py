@@ -21,6 +21,7 @@ from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, load_config
 from stream_app.app.embedded_broker import main as run_broker
 from stream_app.app.job.jar_sets import KAFKA_BROKER_VERSION
+from stream_app.cdc.debezium.options import CHOICES, SOURCE_KEY
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,6 +40,8 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     load_config(tmp_path / "all.toml", [], {})
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, flags=re.MULTILINE))
     assert {key for keys in KEYS.values() for key in keys} - shown == {"topic-pattern"}
+    named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
+    assert named == {*CHOICES, SOURCE_KEY, "column.amount.encoding"}
 
 
 def test_pools_have_what_spark_wants() -> None:
