@@ -79,8 +79,8 @@ app() { prepare run; exec python -P -m stream_app "$@"; }
 verb=${1:-help}
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.job.jars spark-kafka kafka-broker > /dev/null ;; # fetch everything now: packages and jars
-  demo) app "$@" ;;      # a broker, a shop's changes, the job, a crash, the proof: two minutes
+  setup) prepare run; prepare dev; python -P -m stream_app.app.job.jars spark-kafka > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
+  demo) shift; prepare run; exec python -P -m demo "$@" ;; # a broker, a shop's changes, the job, a crash, the proof: two minutes
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE
@@ -94,7 +94,7 @@ case $verb in
   remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
-  broker) shift; prepare run; exec python -P -m stream_app.app.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
+  broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev; cd "$here"; check ;;

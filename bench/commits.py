@@ -21,7 +21,7 @@ from pathlib import Path
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -85,7 +85,7 @@ class CommitLoad:
     _number: int = 0
     _buckets: dict[tuple[bytes, int], list[DataFileMeta]] = field(default_factory=dict)
 
-    def epoch(self, epoch: int) -> ManifestCommittable:
+    def epoch(self, epoch: int) -> tuple[ManifestCommittable, ManifestCommittable]:
         """An epoch's files, and the compactions that are due with them."""
         today = epoch // COMMITS_A_DAY
         places = [(today, bucket) for bucket in range(BUCKETS)]
@@ -96,20 +96,21 @@ class CommitLoad:
             file = self._file(0)
             files = self._buckets.setdefault(place, [])
             files.append(file)
-            appends.append(CommitMessage(partition=place[0], bucket=bucket, new_files=(file,)))
+            appends.append(BucketChange(partition=place[0], bucket=bucket, added=(file,)))
             if self.compacts and sum(each.level == 0 for each in files) >= FILES_TO_COMPACT:
                 new = self._file(5)
                 compactions.append(
-                    CommitMessage(
+                    BucketChange(
                         partition=place[0],
                         bucket=bucket,
-                        compact_before=tuple(files),
-                        compact_after=(new,),
+                        removed=tuple(files),
+                        added=(new,),
                     )
                 )
                 self._buckets[place] = [new]
-        return ManifestCommittable(
-            identifier=epoch, appends=tuple(appends), compactions=tuple(compactions)
+        return (
+            ManifestCommittable(identifier=epoch, changes=tuple(appends)),
+            ManifestCommittable(identifier=epoch, changes=tuple(compactions)),
         )
 
     def live(self) -> int:
@@ -166,12 +167,12 @@ def costs(
     assert isinstance(io, CountedFileIO)
     commit = FileStoreCommit(table, CommitHistory(table, "bench", table.snapshots.latest()))
     for epoch in range(first, first + commits):
-        committable = load.epoch(epoch)
+        appends, compactions = load.epoch(epoch)
         io.read.clear()
         io.written.clear()
         began, began_work = time.perf_counter(), time.process_time()
-        commit.commit_appends(committable)
-        outcome = commit.commit_compactions(committable)
+        commit.commit_appends(appends)
+        outcome = commit.commit_compactions(compactions)
         work, seconds = time.process_time() - began_work, time.perf_counter() - began
         assert outcome.conflict is None, outcome.conflict
         yield CommitCost(seconds, work, tuple(io.read), tuple(io.written))

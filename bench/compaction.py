@@ -136,7 +136,7 @@ def sorted_runs(
         writer = bucket_writer(table, *BUCKET, next_sequence_number=run * 10**9)
         for batch in next(batches):
             writer.write(batch)
-        files += finish(writer, *BUCKET).new_files
+        files += finish(writer, *BUCKET).added
     return tuple(files)
 
 
@@ -169,7 +169,7 @@ def _measure(
     folder: Path, table: FileStoreTable, request: CompactRequest, case: Case, repeats: int
 ) -> Measured:
     files = request.unit.files
-    outputs = [file_rows(table, BUCKET, file) for file in compact_bucket(table, request).after]
+    outputs = [file_rows(table, BUCKET, file) for file in compact_bucket(table, request).added]
 
     def limit() -> None:
         for file in files:

@@ -23,9 +23,9 @@ from pathlib import Path
 from stream_app.format.binary_row import comparable_key, serialize_row
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_task import CompactTask
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -114,7 +114,7 @@ class SizeModel:
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
-    ) -> CompactResult:
+    ) -> WrittenFiles:
         del drop_deletes  # the model has none
         before = tuple(file for section in sections for run in section for file in run.files)
         ends = [(key_in(file.min_key), key_in(file.max_key)) for file in before]
@@ -137,7 +137,7 @@ class SizeModel:
                     (min(ages), max(ages)),
                 )
             )
-        return CompactResult(before, tuple(after))
+        return WrittenFiles(tuple(after))
 
     def _file(
         self,
@@ -181,11 +181,11 @@ class SimulatedExecutor:
     table: FileStoreTable
     model: SizeModel
     clock: SimulatedClock
-    running: list[tuple[float, CompactResult, Future[CompactResult]]] = field(default_factory=list)
+    running: list[tuple[float, BucketChange, Future[BucketChange]]] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     bytes_written: int = 0
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         task = CompactTask(
             request=request,
             rewriter=self.model,  # type: ignore[arg-type]
@@ -193,11 +193,11 @@ class SimulatedExecutor:
             min_file_size=self.table.schema.compaction_file_size,
         )
         result = task.run()
-        stays = {file.file_name for file in result.after}
-        taken = sum(file.file_size for file in result.before if file.file_name not in stays)
+        stays = {file.file_name for file in result.added}
+        taken = sum(file.file_size for file in result.removed if file.file_name not in stays)
         self.reasons[request.unit.reason] += 1
-        self.bytes_written += sum(file.file_size for file in result.rewritten)
-        future: Future[CompactResult] = Future()
+        self.bytes_written += sum(file.file_size for file in result.written)
+        future: Future[BucketChange] = Future()
         ends = self.clock.seconds + taken / self.model.load.compaction_rate
         self.running.append((ends, result, future))
         return future
@@ -321,7 +321,7 @@ class Simulation:
         self.flushed += file.file_size
         finished = self.coordinator.finished()
         self.coordinator.add_new_files(
-            [CommitMessage(partition=BUCKET[0], bucket=BUCKET[1], new_files=(file,))]
+            [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
         self.live[file.file_name] = file
         self.runs.append(self.coordinator.sorted_runs()[BUCKET])
@@ -363,9 +363,9 @@ class Simulation:
     def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
         self.coordinator.apply(finished)
         for compaction in finished:
-            for file in compaction.result.before:
+            for file in compaction.change.removed:
                 del self.live[file.file_name]
-            self.live.update({file.file_name: file for file in compaction.result.after})
+            self.live.update({file.file_name: file for file in compaction.change.added})
 
 
 def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 
@@ -167,11 +168,13 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> fl
     decoder, blind = (
         message_format(
             "debezium-json",
-            columns=columns,
-            arrow_schema=arrow_schema(columns),
-            primary_keys=("dt", "id"),
-            options=case.options | more,
-            keep_update_before=case.keep_update_before,
+            FormatSetup(
+                columns=columns,
+                arrow_schema=arrow_schema(columns),
+                primary_keys=("dt", "id"),
+                options=case.options | more,
+                keep_update_before=case.keep_update_before,
+            ),
         )
         for more in ({}, BLIND)
     )

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.growing_messages import GROWING, Growing
@@ -41,11 +42,13 @@ def _nanoseconds(growing: Growing, size: int) -> float:
     columns = parse_columns(growing.columns)
     decoder = message_format(
         "debezium-json",
-        columns=columns,
-        arrow_schema=arrow_schema(columns),
-        primary_keys=("id",),
-        options=growing.options,
-        keep_update_before=True,
+        FormatSetup(
+            columns=columns,
+            arrow_schema=arrow_schema(columns),
+            primary_keys=("id",),
+            options=growing.options,
+            keep_update_before=True,
+        ),
     )
     values = [value.encode() for value in growing.values(size)]
     rows = [

@@ -17,8 +17,7 @@ from bench.compaction import BUCKET, random_rows
 from bench.shop_changes import fresh_folder
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.compact.compact_bucket import compact_bucket
@@ -39,8 +38,8 @@ COLUMNS = ("k BIGINT", *(f"v{number} {_TYPES[number % len(_TYPES)]}" for number 
 class _Here:
     table: FileStoreTable
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
-        future: Future[CompactResult] = Future()
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        future: Future[BucketChange] = Future()
         future.set_result(compact_bucket(self.table, request))
         return future
 
@@ -70,7 +69,7 @@ def compact_all(table: FileStoreTable) -> None:
 
 def _messages(
     table: FileStoreTable, rng: np.random.Generator, rows: int, first: int
-) -> Iterator[CommitMessage]:
+) -> Iterator[BucketChange]:
     batch = random_rows(rng, table, rows // RUNS, rows * KEY_SPACE)
     buckets = bucket_of([batch.column("k")], table.schema.fields.project(("k",)).types, BUCKETS)
     for bucket in range(BUCKETS):

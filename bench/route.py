@@ -28,7 +28,7 @@ from bench.process_time import tree_seconds
 from bench.shop_changes import shop_format, shop_schema
 from bench.shop_topic import TOPIC, fill_topic, write_messages
 from bench.spark_baseline import Epoch, bench_session, drain, from_json_epoch, source_of, to_noop
-from stream_app.app.embedded_broker import EmbeddedBroker
+from demo.embedded_broker import EmbeddedBroker
 from stream_app.spark.ingest.route_blocks import RoutePlan, route_blocks
 
 CORES = 2

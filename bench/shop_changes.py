@@ -10,9 +10,10 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.shop import COLUMNS, Shop
+from demo.shop import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
@@ -35,11 +36,13 @@ def shop_schema(**options: str) -> TableSchema:
 def shop_format(schema: TableSchema) -> MessageFormat:
     return message_format(
         "debezium-json",
-        columns=schema.fields,
-        arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys,
-        options={},
-        keep_update_before=True,
+        FormatSetup(
+            columns=schema.fields,
+            arrow_schema=arrow_schema(schema.fields),
+            primary_keys=schema.primary_keys,
+            options={},
+            keep_update_before=True,
+        ),
     )
 
 

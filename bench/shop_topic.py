@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from stream_app.app.embedded_broker import EmbeddedBroker
-from stream_app.app.shop import Shop
+from demo.embedded_broker import EmbeddedBroker
+from demo.shop import Shop
 
 TOPIC = "bench.orders"
 PARTITIONS = 4

@@ -37,8 +37,8 @@ from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.key_value_parquet import parquet_writer, read_batches
 from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
@@ -136,7 +136,7 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
         for partition, bucket, part in split_by_bucket(rows, table.schema):
             parts.setdefault((partition, bucket), []).append(part)
 
-    def write() -> list[CommitMessage]:
+    def write() -> list[BucketChange]:
         with TableWrite(table, next_sequence_number=0) as task:
             for bucket, blocks in parts.items():
                 for block in blocks:
@@ -146,7 +146,7 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     written = [
         file_rows(table, (message.partition, message.bucket), file)
         for message in write()
-        for file in (*message.new_files, *message.changelog_files)
+        for file in message.written
     ]
     writing, encoding = in_turns(
         runs, write, lambda: [encode(table, rows, folder) for rows in written]
@@ -165,7 +165,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     for run in range(RUNS_MERGED):
         writer = bucket_writer(table, *where, next_sequence_number=run * 10_000_000)
         writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
-        files += finish(writer, *where).new_files
+        files += finish(writer, *where).added
     request = CompactRequest(
         partition=where[0],
         bucket=where[1],
@@ -174,7 +174,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
         max_level=5,
     )
     result = compact_bucket(table, request)
-    outputs = [file_rows(table, where, file) for file in result.after]
+    outputs = [file_rows(table, where, file) for file in result.added]
 
     def limit() -> None:
         for file in files:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource

@@ -43,7 +43,6 @@ class Verb:
 
 
 VERBS = (
-    Verb("demo", "stream_app.app.demo", "watch a shop's changes become a table, crash included"),
     Verb("ingest", "stream_app.app.verbs.ingest", "run the job: Kafka CDC into a Paimon table"),
     Verb("compact", "stream_app.app.verbs.compact", "compact a table outside of its job"),
     Verb("read", "stream_app.app.verbs.read", "print a table's rows"),
@@ -92,7 +91,9 @@ class VerbModule(Protocol):
         ...
 
 
-def main(argv: Sequence[str]) -> int:
+def main(
+    argv: Sequence[str], *, verbs: tuple[Verb, ...] = VERBS, program: str = "stream-app"
+) -> int:
     """Run one command line.
 
     Args:
@@ -105,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
     quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
-        return _told(argv)
+        return _told(argv, verbs, program)
 
 
 def exit_code(error: BaseException) -> int:
@@ -113,10 +114,10 @@ def exit_code(error: BaseException) -> int:
     return error.exit_code if isinstance(error, StreamAppError) else FAILED
 
 
-def _told(argv: Sequence[str]) -> int:
+def _told(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     """Run it, and tell what goes wrong."""
     try:
-        return _run(argv)
+        return _run(argv, verbs, program)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -135,10 +136,10 @@ def _told(argv: Sequence[str]) -> int:
         return FAILED
 
 
-def _run(argv: Sequence[str]) -> int:
-    wanted = next((verb for verb in VERBS if argv and verb.name == argv[0]), None)
+def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
+    wanted = next((verb for verb in verbs if argv and verb.name == argv[0]), None)
     module = None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
-    parser = _parser(wanted, module)
+    parser = _parser(wanted, module, verbs, program)
     try:
         args = parser.parse_args(argv)
     except SystemExit as ended:  # argparse has said why, or has shown the help
@@ -159,20 +160,22 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
         self._action_max_length = 13  # argparse forgets that verbs are indented
 
 
-def _parser(wanted: Verb | None, module: VerbModule | None) -> argparse.ArgumentParser:
+def _parser(
+    wanted: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
+) -> argparse.ArgumentParser:
     """The whole command line, with the arguments of the wanted verb only."""
     parser = argparse.ArgumentParser(
-        prog="stream-app",
+        prog=program,
         description="CDC from Kafka into Apache Paimon tables, compacted while it is written.",
         epilog=_EPILOG,
         formatter_class=_WideHelp,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"stream-app {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    for verb in VERBS:
+    parsers = parser.add_subparsers(metavar="VERB", title="verbs")
+    for verb in verbs:
         if verb is wanted and module is not None:
-            module.add_parser(verbs)
+            module.add_parser(parsers)
         else:
-            verbs.add_parser(verb.name, help=verb.summary)
+            parsers.add_parser(verb.name, help=verb.summary)
     return parser

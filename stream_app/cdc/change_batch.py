@@ -155,6 +155,14 @@ def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
 
 
+def place(messages: pa.RecordBatch, at: int) -> str:
+    """Where a message stands, in words."""
+    topic, partition, offset = (
+        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+    )
+    return f"topic {topic}, partition {partition}, offset {offset}"
+
+
 def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:
     """One batch of all parts' rows, ordered by message; rows of one message keep their order."""
     parts = [part for part in parts if part.rows.num_rows]

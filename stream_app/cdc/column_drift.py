@@ -4,7 +4,7 @@ A column that the table does not have is unknown, whichever image of a record ha
 the table that an after-image does not have is missing; null and an unchanged value that was not
 sent (TOAST) are there. Before-images may hold the key alone, so nothing is missing in them.
 
-Used by `drift_search` for many records at once, and by `record_reader` for one.
+Used by the formats.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-ADDED_PREFIX = "__"
-"""Of the fields that ExtractNewRecordState adds to a flattened record."""
-
 
 class DriftKind(enum.Enum):
     """Which of both does not have the column: the table or the messages."""
 
     UNKNOWN = "unknown"
     MISSING = "missing"
+
+    @property
+    def option(self) -> str:
+        """The option of every format that says what becomes of such records."""
+        return f"{self.value}-columns"
 
 
 class Reaction(enum.Enum):
@@ -57,16 +59,17 @@ def drift_of(
     before: Collection[str] | None,
     after: Collection[str] | None,
     *,
-    is_flat: bool,
+    ignored: str | None = None,
 ) -> Drift:
     """How a record's images differ from a table of these columns.
 
     Args:
         before, after: the fields of the images; None: there is none.
+        ignored: how fields begin that the format adds to an image, and that are no columns.
     """
     found = (set(before or ()) | set(after or ())) - columns
-    if is_flat:
-        found = {name for name in found if not name.startswith(ADDED_PREFIX)}
+    if ignored is not None:
+        found = {name for name in found if not name.startswith(ignored)}
     lacking = frozenset() if after is None else columns.difference(after)
     return Drift(frozenset(found), lacking) if found or lacking else NO_DRIFT
 

@@ -14,11 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import (
-    ROW_KIND,
-    ChangeBatch,
-    DecodedBatch,
-)
+from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch, place
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
@@ -90,12 +86,9 @@ def _reason(kind: RowKind) -> str:
 
 
 def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> WrongSourceError:
-    topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
-    )
     return WrongSourceError(
         f"the record {_reason(kind)}",
-        where=f"topic {topic}, partition {partition}, offset {offset}",
+        where=place(messages, at),
         fix="give the table a key (table.primary-keys, for a new table); or set such records aside "
         'with stream.non-insert-records = "quarantine"',
     )

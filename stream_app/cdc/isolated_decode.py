@@ -1,6 +1,6 @@
 """Any format, so that a record at which its decoder fails harms nothing but itself.
 
-`message_format` puts it around every format. A decoder names the records that it cannot read. What
+`formats` puts it around every format. A decoder names the records that it cannot read. What
 it raises besides is a mistake of ours, or a limit of a library that nobody knew of. Then the batch
 is halved until such records stand alone: they are bad records, and the others are decoded.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -21,22 +20,10 @@ from stream_app.cdc.change_batch import (
     no_changes,
 )
 from stream_app.cdc.column_drift import sightings_together
+from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200
-
-
-class Decoder(Protocol):
-    """The port `message_format.MessageFormat`, which cannot be imported from here."""
-
-    @property
-    def reads_keys(self) -> bool:
-        """See `message_format.MessageFormat.reads_keys`."""
-        ...
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """See `message_format.MessageFormat.decode`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,7 @@ class IsolatedDecode:
         decoder: reads the messages; given none, it tells the schema of its rows.
     """
 
-    decoder: Decoder
+    decoder: MessageFormat
 
     @property
     def reads_keys(self) -> bool:

@@ -1,24 +1,19 @@
-"""The port that each CDC format implements, and the list of formats.
+"""The ports of a CDC format: what it declares, what it is made from, what it does.
 
-Called by the Spark stage that decodes Kafka's bytes. A format is made once on the driver, where
-its options are checked, and shipped to the tasks by pickle.
+Implemented by the rooms of formats (`debezium`), listed by `formats`. A format is made once on
+the driver, where its options are checked, and shipped to the tasks by pickle.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
-from stream_app.cdc.debezium.debezium_json import DebeziumJson
-from stream_app.cdc.isolated_decode import IsolatedDecode
-from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import RowType
-
-KNOWN_FORMATS: tuple[str, ...] = ("debezium-json",)
 
 
 class MessageFormat(Protocol):
@@ -46,19 +41,11 @@ class MessageFormat(Protocol):
         ...
 
 
-def message_format(
-    name: str,
-    *,
-    columns: RowType,
-    arrow_schema: pa.Schema,
-    primary_keys: tuple[str, ...],
-    options: Mapping[str, str],
-    keep_update_before: bool,
-    traits: TableTraits = NO_TRAITS,
-) -> MessageFormat:
-    """The format called `name`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatSetup:
+    """What a format is made from.
 
-    Args:
+    Attributes:
         columns: the table's columns.
         arrow_schema: their Arrow types, in the same order.
         primary_keys: columns that must never be null.
@@ -66,25 +53,77 @@ def message_format(
         keep_update_before: whether an update also gives -U (changelog-producer = input); it
             always does when the update changes the key.
         traits: what else decides what becomes of a message.
-
-    Raises:
-        UsageError: unknown format or option, or a value that the option does not have.
     """
-    if name not in KNOWN_FORMATS:
-        near = difflib.get_close_matches(name, KNOWN_FORMATS, n=1, cutoff=0.3)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(
-            f"unknown message format {name!r}",
-            where="source.format",
-            fix=f"{meant}known: {', '.join(KNOWN_FORMATS)}",
-        )
-    return IsolatedDecode(
-        DebeziumJson(
-            columns=columns,
-            arrow_schema=arrow_schema,
-            primary_keys=primary_keys,
-            options=options,
-            keep_update_before=keep_update_before,
-            traits=traits,
-        )
-    )
+
+    columns: RowType
+    arrow_schema: pa.Schema
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str]
+    keep_update_before: bool
+    traits: TableTraits = NO_TRAITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What the first messages show: `fix` is what the user can do about it.
+
+    Attributes:
+        stops: whether the job stops at a message that was seen; else later ones may be wrong.
+    """
+
+    what: str
+    where: str
+    fix: str
+    stops: bool = False
+
+
+class SourceSurvey(Protocol):
+    """What a few messages of each topic show, before the job reads them."""
+
+    def tables(self) -> Mapping[str, set[str]]:
+        """For each topic with rows the names of the source's tables."""
+        ...
+
+    def notices(self) -> Iterator[Notice]:
+        """What the user should know, topic by topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FormatOption:
+    """An option that a format declares.
+
+    Attributes:
+        values: all that it can have, the default first; empty: names of columns.
+    """
+
+    key: str
+    meaning: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """What the registry knows of a format.
+
+    Attributes:
+        name: the value of ``source.format``.
+        section: options stand in the configuration under ``source.SECTION``.
+        introduction: of the options, for their page of the documentation.
+        options: in the order of that page.
+        check: checks options beside a table's columns; raises `UsageError` with all problems.
+        make: makes the format; raises `UsageError` as `check` does.
+        survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
+    """
+
+    name: str
+    section: str
+    introduction: str
+    options: tuple[FormatOption, ...]
+    check: Callable[[Mapping[str, str], RowType], object]
+    make: Callable[[FormatSetup], MessageFormat]
+    survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
+
+    def full_key(self, option: str) -> str:
+        """The key of an option in the configuration."""
+        return f"source.{self.section}.{option}"

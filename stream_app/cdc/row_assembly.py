@@ -1,10 +1,11 @@
 """From images to rows: which of a record's before and after become rows, of which kind.
 
-Called by `debezium_json`, for records parsed in columns and for those read one by one.
+Called by `images` for records in columns, and by the formats for those read one by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,7 +94,7 @@ def plan_rows(
 def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
     """For before-images that hold nothing but the key: null in every other nullable column.
 
-    Debezium fills such images up with invented values.
+    A source fills such images up with invented values.
     """
     if reading.required or plan.is_after.all():
         return column
@@ -114,7 +115,7 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
 
 
 def key_changes(
-    readings: tuple[ColumnReading, ...], before: list[pa.Array], after: list[pa.Array]
+    readings: Sequence[ColumnReading], before: Sequence[pa.Array], after: Sequence[pa.Array]
 ) -> Bools:
     """Where the primary key of the two images differs; not where one of them has none."""
     changed: Bools = np.zeros(len(after[0]), np.bool_)

@@ -1,13 +1,11 @@
 """Of which tables of the source records tell, by database, schema and table.
 
-Called by `columns`; `record_reader` reads the same of a single record.
-
-Source: Debezium `AbstractSourceInfo.java`; PostgreSQL tells schema and table, MySQL no schema.
+PostgreSQL tells schema and table, MySQL no schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,25 +13,22 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.columns.arrow_buffers import Bools
 
-TABLE_FIELDS = ("db", "schema", "table")
-"""Of an envelope's `source`; in a flattened record they begin with two underscores."""
-
 
 def table_name(database: str, schema: str, table: str) -> str:
     """The name of a source's table; empty when the table itself is not told."""
     return ".".join(filter(None, (database, schema, table))) if table else ""
 
 
-def first_records(source: Mapping[str, pa.Array], wanted: Bools) -> dict[str, int]:
+def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
     """Name of each source table → its first record among those that are wanted.
 
     Args:
-        source: strings by field; without those of `TABLE_FIELDS` nothing is known.
+        columns: strings [n] of database, schema and table; without them nothing is known.
+        wanted: bool [n].
     """
     records = np.flatnonzero(wanted)
-    if TABLE_FIELDS[-1] not in source or not len(records):
+    if not columns or not len(records):
         return {}
-    columns = [source[name] for name in TABLE_FIELDS]
     if len(records) < len(wanted):
         columns = [column.take(pa.array(records)) for column in columns]
     if all(len(column.unique()) == 1 for column in columns):

@@ -6,11 +6,20 @@ Implemented by `filestore`, which knows paths and formats; the tree knows neithe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """The files that a flush or a rewrite made: data files, and changelog files."""
+
+    data: tuple[DataFileMeta, ...]
+    changelog: tuple[DataFileMeta, ...] = ()
 
 
 class KeyValueFileWriter(Protocol):

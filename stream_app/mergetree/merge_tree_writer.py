@@ -13,22 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
-from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """The files that one writer made."""
-
-    new_files: tuple[DataFileMeta, ...]
-    changelog_files: tuple[DataFileMeta, ...]
 
 
 @dataclass(slots=True)
@@ -94,10 +86,10 @@ class MergeTreeWriter:
         self._new_files += new_files
         self._changelog_files += changelog_files
 
-    def prepare_commit(self) -> WriteResult:
+    def prepare_commit(self) -> WrittenFiles:
         """Flush and hand over all files since the last call."""
         self.flush()
-        result = WriteResult(tuple(self._new_files), tuple(self._changelog_files))
+        result = WrittenFiles(tuple(self._new_files), tuple(self._changelog_files))
         self._new_files, self._changelog_files = [], []
         return result
 

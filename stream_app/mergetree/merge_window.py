@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import (
@@ -23,8 +24,9 @@ class MergeWindow:
     """A batch, and the order of its rows by key and age.
 
     Attributes:
-        order: sorts the batch; None when it lies so.
-        last: for each row in order, whether it is the last of its key, when that is known already.
+        order: int64 row numbers that sort the batch, all of them or, when a merge leaves rows
+            out, some; None when the batch lies in order.
+        last: bool; for each row in order, whether it is the last of its key; None: not known yet.
     """
 
     batch: pa.RecordBatch
@@ -34,6 +36,30 @@ class MergeWindow:
     def last_rows(self, layout: KeyValueLayout) -> Mask:
         """For each row in order: is it the last (newest) of its key?"""
         return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
+
+    def key_starts(self, layout: KeyValueLayout) -> Indices:
+        """Where each key's rows begin in the order: the segments of NumPy's `reduceat`.
+
+        Returns:
+            int64, one a key, ascending; it begins with 0. Empty when the window has no rows.
+
+        Four rows, in an order that sorts them by key and age::
+
+            batch["k"]             [7, 5, 7, 5]
+            batch["v"]             [1, 2, 3, 4]
+            order                  [1, 3, 0, 2]
+            batch["k"][order]      [5, 5, 7, 7]
+            batch["v"][order]      [2, 4, 1, 3]
+            last_rows              [F, T, F, T]
+            key_starts             [0, 2]
+            np.add.reduceat(batch["v"][order], key_starts)       [6, 4]
+            np.maximum.reduceat(batch["v"][order], key_starts)   [4, 3]
+
+        `reduceat` refuses an empty window.
+        """
+        last = self.last_rows(layout)
+        starts: Indices = np.flatnonzero(np.concatenate(([True], last[:-1]))[: len(last)])
+        return starts
 
 
 def sorted_window(batch: pa.RecordBatch, layout: KeyValueLayout) -> MergeWindow:

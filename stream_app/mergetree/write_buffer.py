@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from stream_app.errors import RecordTooLargeError
 from stream_app.mergetree.key_value_batch import KeyValueLayout, take
-from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys

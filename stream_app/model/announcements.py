@@ -2,7 +2,7 @@
 
 Tagging, reading and other upkeep look at the announcements, so that no one keeps what is about to
 go. Bytes on disk: `filestore.versions.announcements`; consequences:
-`planning.upkeep.announced_expiry`, `planning.upkeep.announced_rollback`.
+`planning.upkeep.announcements`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.task_errors import readable
-from stream_app.table.compact.compact_bucket import CompactRequest, CompactResult, compact_bucket
+from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
 
@@ -42,7 +43,7 @@ def queue_rank(number: int, runs: int) -> int:
 class _Waiting:
     rank: float
     request: CompactRequest | None = field(compare=False)
-    future: Future[CompactResult] = field(compare=False, default_factory=Future)
+    future: Future[BucketChange] = field(compare=False, default_factory=Future)
 
 
 class SparkCompactExecutor:
@@ -63,7 +64,7 @@ class SparkCompactExecutor:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction."""
         waiting = _Waiting(queue_rank(next(self._numbers), request.runs), request)
         self._queue.put(waiting)
@@ -88,7 +89,7 @@ class SparkCompactExecutor:
             except BaseException as error:
                 waiting.future.set_exception(error)
 
-    def _run(self, request: CompactRequest) -> CompactResult:
+    def _run(self, request: CompactRequest) -> BucketChange:
         table = self._table
         unit = request.unit
         where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
@@ -102,8 +103,8 @@ class SparkCompactExecutor:
                 return compact_bucket(table, one)
 
         try:
-            [result] = self._context.parallelize([request], 1).map(compact).collect()
+            [change] = self._context.parallelize([request], 1).map(compact).collect()
         except Exception as error:
             raise readable(error) from None
-        assert isinstance(result, CompactResult)
-        return result
+        assert isinstance(change, BucketChange)
+        return change

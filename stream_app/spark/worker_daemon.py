@@ -23,7 +23,7 @@ from pathlib import Path
 PRELOADED = (
     "pandas",
     "pyspark.worker",
-    "stream_app.cdc.message_format",
+    "stream_app.cdc.formats",
     "stream_app.spark.ingest.route_blocks",
     "stream_app.spark.ingest.write_task",
     "stream_app.table.compact.compact_bucket",

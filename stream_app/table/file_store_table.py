@@ -7,7 +7,7 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,8 +35,10 @@ from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import (
     FIXED_OPTIONS,
     OPTIONS,
@@ -158,7 +160,7 @@ class FileStoreTable:
     @property
     def merge_function(self) -> MergeFunction:
         """How rows of one key become one (``merge-engine``)."""
-        return Deduplicate(ignore_delete=self.options.boolean("ignore-delete"))
+        return merge_function_of(self.schema)
 
     def identity(self) -> str:
         """Tells this table from any other, also from one made later at the same place."""
@@ -218,6 +220,12 @@ class FileStoreTable:
             ),
             clock=self.clock,
         )
+
+    def discard(self, changes: Iterable[BucketChange]) -> None:
+        """Delete the files that changes have written; no snapshot names them, nor will."""
+        for change in changes:
+            for file in change.written:
+                self.file_io.delete(self.paths.data_file(*change.bucket_id, file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Gives the schema of a number; each file is read once."""

@@ -73,7 +73,7 @@ def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(tmp_path: Pat
     """Also where the locale knows no Unicode: Java reads names by it."""
     folder = tmp_path / "ein dömo 東京, [it's] #1"
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "stream_app", "demo", "--records", "50", "--dir", folder],
+        [sys.executable, "-P", "-m", "demo", "--records", "50", "--dir", folder],
         cwd=tmp_path, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True,
         check=False, encoding="utf-8", timeout=300,
     )  # fmt: skip

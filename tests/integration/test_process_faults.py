@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from demo.embedded_broker import EmbeddedBroker
 from stream_app import open_table
-from stream_app.app.embedded_broker import EmbeddedBroker
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, job_conf
 from tests.support.job_bench import change

@@ -12,7 +12,8 @@ import pytest
 
 import stream_app
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
@@ -51,10 +52,10 @@ def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     """What our job makes of Debezium's messages for this table."""
     schema = open_table(location).schema
     decode = with_defaults(
-        message_format(
-            "debezium-json", columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
+        message_format("debezium-json", FormatSetup(
+            columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
             primary_keys=schema.primary_keys, options={}, keep_update_before=False,
-        ),
+        )),
         schema.fields,
     )  # fmt: skip
     messages = [

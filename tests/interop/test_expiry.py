@@ -43,7 +43,7 @@ def expire(table: FileStoreTable, **config: int) -> int:
     plan = snapshots.plan(chosen)
     snapshots.execute(plan)
     changelogs.execute(changelogs.plan(chosen))
-    return len(plan.snapshots)
+    return len(plan.versions)
 
 
 def javas_table(paimon_java: PaimonJava, path: Path, options: dict[str, Any]) -> None:

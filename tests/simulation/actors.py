@@ -24,9 +24,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.table.compact.compact_bucket import compact_bucket
@@ -60,8 +59,8 @@ class Cluster:
     driver: Process
     findings: list[BaseException]
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
-        future: Future[CompactResult] = Future()
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        future: Future[BucketChange] = Future()
         process = self.world.process(f"{self.driver.name}/compaction", self.driver)
         table = seen_by(self.table, self.world, process)
 
@@ -212,9 +211,7 @@ class Job:
         self.plans[self.user] = epochs
         self.finished, self.is_cut = -1, False
 
-    def _write(
-        self, process: Process, changes: Sequence[Change], first: int
-    ) -> list[CommitMessage]:
+    def _write(self, process: Process, changes: Sequence[Change], first: int) -> list[BucketChange]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
             task = self.world.process(f"{self.name}/task", process)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.versions.branches import branch_names
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.memory_file_io import MemoryFileIO
 
 _VERSIONS = ("schema", "snapshot", "changelog", "tag", "consumer", "branch")
 """Folders whose files nobody names."""

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from tests.simulation.faults import FaultKind, InjectedError
 from tests.simulation.scheduler import Process
+from tests.support.memory_file_io import MemoryFileIO
 
 
 class FaultyWorld(Protocol):

@@ -83,7 +83,7 @@ class Upkeep:
         # What goes must have been looked at.
         self._look()
         whole_from = kept.whole_from
-        if expiry.snapshots and expiry.kept is not None:
+        if expiry.versions and expiry.kept is not None:
             kept.whole_from = expiry.kept
         try:
             expire.execute(expiry)
@@ -93,8 +93,8 @@ class Upkeep:
             return
         changelogs = ExpireChangelogs(table)
         going = changelogs.plan(config)
-        if going.changelogs:
-            self.oracle.kept.changelogs_from = going.changelogs[-1].snapshot_id + 1
+        if going.versions:
+            self.oracle.kept.changelogs_from = going.versions[-1].snapshot_id + 1
         changelogs.execute(going)
 
     def sweep(self, older_than_ms: int) -> None:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.fileio import background_sync
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator, coordinator
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
+from tests.support.memory_file_io import MemoryFileIO
 
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01
 OUTAGE_OPERATIONS = 6

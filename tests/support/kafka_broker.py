@@ -14,7 +14,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from stream_app.app.embedded_broker import EmbeddedBroker
+from demo.embedded_broker import EmbeddedBroker
 
 _numbers = itertools.count(1)
 

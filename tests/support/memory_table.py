@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from tests.support.memory_file_io import MemoryFileIO
 from tests.support.small_table import TIME_MS, SteppingClock
 
 

@@ -348,7 +348,7 @@ def java_tool(name: str) -> str:
 
 
 def class_path_of_paimon() -> str:
-    from stream_app.app.job.jars import paimon_jars
+    from tests.support.paimon_jars import paimon_jars
 
     pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while
     spark = Path(pyspark.origin).parent / "jars"

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
-from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
@@ -100,11 +100,11 @@ class RandomHistory:
         self._forget(days)
         changes = self._changes(days)
         messages = [
-            replace(message, changelog_files=())
+            replace(message, changelog=())
             for message in (write_changes(self.table, changes, 0) if changes else [])
         ]
         committable = ManifestCommittable(
-            identifier=BATCH_COMMIT_IDENTIFIER, appends=tuple(messages), watermark=7
+            identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(messages), watermark=7
         )
         partitions = None if is_whole else [self._partition(day) for day in days]
         self._batch().overwrite(committable, partitions)

@@ -14,8 +14,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
@@ -53,8 +52,8 @@ class CompactHere:
 
     table: FileStoreTable
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
-        future: Future[CompactResult] = Future()
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        future: Future[BucketChange] = Future()
         future.set_result(compact_bucket(self.table, request))
         return future
 
@@ -85,13 +84,13 @@ class SmallTable:
         """Commit the compactions that are due."""
         self._commit.drain()
 
-    def _messages(self, changes: Sequence[Change], first: int) -> list[CommitMessage]:
+    def _messages(self, changes: Sequence[Change], first: int) -> list[BucketChange]:
         return write_changes(self.table, changes, first)
 
 
 def write_changes(
     table: FileStoreTable, changes: Sequence[Change], first: int
-) -> list[CommitMessage]:
+) -> list[BucketChange]:
     """Write changes, in order, to the files of their buckets; `first` is a sequence number."""
     schema = table.schema
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())

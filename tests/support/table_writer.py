@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
@@ -38,12 +38,12 @@ class CompactInThreads:
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     requests: list[CompactRequest] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append(request)
         tries = sum(1 for one in self.requests if one.bucket == request.bucket)
         return self.threads.submit(self._run, request, fails=tries <= self.failures)
 
-    def _run(self, request: CompactRequest, *, fails: bool) -> CompactResult:
+    def _run(self, request: CompactRequest, *, fails: bool) -> BucketChange:
         if fails:
             raise OSError("no executor is left")
         return compact_bucket(self.table, request)
@@ -56,9 +56,9 @@ class CompactInCaller:
     table: FileStoreTable
     requests: list[CompactRequest] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append(request)
-        future: Future[CompactResult] = Future()
+        future: Future[BucketChange] = Future()
         try:
             future.set_result(compact_bucket(self.table, request))
         except Exception as error:
@@ -71,9 +71,9 @@ class CompactLater:
     """Compacts when it is told to."""
 
     table: FileStoreTable
-    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]
 

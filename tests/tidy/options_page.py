@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable
 
 from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
-from stream_app.cdc.columns.column_reading import ENCODINGS
-from stream_app.cdc.debezium.options import CHOICES, SOURCE_KEY
+from stream_app.cdc.formats import FORMATS
+from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
 from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
@@ -97,21 +97,6 @@ REQUIRED = {
     "table.columns": "always",
     "stream.checkpoint": "always",
 }
-DEBEZIUM_MEANINGS = {
-    "decimal.handling.mode": "How the connector writes DECIMAL and NUMERIC.",
-    "time.precision.mode": "How the connector writes dates and times.",
-    "binary.handling.mode": "How the connector writes bytes.",
-    "truncate": "What a TRUNCATE of the source does: stop the job, or nothing.",
-    "unknown-columns": "A record with a column that the table does not have: it is stored without "
-    "that column, with a warning or without one; it stops the job; or it is bad.",
-    "missing-columns": "A record without a column of the table: the same.",
-    "replica-identity": "What before-images hold: what each message proves (`auto`), the whole "
-    "row (`full`), or the source's key alone (`default`, PostgreSQL's own).",
-    "unproven-keys": "What an update or a delete does whose row is not certain: stop the job, or "
-    "be set aside as a bad record.",
-    "source-key": "Columns of the source's key, parted by commas; absent: as the messages' keys "
-    "tell.",
-}
 _SECTIONS = {"source": SourceConfig, "table": TableConfig, "stream": StreamConfig}
 _INTRODUCTION = """\
 # Options
@@ -128,12 +113,10 @@ takes a key away. Relative paths are relative to the current directory. In any v
 and `${file:PATH}` stand for a variable and for the text of a file; a secret is not taken from
 `--set` otherwise ([stores.md](stores.md#secrets)).
 """
-_DEBEZIUM = """\
-## Options of `debezium-json`
+_FORMAT = """\
+## Options of `{name}`
 
-Given under `source.debezium`, for example `debezium."time.precision.mode" = "connect"`. They repeat
-what the connector was configured with; a message with the schema envelope says it itself. What each
-of them does is told in [CDC.md](CDC.md).
+Given under `source.{section}`, {introduction}
 """
 _TABLE = """\
 ## Options of a table
@@ -179,7 +162,9 @@ def options_page() -> str:
     parts = [_INTRODUCTION]
     for section, keys in KEYS.items():
         parts += [f"### `[{section}]`\n", _section_table(section, keys)]
-    parts += [_DEBEZIUM, _debezium_table(), _TABLE, _options_table(OPTIONS.values())]
+    for each in FORMATS.values():
+        parts += _format_parts(each)
+    parts += [_TABLE, _options_table(OPTIONS.values())]
     parts += [_REFUSED, _listed(REFUSED), _CARRIED.format(ignored=_listed(IGNORED_KEYS))]
     parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys() - IGNORED_KEYS)]
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
@@ -225,22 +210,20 @@ def _code(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _debezium_table() -> str:
+def _format_parts(of: Format) -> list[str]:
+    introduction = _FORMAT.format(name=of.name, section=of.section, introduction=of.introduction)
     rows = [
-        [f"`{key}`", " ".join(f"`{value}`" for value in values), DEBEZIUM_MEANINGS[key]]
-        for key, values in CHOICES.items()
-    ]
-    rows.append([f"`{SOURCE_KEY}`", "names", DEBEZIUM_MEANINGS[SOURCE_KEY]])
-    encodings = sorted({each.value for family in ENCODINGS.values() for each in family})
-    rows.append(
         [
-            "`column.NAME.encoding`",
-            " ".join(f"`{value}`" for value in encodings),
-            "How one column is written, whatever the modes say; which of them fit depends on its "
-            "type.",
+            f"`{option.key}`",
+            " ".join(f"`{value}`" for value in option.values) or "names",
+            option.meaning,
         ]
-    )
-    return _table(["option", "values, the default first", "meaning"], rows)
+        for option in of.options
+    ]
+    return [
+        _wrapped(introduction),
+        _table(["option", "values, the default first", "meaning"], rows),
+    ]
 
 
 def _options_table(options: Iterable[Option]) -> str:

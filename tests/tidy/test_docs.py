@@ -19,12 +19,12 @@ from stream_app.app.job.prometheus_metrics import (
     JobMetrics,
     MaintenanceCollector,
 )
+from stream_app.cdc.formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 from tests.support.datadriven import rewriting
 from tests.tidy.options_page import (
-    DEBEZIUM_MEANINGS,
     MEANINGS,
     REQUIRED,
     configuration_keys,
@@ -69,7 +69,11 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
     assert sorted(MEANINGS) == sorted(configuration_keys())
     assert REQUIRED.keys() <= MEANINGS.keys()
     assert all(
-        meaning.endswith(".") for meaning in [*MEANINGS.values(), *DEBEZIUM_MEANINGS.values()]
+        meaning.endswith(".")
+        for meaning in [
+            *MEANINGS.values(),
+            *(option.meaning for each in FORMATS.values() for option in each.options),
+        ]
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,14 +18,14 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.job.preflight import client_settings
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
@@ -32,8 +33,6 @@ from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
-from stream_app.table.write.strict_partitions import strict_partitions
 
 _CHUNK_ROWS = 200_000
 """Changes that are written to a sorted run of each bucket at a time."""
@@ -55,7 +54,7 @@ def source_findings(
         UnsupportedTableError: stream_app cannot merge the table's rows.
         SourceError: a message stops a job, or the broker does not answer.
     """
-    left = Uncompared(table.location)
+    left = Uncompared(table.location, format_named(source.format))
     snapshot, ends = _table_end(table, source)
     if why := _incomparable(table):
         left.add(
@@ -68,24 +67,8 @@ def source_findings(
     check_readable(table, merges=True)
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    decode = message_format(
-        source.format,
-        columns=table.schema.fields,
-        arrow_schema=arrow_schema(table.schema.fields),
-        primary_keys=table.schema.primary_keys,
-        options=source.format_options,
-        keep_update_before=False,
-        traits=TableTraits(
-            sequence_fields=table.schema.sequence_fields,
-            ignores_deletes=table.options.boolean("ignore-delete"),
-            merges_shards=source.merge_shards,
-        ),
-    )
-    decode = with_defaults(decode, table.schema.fields)
-    if table.schema.partition_keys:
-        decode = NameablePartitions(messages=decode, partition_keys=table.schema.partition_keys)
-    if (strict := strict_partitions(table.schema)) is not None:
-        decode = DatedPartitions(messages=decode, partitions=strict)
+    setup = replace(format_setup(source, table.schema), keep_update_before=False)
+    decode = table_format(source.format, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
         for rows in _changes(source, ends, decode, progress, left):

@@ -16,14 +16,14 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.message_format import Format
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.spark.ingest.decode_counts import ColumnSighting
 
 _FIX_COLUMNS = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
-    "topic again; or set source.debezium.unknown-columns = 'ignore'",
-    DriftKind.MISSING: "give the table's column the name that the source has; or set "
-    "source.debezium.missing-columns = 'ignore'",
+    "topic again",
+    DriftKind.MISSING: "give the table's column the name that the source has",
 }
 
 
@@ -33,10 +33,12 @@ class Uncompared:
 
     Attributes:
         where: the table.
+        message_format: of the source.
         key_names: the fields of the messages' keys, by topic; of the first key of each.
     """
 
     where: str
+    message_format: Format
     key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _found: list[Finding] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
@@ -79,7 +81,8 @@ class Uncompared:
                 "was compared with null",
             }[kind]
             counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
-            yield _finding(what + counted, self.where, _FIX_COLUMNS[kind])
+            ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
+            yield _finding(what + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
 
     def _see_key(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()

@@ -35,8 +35,7 @@ from stream_app.app.config.values import (
     text,
     trigger,
 )
-from stream_app.cdc.debezium.options import parse_options
-from stream_app.cdc.message_format import KNOWN_FORMATS
+from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
@@ -65,7 +64,7 @@ class SourceConfig:
     bootstrap_servers: str = ""
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
-    format: str = "debezium-json"
+    format: str = DEFAULT_FORMAT
     format_options: Mapping[str, str] = field(default_factory=dict)
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int | None = None
@@ -175,7 +174,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "bootstrap-servers": text,
         "topics": some_names,
         "topic-pattern": regular_expression,
-        "format": one_of(*KNOWN_FORMATS),
+        "format": one_of(*FORMATS),
         "starting-offsets": offsets,
         "max-offsets-per-trigger": integer(1),
         "min-partitions": integer(1),
@@ -207,7 +206,10 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     "spark": {},
 }
 PREFIXES: Mapping[str, Mapping[str, str]] = {
-    "source": {"kafka.": "kafka_options", "debezium.": "format_options"},
+    "source": {
+        "kafka.": "kafka_options",
+        **{f"{each.section}.": "format_options" for each in FORMATS.values()},
+    },
     "table": {"options.": "options"},
 }
 """By section: the beginning of keys that are handed on, and the field that holds them."""
@@ -320,10 +322,11 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
     if source.format_options and config.table.columns.fields:
+        message_format = FORMATS[source.format]
         try:
-            parse_options(source.format_options, config.table.columns)
+            message_format.check(source.format_options, config.table.columns)
         except UsageError as error:
-            yield "source.debezium", error.what
+            yield f"source.{message_format.section}", error.what
 
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:

@@ -22,6 +22,8 @@ from stream_app.app.job.prometheus_metrics import (
 )
 from stream_app.app.output.listing import size_text
 from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
+from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
@@ -46,6 +48,7 @@ class EventLog:
     clock: Clock
     sink: IO[str] | None = None
     metrics: JobMetrics | None = None
+    message_format: Format = FORMATS[DEFAULT_FORMAT]
     _told: set[Column] = field(default_factory=set)
     _epochs: int = 0
 
@@ -181,7 +184,7 @@ class EventLog:
                 column = (kind, OTHER_COLUMNS)
             if column not in self._told:
                 self._told.add(column)
-                _warn_of_column(*column, sighting)
+                _warn_of_column(*column, sighting, self.message_format.full_key(kind.option))
             counts[kind.value][column[1]] += sighting.records
             if self.metrics is not None:
                 self.metrics.column(*column, sighting.records)
@@ -201,16 +204,18 @@ def _drained_text(epochs: int, lag: int | None) -> str:
     return f"caught up with the source, {new}"
 
 
-def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting) -> None:
+def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting, option: str) -> None:
     said = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
-        "the table, or say what becomes of such records (source.debezium.unknown-columns)",
+        "the table, or say what becomes of such records (%s)",
         DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
-        "their rows: was it renamed or dropped? source.debezium.missing-columns says what becomes "
-        "of such records",
+        "their rows: was it renamed or dropped? %s says what becomes of such records",
     }
     _LOG.warning(
-        said[kind] + "; the first is topic %s, partition %d, offset %d", name, *sighting.place
+        said[kind] + "; the first is topic %s, partition %d, offset %d",
+        name,
+        option,
+        *sighting.place,
     )
 
 

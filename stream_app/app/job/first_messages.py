@@ -20,11 +20,9 @@ from stream_app.app.check.source_replay import batch_of
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.job.preflight import TopicInfo, client_settings
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.debezium.options import parse_options
-from stream_app.cdc.key_proof import key_rules
-from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
 from stream_app.errors import UsageError
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables
 
 _LOG = logging.getLogger("stream_app")
@@ -38,48 +36,34 @@ _Range = tuple[int, int]
 
 
 def check_first_messages(
-    source: SourceConfig,
-    schema: TableSchema,
-    traits: TableTraits,
-    topics: Mapping[str, TopicInfo],
-    *,
-    reads_them: bool,
+    source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
 ) -> None:
     """Tell what the messages at both ends of each topic show.
 
     Args:
-        schema: that the table has, or will have.
+        setup: of the format, for the table that there is or will be.
         reads_them: whether the job is sure to read these messages.
 
     Raises:
         UsageError: the job reads them, and they are of several tables of the source, or one of
             them would stop it.
     """
-    options = parse_options(source.format_options, schema.fields)
-    rules = key_rules(options.identity, schema.primary_keys, options.source_key, traits)
-    columns, keys = frozenset(schema.fields.names), frozenset(schema.primary_keys)
-    seen = {
-        topic: found
-        for topic, messages in _sample(source, topics).items()
-        if (found := seen_records(messages, columns, keys))
-    }
-    survey = Survey(rules=rules, writes_changelog=schema.core_options.writes_changelog, seen=seen)
-    stops = () if options.sets_unproven_aside else (Weight.CERTAIN,)
-    for notice in (*_several_tables(survey, traits), *survey.notices()):
-        if reads_them and (notice.weight in stops or notice.weight is Weight.FATAL):
+    survey = format_named(source.format).survey(setup, _sample(source, topics))
+    for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
+        if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
         _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 
-def _several_tables(survey: Survey, traits: TableTraits) -> Iterator[Notice]:
+def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
     tables = distinct_tables(survey.tables())
     if len(tables) > 1 and not traits.merges_shards:
         told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
         yield Notice(
-            weight=Weight.FATAL,
             what=f"the topics tell of {len(tables)} tables of the source: {told}",
             where="source.topics",
             fix=SHARDS_REMEDY,
+            stops=True,
         )
 
 

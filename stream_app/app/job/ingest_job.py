@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
+from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
@@ -28,9 +29,9 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
-from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.cdc.message_format import MessageFormat
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
@@ -41,7 +42,6 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.ingest.checkpoint_state import (
@@ -51,7 +51,6 @@ from stream_app.spark.ingest.checkpoint_state import (
     remember_topics,
     source_end,
 )
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.decode_counts import DecodeCounts
 from stream_app.spark.ingest.files_source import FilesSource
@@ -70,8 +69,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import create_or_open, open_table
-from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
-from stream_app.table.write.strict_partitions import strict_partitions
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
@@ -140,7 +137,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
-        _stream(config, table, checkpoint, EventLog(clock, sink, metrics), signs)
+        log = EventLog(clock, sink, metrics, format_named(config.source.format))
+        _stream(config, table, checkpoint, log, signs)
 
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
@@ -153,8 +151,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     if topic_ids:
         check_first_messages(
             config.source,
-            wanted,
-            table_traits(config.source, wanted),
+            format_setup(config.source, wanted),
             topic_ids,
             reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
         )
@@ -315,35 +312,13 @@ def _at_work(batch: MicroBatch) -> Activity | None:
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
-    decode = message_format(
-        config.source.format,
-        columns=schema.fields,
-        arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys,
-        options=config.source.format_options,
-        keep_update_before=table.options.writes_changelog,
-        traits=table_traits(config.source, schema),
-    )
-    decode = with_defaults(decode, schema.fields)
-    if schema.partition_keys:
-        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
-    if (strict := strict_partitions(schema)) is not None:
-        decode = DatedPartitions(messages=decode, partitions=strict)
+    decode = table_format(config.source.format, schema, format_setup(config.source, schema))
     if schema.has_primary_key:
         return decode
     return InsertOnly(
         messages=decode,
         sets_aside=config.stream.non_insert_records == "quarantine",
         ignores_deletes=table.options.boolean("ignore-delete"),
-    )
-
-
-def table_traits(source: SourceConfig, schema: TableSchema) -> TableTraits:
-    """What of a table decides what becomes of the messages of a source."""
-    return TableTraits(
-        sequence_fields=schema.sequence_fields,
-        ignores_deletes=schema.core_options.boolean("ignore-delete"),
-        merges_shards=source.merge_shards,
     )
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KAFKA_BROKER_VERSION = "4.3.1"
 KAFKA_CLIENTS_VERSION = "3.9.1"
-PAIMON_VERSION = "1.4.2"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
 """By Hadoop's version: with what its S3A was built."""
 TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
@@ -91,21 +89,3 @@ def s3a_set(hadoop_version: str) -> JarSet:
             ("commons-codec", "*"),
         ),
     )
-
-
-BROKER_SET = JarSet(
-    name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
-    choices=(
-        (
-            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
-            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
-            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
-        ),
-    ),
-    # Only DumpLogSegments uses it, and not every registry has it.
-    excluded=(("org.apache.kafka", "kafka-tools-api"),),
-)
-PAIMON_SET = JarSet(
-    name=f"paimon-{PAIMON_VERSION}",
-    choices=((Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),),
-)

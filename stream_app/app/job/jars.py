@@ -1,8 +1,9 @@
-"""Finds the Java archives that Spark and the tests need, resolved once and kept in a folder.
+"""Finds the Java archives that Spark needs, resolved once and kept in a folder.
 
 No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
-and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. Called
-by `cli`, `embedded_broker` and the tests; `python -m stream_app.app.job.jars SET` prints a set.
+and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. The verbs
+that start Spark, the demo's broker and the tests call it; ``python -m stream_app.app.job.jars SET``
+prints a set.
 
 A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
 folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
@@ -28,8 +29,6 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from stream_app.app.job.jar_sets import (
-    BROKER_SET,
-    PAIMON_SET,
     Coordinate,
     JarSet,
     s3a_set,
@@ -62,16 +61,6 @@ def s3a_jars() -> list[Path]:
             fix="give hadoop-aws and AWS's SDK of the cluster's Hadoop in spark.jars",
         )
     return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
-
-
-def broker_jars() -> list[Path]:
-    """The class path of a Kafka broker."""
-    return JarCache(jar_folder()).resolve(BROKER_SET)
-
-
-def paimon_jars() -> list[Path]:
-    """Paimon's Java API, for the tests."""
-    return JarCache(jar_folder()).resolve(PAIMON_SET)
 
 
 def jar_folder() -> Path:
@@ -324,7 +313,7 @@ def installed_spark_version() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one a line."""
-    known = ("spark-kafka", "s3a", "kafka-broker", "paimon")
+    known = ("spark-kafka", "s3a")
     if not arguments or not set(arguments) <= set(known):
         print(f"usage: python -m stream_app.app.job.jars {{{'|'.join(known)}}} …", file=sys.stderr)
         return 2
@@ -333,8 +322,6 @@ def main(arguments: Sequence[str]) -> int:
             jars = {
                 "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
                 "s3a": s3a_jars,
-                "kafka-broker": broker_jars,
-                "paimon": paimon_jars,
             }[name]()
             print("\n".join(map(str, jars)))
     except StreamAppError as error:

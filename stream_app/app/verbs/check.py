@@ -168,7 +168,7 @@ def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
     lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
     if report.damaged and count > 1:
-        lines.append(f"damaged: {report.damaged}\n  to fix: {report.mending}")
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
     lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines
 

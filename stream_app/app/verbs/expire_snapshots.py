@@ -14,8 +14,8 @@ from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, counted, run_up
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.expire_changelogs import ChangelogExpiry, ExpireChangelogs
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry
+from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
 from stream_app.table.upkeep.file_deletion import FilesToDelete
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -69,13 +69,13 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     snapshots: SnapshotExpiry
-    changelogs: ChangelogExpiry
+    changelogs: Expiry
 
     def is_empty(self) -> bool:
         return not (self.snapshots.numbers or self.changelogs.numbers)
 
     def lines(self) -> Iterator[str]:
-        going, read = self.snapshots.numbers, self.snapshots.snapshots
+        going, read = self.snapshots.numbers, self.snapshots.versions
         stays = "none is left" if self.snapshots.kept is None else f"{self.snapshots.kept} stays"
         if going:
             newest = f", the newest of {time_text(read[-1].time_millis)}" if read else ""

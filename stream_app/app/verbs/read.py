@@ -56,8 +56,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--protect",
         metavar="D",
-        help="keep the version from expiring while it is read, by a tag that goes at the end, or "
-        "if this dies after that time, such as 1h; writes to the table",
+        help="keep the version from expiring while it is read, for at most this time, such as 1h; "
+        "by a tag, so it writes to the table",
     )
     parser.add_argument("--format", choices=tuple(WRITERS), default="table", help="default: table")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Many JSON objects → Arrow columns in one parse, or nothing at all.
 
-Called by `debezium_json` for records that look alike. `pyarrow.json` reads numbers from their
+Called by formats of JSON for records that look alike. `pyarrow.json` reads numbers from their
 text, so integers and decimals lose nothing; it is all or nothing, so what it refuses goes to
 `record_reader`.
 

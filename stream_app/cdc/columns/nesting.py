@@ -1,7 +1,7 @@
 """How deep a message may nest, for all the parsers of JSON here alike.
 
 `pyarrow.json` nests without end, orjson to 1,024 levels, Python's parser to where its stack ends.
-So the depth is counted in the bytes: `debezium_json` keeps what nests too deeply from the parse in
+So the depth is counted in the bytes: a format keeps what nests too deeply from the parse in
 columns, and `record_reader`, to which it goes then, says so.
 """
 

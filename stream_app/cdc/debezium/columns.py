@@ -5,19 +5,16 @@ as a suspect and its rows are left out, and `records` then reads it on its own.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.
-3. Choose the rows of each record, and bring each column into the order of the rows.
-4. Cast each column to the table's type.
-5. Drop the rows of suspects.
-6. Say what the rest wants to know of its Kafka keys, and of which source tables it tells.
+3. Make rows of the images (`images`).
+4. Say what the rest wants to know of its Kafka keys, and of which source tables it tells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,39 +29,34 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.drift_search import NO_CLASS, drift_in
+from stream_app.cdc.debezium.key_proof import (
+    WHOLE_IMAGES,
+    KeyRules,
+    Question,
+    Questions,
+    questions_of,
+)
 from stream_app.cdc.debezium.placeholders import placeholders_in
 from stream_app.cdc.debezium.record_reader import (
     DELETED_FIELD,
     HEARTBEAT_FIELDS,
     OP_FIELD,
+    TABLE_FIELDS,
 )
 from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.key_proof import (
-    WHOLE_IMAGES,
-    KeyRules,
-    Question,
-    Questions,
-    ReplicaIdentity,
-    questions_of,
-)
+from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
     READ,
     UPDATE,
     Ops,
-    RowPlan,
-    fill_invented,
-    forget_invented,
-    key_changes,
-    plan_rows,
 )
-from stream_app.cdc.source_tables import TABLE_FIELDS, first_records
 
+_ENVELOPE_OP = "op"
 _WITH_BEFORE = np.uint8(0x80)
 """Added to a record's op, which is a letter of ASCII."""
 
@@ -74,23 +66,16 @@ class DecodeSettings:
     """What holds for every record of a table.
 
     Attributes:
-        schema: of the rows, `change_batch.change_schema`.
-        keep_update_before: whether every update gives -U too.
+        rows: how images become rows.
         policy: what becomes of records that have other columns than the table.
         key_rules: when it is certain which row a change means.
         reads_tables: whether the name of each record's source table is looked at.
     """
 
-    schema: pa.Schema
-    keep_update_before: bool
+    rows: RowRules
     policy: ColumnPolicy
     key_rules: KeyRules
     reads_tables: bool
-
-    @property
-    def before_has_key_only(self) -> bool:
-        """Whether before-images hold nothing but the source's key."""
-        return self.key_rules.identity is ReplicaIdentity.DEFAULT
 
     @property
     def source_fields(self) -> tuple[str, ...]:
@@ -100,35 +85,31 @@ class DecodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRows:
-    """Rows and, for each, the position of its record.
+class DecodedRecords:
+    """What came of n records that were parsed in columns.
 
     Attributes:
-        suspects: records that were left out.
-        questions: what each record wants to know of its Kafka key.
-        tables: name of a source table → its first record.
-        columns: unknown and missing columns of the records that were not left out.
+        of: their rows.
+        questions: uint8 [n]; what each record wants to know of its Kafka key.
+        columns: unknown and missing columns of the records that are no suspects.
     """
 
-    rows: pa.RecordBatch
-    record: npt.NDArray[np.int64]
-    suspects: Bools
+    of: ImageRows
     questions: Questions
-    tables: dict[str, int]
     columns: Mapping[Column, Sighting]
 
 
-@dataclass(slots=True)
-class _Images:
-    """Parsed records: a column for each of the table's, before and after the change."""
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Images, and what Debezium tells besides.
 
-    ops: Ops
-    has_before: Bools
-    has_after: Bools
-    before: list[pa.Array]
-    after: list[pa.Array]
-    suspects: Bools
-    source: dict[str, pa.Array]
+    Attributes:
+        connector: string [n]; None: not looked at.
+        is_op_told: False: flattened records without ``__op``, which count as creates.
+    """
+
+    images: Images
+    connector: pa.Array | None = None
     is_op_told: bool = True
 
 
@@ -137,46 +118,35 @@ def decode_columns(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> DecodedRows | None:
+) -> DecodedRecords | None:
     """Decode the values in one go; None when they do not parse as this shape.
 
     Args:
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
-    images = parse(values, readings, shape, settings)
-    if images is None or _holds_base64_beside_numbers(values, readings, shape):
+    parsed = parse(values, readings, shape, settings)
+    if parsed is None or _holds_base64_beside_numbers(values, readings, shape):
         return None
-    _restore_unchanged(images, readings, shape, settings)  # step 2
-    wanted: Bools | bool = settings.keep_update_before
-    if not wanted and bool((images.has_before & images.has_after).any()):
-        wanted = key_changes(readings, images.before, images.after)
-    plan = plan_rows(images.ops, images.has_before, images.has_after, wanted)  # step 3
-    columns = [pa.array(plan.kinds)]
-    for index, reading in enumerate(readings):
-        wire = plan.take(images.before[index], images.after[index])
-        columns.append(_cast(reading, shape.kinds[index], wire, plan, images, settings))
-    rows = pa.RecordBatch.from_arrays(columns, schema=settings.schema)
-    record = plan.record
-    if images.suspects.any():  # step 5
-        kept = ~images.suspects[record]
-        rows, record = rows.filter(pa.array(kept)), record[kept]
-    questions = _questions(images, settings.key_rules)
-    tables = first_records(images.source, ~images.suspects)
-    columns_seen = _drift(values, images, shape, settings) if settings.policy.looks else {}
-    return DecodedRows(rows, record, images.suspects, questions, tables, columns_seen)
+    has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
+    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
+    decoded = rows_of(images, readings, settings.rows)  # step 3
+    questions = _questions(parsed, decoded.suspects, settings.key_rules)
+    looks = settings.policy.looks
+    drift = _drift(values, images, decoded.suspects, shape, settings.policy) if looks else {}
+    return DecodedRecords(decoded, questions, drift)
 
 
-def _questions(images: _Images, rules: KeyRules) -> Questions:
-    connector = images.source.get("connector")
+def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
+    images, connector = parsed.images, parsed.connector
     if connector is None or connector.null_count == len(connector):
         is_whole = np.zeros(len(images.ops), np.bool_)
     else:
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
     asked = questions_of(rules, images.ops, images.has_before, is_whole)
-    if not images.is_op_told and rules.primary_key:
+    if not parsed.is_op_told and rules.primary_key:
         asked[images.ops == CREATE] = Question.UPSERT
-    asked[images.suspects] = Question.NONE
+    asked[suspects] = Question.NONE
     return asked
 
 
@@ -190,20 +160,20 @@ def _inner_names(columns: Sequence[pa.Array], count: int) -> Int64s:
 
 
 def _drift(
-    values: pa.Array, images: _Images, shape: RecordShape, settings: DecodeSettings
+    values: pa.Array, images: Images, suspects: Bools, shape: RecordShape, policy: ColumnPolicy
 ) -> Mapping[Column, Sighting]:
     classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
-    classes[images.suspects] = NO_CLASS
+    classes[suspects] = NO_CLASS
     found = drift_in(
         values,
         classes,
         images.after,
         images.has_after,
         _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
-        columns=settings.policy.columns,
+        columns=policy.columns,
         is_flat=shape.is_flat,
     )
-    return settings.policy.told(found)
+    return policy.told(found)
 
 
 def _parse_envelopes(
@@ -211,7 +181,7 @@ def _parse_envelopes(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Images | None:
+) -> _Parsed | None:
     row = pa.struct(_row_fields(readings, shape))
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
@@ -223,11 +193,20 @@ def _parse_envelopes(
     op, before, after = columns[:3]
     source = _children(columns[3]) if columns[3:] else []
     told = dict(zip(settings.source_fields, source, strict=True))
+    connector = told.pop("connector", None)
     ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
     is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
-    suspects: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
-    images = _children(before), _children(after)
-    return _Images(ops, has_before, has_after, *images, suspects, told)
+    images = Images(
+        ops=ops,
+        has_before=has_before,
+        has_after=has_after,
+        kinds=shape.kinds,
+        before=_children(before),
+        after=_children(after),
+        suspects=~((is_upsert & has_after) | ((ops == DELETE) & has_before)),
+        tables=tuple(told.values()),
+    )
+    return _Parsed(images, connector)
 
 
 def _parse_flat(
@@ -235,37 +214,52 @@ def _parse_flat(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Images | None:
+) -> _Parsed | None:
     names = {reading.name for reading in readings}
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
-    wanted = (OP_FIELD, DELETED_FIELD, *of_table)
-    added = [(name, pa.string()) for name in wanted if name not in names]
+    wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
+    added = [field for field in wanted if field[0] not in names]
     columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
-    if columns is None:
+    # Of the same name as one of the table's columns, which has a type of its own.
+    shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
+    others = parse_objects(values, pa.schema(shared)) if shared else []
+    if columns is None or others is None:
         return None
-    rows, extra = (
-        columns[: len(readings)],
-        dict(zip(dict(added), columns[len(readings) :], strict=True)),
-    )
+    rows = columns[: len(readings)]
+    extra = dict(zip(dict(added + shared), [*columns[len(readings) :], *others], strict=True))
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
-    is_op_told = OP_FIELD in extra and extra[OP_FIELD].null_count < len(values)
+    is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
         ops = _letters(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
         suspects = bools_of(pc.match_substring(values, '"data_collections":'))
-        if not any(reading.is_key for reading in readings):
+        if HEARTBEAT_FIELDS.issuperset(reading.name for reading in readings if reading.is_key):
             suspects |= _without_row(values, rows, readings)
-    if DELETED_FIELD in extra:
-        ops = np.where(bools_of(pc.equal(extra[DELETED_FIELD], "true")), np.uint8(DELETE), ops)
+    suspects |= _like_envelopes(values, extra.get(_ENVELOPE_OP))
+    is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
+    ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    none = pa.nulls(len(values), pa.string())
-    told = {name: extra.get(f"__{name}", none) for name in TABLE_FIELDS if of_table}
-    return _Images(
-        ops, is_delete, ~is_delete, rows, list(rows), suspects, told, is_op_told=is_op_told
+    images = Images(
+        ops=ops,
+        has_before=is_delete,
+        has_after=~is_delete,
+        kinds=shape.kinds,
+        before=rows,
+        after=list(rows),
+        suspects=suspects,
+        tables=[extra[name] for name in of_table],
     )
+    return _Parsed(images, is_op_told=is_op_told)
+
+
+def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
+    """Where a flattened record has an envelope's field `op`; None: it is a column of the table."""
+    if op is not None:
+        return valid_of(op)
+    return bools_of(pc.match_substring_regex(values, '"(before|after|source|message)"'))
 
 
 def _without_row(
@@ -325,46 +319,24 @@ def _letters(texts: pa.Array) -> Ops:
     return letters
 
 
-def _restore_unchanged(
-    images: _Images,
-    readings: tuple[ColumnReading, ...],
-    shape: RecordShape,
-    settings: DecodeSettings,
-) -> None:
+def _restored(
+    images: Images, readings: tuple[ColumnReading, ...], *, has_old_values: bool
+) -> Images:
     """Replace placeholders in after-images by the value before; without one: a suspect."""
-    for index, reading in enumerate(readings):
-        if not pa.types.is_string(reading.wire_type(shape.kinds[index])):
+    befores, afters, suspects = list(images.before), list(images.after), images.suspects
+    for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
+        if not pa.types.is_string(reading.wire_type(kind)):
             continue
-        before = images.before[index]
+        before = befores[index]
         unknown = placeholders_in(reading, before)
         if unknown is not None:
-            before = images.before[index] = null_where(before, unknown)
-        unchanged = placeholders_in(reading, images.after[index])
+            before = befores[index] = null_where(before, unknown)
+        unchanged = placeholders_in(reading, afters[index])
         if unchanged is None:
             continue
-        if settings.before_has_key_only or shape.is_flat:
-            images.suspects |= unchanged & images.has_after
+        if has_old_values:
+            suspects = suspects | (unchanged & ~valid_of(before))
+            afters[index] = pc.if_else(pa.array(unchanged), before, afters[index])
         else:
-            images.suspects |= unchanged & ~valid_of(before)
-            images.after[index] = pc.if_else(pa.array(unchanged), before, images.after[index])
-
-
-def _cast(
-    reading: ColumnReading,
-    kind: JsonKind,
-    wire: pa.Array,
-    plan: RowPlan,
-    images: _Images,
-    settings: DecodeSettings,
-) -> pa.Array:
-    """Steps 4: one column of the rows; records with a value that does not fit are suspects."""
-    if settings.before_has_key_only:
-        wire = forget_invented(reading, wire, plan)
-    column, failed = cast_column(reading, kind, wire)
-    if failed is not None:
-        images.suspects[plan.record[failed]] = True
-    if settings.before_has_key_only:
-        column = fill_invented(reading, column, plan)
-    if reading.required and column.null_count:
-        images.suspects[plan.record[~valid_of(column)]] = True
-    return column
+            suspects = suspects | (unchanged & images.has_after)
+    return replace(images, before=befores, after=afters, suspects=suspects)

@@ -30,13 +30,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import (
-    NO_TRAITS,
     ChangeBatch,
     DecodedBatch,
-    TableTraits,
     bad_records,
     change_schema,
     concat_changes,
+    place,
 )
 from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of, valid_of
@@ -45,14 +44,22 @@ from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
-from stream_app.cdc.debezium.options import column_readings, parse_options
+from stream_app.cdc.debezium.key_check import KeyCheck
+from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
+from stream_app.cdc.debezium.options import (
+    DECIMAL_MODE,
+    OPTIONS,
+    column_readings,
+    key_rules,
+    parse_options,
+)
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
-from stream_app.cdc.key_check import KeyCheck
-from stream_app.cdc.key_proof import Question, Questions, key_rules
+from stream_app.cdc.debezium.source_survey import survey
+from stream_app.cdc.images import RowRules
+from stream_app.cdc.message_format import Format, FormatSetup
 from stream_app.errors import WrongSourceError
-from stream_app.model.schema.data_type import RowType
 
 Index = npt.NDArray[np.int32]
 
@@ -105,25 +112,22 @@ class _Outcome:
 class DebeziumJson:
     """The message format ``debezium-json``; implements `message_format.MessageFormat`."""
 
-    def __init__(
-        self,
-        *,
-        columns: RowType,
-        arrow_schema: pa.Schema,
-        primary_keys: tuple[str, ...],
-        options: Mapping[str, str],
-        keep_update_before: bool,
-        traits: TableTraits = NO_TRAITS,
-    ) -> None:
-        self._options = parse_options(options, columns)
-        self._readings = column_readings(columns, arrow_schema, primary_keys, self._options)
-        rules = key_rules(self._options.identity, primary_keys, self._options.source_key, traits)
+    def __init__(self, setup: FormatSetup) -> None:
+        self._options = parse_options(setup.options, setup.columns)
+        self._readings = column_readings(
+            setup.columns, setup.arrow_schema, setup.primary_keys, self._options
+        )
+        rules = key_rules(self._options, setup.primary_keys, setup.traits)
         self._settings = DecodeSettings(
-            schema=change_schema(arrow_schema),
-            keep_update_before=keep_update_before,
-            policy=self._options.column_policy(columns),
+            rows=RowRules(
+                schema=change_schema(setup.arrow_schema),
+                keep_update_before=setup.keep_update_before,
+                before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
+                why_base64=f", as {DECIMAL_MODE} = precise has it",
+            ),
+            policy=self._options.column_policy(setup.columns),
             key_rules=rules,
-            reads_tables=not traits.merges_shards,
+            reads_tables=not setup.traits.merges_shards,
         )
         self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
@@ -153,7 +157,7 @@ class DebeziumJson:
                 self._decode_slice(part, present[payloads.index[rows]], group, outcome)
         uncertain = self._uncertain(outcome)  # step 4
         decoded = DecodedBatch(
-            changes=concat_changes(self._settings.schema, outcome.parts),  # step 5
+            changes=concat_changes(self._settings.rows.schema, outcome.parts),  # step 5
             bad=bad_records(
                 messages, {at: why for at, why in outcome.reasons.items() if at not in uncertain}
             ),
@@ -251,12 +255,12 @@ class DebeziumJson:
         decoded = decode_columns(values, group.readings, group.shape, self._settings)
         if decoded is None:
             return False
-        odd[rows[decoded.suspects]] = True
+        odd[rows[decoded.of.suspects]] = True
         outcome.ask(index[rows], decoded.questions)
-        outcome.see_tables(decoded.tables, index[rows])
+        outcome.see_tables(decoded.of.tables, index[rows])
         outcome.see(decoded.columns, index[rows])
         outcome.parts.append(
-            ChangeBatch(rows=decoded.rows, message_index=index[rows[decoded.record]])
+            ChangeBatch(rows=decoded.of.rows, message_index=index[rows[decoded.of.record]])
         )
         return True
 
@@ -310,17 +314,10 @@ def _slices(values: pa.Array) -> Iterator[slice]:
         start = stop
 
 
-def _place(messages: pa.RecordBatch, at: int) -> str:
-    topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
-    )
-    return f"topic {topic}, partition {partition}, offset {offset}"
-
-
 def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError:
     return WrongSourceError(
         f"the record's columns are not the table's: {reason}",
-        where=_place(messages, at),
+        where=place(messages, at),
         fix="make the columns of the table those of the source, and start the job again; or choose "
         "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
     )
@@ -329,7 +326,20 @@ def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError
 def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
     return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
-        where=_place(messages, at),
+        where=place(messages, at),
         fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
         "table or make it anew, and start behind this offset",
     )
+
+
+DEBEZIUM_JSON = Format(
+    name="debezium-json",
+    section="debezium",
+    introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat what the '
+    "connector was configured with; a message with the schema envelope says it itself. What each "
+    "of them does is told in [CDC.md](CDC.md).",
+    options=OPTIONS,
+    check=parse_options,
+    make=DebeziumJson,
+    survey=survey,
+)

@@ -40,7 +40,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.debezium.record_reader import DELETED_FIELD, OP_FIELD
+from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, DELETED_FIELD, OP_FIELD
 
 Classes = npt.NDArray[np.uint8]
 
@@ -132,7 +132,7 @@ def document_drift(
     before = before if isinstance(before, dict) else None
     after = after if isinstance(after, dict) else None
     names = len(document) if is_flat else len(document) + len(before or ()) + len(after or ())
-    return drift_of(columns, before, after, is_flat=is_flat), names
+    return drift_of(columns, before, after, ignored=ADDED_PREFIX if is_flat else None), names
 
 
 def names_in(value: bytes) -> int:

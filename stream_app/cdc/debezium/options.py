@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
@@ -23,7 +24,8 @@ from stream_app.cdc.columns.column_reading import (
     Family,
     family_of,
 )
-from stream_app.cdc.key_proof import ReplicaIdentity
+from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
+from stream_app.cdc.message_format import FormatOption
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
 
@@ -36,29 +38,78 @@ MISSING_COLUMNS = "missing-columns"
 REPLICA_IDENTITY = "replica-identity"
 UNPROVEN_KEYS = "unproven-keys"
 SOURCE_KEY = "source-key"
+COLUMN_ENCODING = "column.NAME.encoding"
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    DECIMAL_MODE: ("precise", "string", "double"),
-    TIME_MODE: (
-        "adaptive",
-        "adaptive_time_microseconds",
-        "connect",
-        "isostring",
-        "microseconds",
-        "nanoseconds",
+OPTIONS: tuple[FormatOption, ...] = (
+    FormatOption(
+        DECIMAL_MODE,
+        "How the connector writes DECIMAL and NUMERIC.",
+        ("precise", "string", "double"),
     ),
-    BINARY_MODE: ("bytes", "base64", "base64-url-safe", "hex"),
-    TRUNCATE: ("error", "ignore"),
-    UNKNOWN_COLUMNS: tuple(reaction.value for reaction in Reaction),
-    MISSING_COLUMNS: tuple(reaction.value for reaction in Reaction),
-    REPLICA_IDENTITY: tuple(identity.value for identity in ReplicaIdentity),
-    UNPROVEN_KEYS: ("stop", "quarantine"),
+    FormatOption(
+        TIME_MODE,
+        "How the connector writes dates and times.",
+        (
+            "adaptive",
+            "adaptive_time_microseconds",
+            "connect",
+            "isostring",
+            "microseconds",
+            "nanoseconds",
+        ),
+    ),
+    FormatOption(
+        BINARY_MODE,
+        "How the connector writes bytes.",
+        ("bytes", "base64", "base64-url-safe", "hex"),
+    ),
+    FormatOption(
+        TRUNCATE,
+        "What a TRUNCATE of the source does: stop the job, or nothing.",
+        ("error", "ignore"),
+    ),
+    FormatOption(
+        UNKNOWN_COLUMNS,
+        "A record with a column that the table does not have: it is stored without "
+        "that column, with a warning or without one; it stops the job; or it is bad.",
+        tuple(reaction.value for reaction in Reaction),
+    ),
+    FormatOption(
+        MISSING_COLUMNS,
+        "A record without a column of the table: the same.",
+        tuple(reaction.value for reaction in Reaction),
+    ),
+    FormatOption(
+        REPLICA_IDENTITY,
+        "What before-images hold: what each message proves (`auto`), the whole row (`full`), or "
+        "the source's key alone (`default`, PostgreSQL's own).",
+        tuple(identity.value for identity in ReplicaIdentity),
+    ),
+    FormatOption(
+        UNPROVEN_KEYS,
+        "What an update or a delete does whose row is not certain: stop the job, or "
+        "be set aside as a bad record.",
+        ("stop", "quarantine"),
+    ),
+    FormatOption(
+        SOURCE_KEY,
+        "Columns of the source's key, parted by commas; absent: as the messages' keys tell.",
+    ),
+    FormatOption(
+        COLUMN_ENCODING,
+        "How one column is written, whatever the modes say; which of them fit depends on its type.",
+        tuple(sorted({each.value for family in ENCODINGS.values() for each in family})),
+    ),
+)
+_KEYS = tuple(option.key for option in OPTIONS)
+_CHOICES = {
+    option.key: option.values
+    for option in OPTIONS
+    if option.key not in (SOURCE_KEY, COLUMN_ENCODING)
 }
-"""Each option's values; the first is the default."""
 
 _OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
-_COLUMN_PREFIX = "column."
-_COLUMN_SUFFIX = ".encoding"
+_COLUMN_PREFIX, _COLUMN_SUFFIX = COLUMN_ENCODING.split("NAME")
 _BINARY = {
     "bytes": Encoding.BASE64,
     "base64": Encoding.BASE64,
@@ -78,7 +129,7 @@ class DebeziumOptions:
     """The checked options.
 
     Attributes:
-        modes: every option of `CHOICES` with its value.
+        modes: every option of a fixed choice with its value.
         encodings: ``column.NAME.encoding`` by column name.
         source_key: columns of the source's key; None: the messages' keys tell.
     """
@@ -118,14 +169,14 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
         UsageError: lists everything that is wrong, with the nearest known spelling.
     """
     problems: list[str] = []
-    modes = {key: values[0] for key, values in CHOICES.items()}
+    modes = {key: values[0] for key, values in _CHOICES.items()}
     encodings: dict[str, Encoding] = {}
     source_key: frozenset[str] | None = None
     for key, given in options.items():
         value = _OLDER_VALUES.get((key, given), given)
-        if key in CHOICES:
-            if value not in CHOICES[key]:
-                problems.append(f"{key} = {value!r} is none of {', '.join(CHOICES[key])}")
+        if key in _CHOICES:
+            if value not in _CHOICES[key]:
+                problems.append(f"{key} = {value!r} is none of {', '.join(_CHOICES[key])}")
             modes[key] = value
         elif key == SOURCE_KEY:
             source_key = frozenset(name.strip() for name in value.split(",")) - {""}
@@ -139,15 +190,26 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
             else:
                 encodings[name] = Encoding(value)
         else:
-            known = [*CHOICES, SOURCE_KEY, "column.NAME.encoding"]
-            problems.append(f"unknown option {key!r}{_near(key, known)}")
+            problems.append(f"unknown option {key!r}{_near(key, _KEYS)}")
     if problems:
         raise UsageError(
             "options of debezium-json are wrong: " + "; ".join(problems),
             where="source.debezium",
-            fix=f"known options: {', '.join(CHOICES)}, {SOURCE_KEY}, column.NAME.encoding",
+            fix=f"known options: {', '.join(_KEYS)}",
         )
     return DebeziumOptions(modes, encodings, source_key)
+
+
+def key_rules(
+    options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
+) -> KeyRules:
+    """The rules of a table; where old rows stay anyway, nobody has to find them."""
+    return KeyRules(
+        identity=options.identity,
+        primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
+        sequence_fields=frozenset(traits.sequence_fields),
+        source_key=options.source_key,
+    )
 
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:

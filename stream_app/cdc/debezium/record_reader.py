@@ -11,22 +11,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
-from stream_app.cdc.source_tables import TABLE_FIELDS, table_name
-
-Cell = tuple[JsonKind, str]
-Image = Mapping[str, Cell]
+from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.source_tables import table_name
 
 OP_FIELD = "__op"
+ADDED_PREFIX = "__"
+"""Of the fields that ExtractNewRecordState adds to a flattened record."""
 DELETED_FIELD = "__deleted"
 ROW_OPS = frozenset("crud")
 HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
+TABLE_FIELDS = ("db", "schema", "table")
+"""Of an envelope's `source`, by `AbstractSourceInfo.java`; added ones in a flattened record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class RowRecord:
-    """A change of one row. Absent columns have no cell, null ones have kind NULL.
+class RowRecord(RecordImages):
+    """A change of one row, and what Debezium tells besides.
 
     Attributes:
         is_op_told: False: a flattened record without ``__op``, which counts as a create.
     """
 
-    op: str
-    before: Image | None
-    after: Image | None
     drift: Drift
     origin: Origin = Origin()
     is_op_told: bool = True
@@ -74,10 +73,6 @@ class Wrapped:
 
     schema: Any
     payload: bytes
-
-
-class UnreadableRecordError(ValueError):
-    """Why a record cannot be read, as a reason for the quarantine."""
 
 
 class _Number(str):
@@ -109,19 +104,25 @@ def read_record(
         return NoRow()
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
-    if document.keys() >= {"schema", "payload"} and "op" not in document:
+    if document.keys() == {"schema", "payload"}:
         _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
-    op = document.get("op")
-    if "op" in document and not document.keys().isdisjoint(("before", "after", "source")):
+    has_row = not document.keys().isdisjoint(keys or columns)
+    if _is_envelope(document):
         _check_once(document, frozenset({"op", "before", "after"}))
-        return _envelope(document, op, columns)
-    if OP_FIELD not in document and _is_no_row(document):
+        return _envelope(document, document["op"], columns)
+    if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
         return NoRow()
-    if document.keys().isdisjoint({OP_FIELD, DELETED_FIELD} | (keys or columns)):
+    if not has_row and document.keys().isdisjoint({OP_FIELD, DELETED_FIELD}):
         named = "the primary key" if keys else "a column"
         raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
     return _flat(document, columns)
+
+
+def _is_envelope(document: dict[str, Any]) -> bool:
+    """Whether it is a whole message; a table may have columns named op and source."""
+    is_whole = "before" in document or "after" in document
+    return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 
 
 def _load(value: bytes) -> Any:
@@ -194,7 +195,7 @@ def _envelope(
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
     fields = document.get("before"), document.get("after")
-    drift = drift_of(columns, *fields, is_flat=False)
+    drift = drift_of(columns, *fields)
     return RowRecord(op, before, after, drift, origin_of(document.get("source")))
 
 
@@ -223,7 +224,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     image = _image(document, "record", columns)
     before, after = (image, None) if op == "d" else (None, image)
     fields = (document, None) if op == "d" else (None, document)
-    drift = drift_of(columns, *fields, is_flat=True)
+    drift = drift_of(columns, *fields, ignored=ADDED_PREFIX)
     origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
     return RowRecord(op, before, after, drift, origin, is_told or op == "d")
 
@@ -239,14 +240,14 @@ def origin_of(source: Any) -> Origin:
     return Origin(connector, table_name(*names))
 
 
-def _is_no_row(document: dict[str, Any]) -> bool:
+def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
     """Heartbeat, transaction marker, schema change, or a logical message."""
     fields = document.keys()
     return (
         {"ts_ms"} <= fields <= HEARTBEAT_FIELDS
         or fields >= {"status", "id", "event_count", "data_collections"}
         or fields >= {"ddl", "databaseName"}
-        or document.get("op") == "m"
+        or (document.get("op") == "m" and not (has_row and document.get("message") is None))
     )
 
 

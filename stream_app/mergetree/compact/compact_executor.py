@@ -9,7 +9,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.data_file_meta import DataFileMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +19,7 @@ class CompactRequest:
     """A unit with all that whoever runs it must know.
 
     Attributes:
-        partition: serialized BinaryRow of the partition columns.
+        partition, bucket, total_buckets: as in `BucketChange`.
         drop_deletes: no older row can lie below the output, so deletes may be left out.
         max_level: the bucket's highest level.
         rewrite_all: also rewrite files that could merely be upgraded.
@@ -29,13 +31,31 @@ class CompactRequest:
     unit: CompactUnit
     drop_deletes: bool
     max_level: int
+    total_buckets: int | None = None
     rewrite_all: bool = False
     runs: int = 1
+
+    def change(
+        self,
+        *,
+        removed: tuple[DataFileMeta, ...] = (),
+        added: tuple[DataFileMeta, ...] = (),
+        changelog: tuple[DataFileMeta, ...] = (),
+    ) -> BucketChange:
+        """What came of it."""
+        return BucketChange(
+            partition=self.partition,
+            bucket=self.bucket,
+            total_buckets=self.total_buckets,
+            removed=removed,
+            added=added,
+            changelog=changelog,
+        )
 
 
 class CompactExecutor(Protocol):
     """Runs requests, several at a time; no two of them share a file."""
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Begin; the future holds the result or the failure."""
         ...

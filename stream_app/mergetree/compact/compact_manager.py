@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.force_up_level0_compaction import LEVEL0_UPWARDS
 from stream_app.mergetree.compact.universal_compaction import pick_full
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 
 
@@ -51,7 +52,7 @@ class CompactManager:
     _idle_flushes: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
-    _running: Future[CompactResult] | None = field(default=None, init=False)
+    _running: Future[BucketChange] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
 
     def add_new_file(self, file: DataFileMeta) -> None:
@@ -64,7 +65,7 @@ class CompactManager:
         return self.policy is not None and self.levels.number_of_sorted_runs() > self.stop_trigger
 
     @property
-    def running(self) -> Future[CompactResult] | None:
+    def running(self) -> Future[BucketChange] | None:
         """The running compaction, or the one that has finished and is not yet applied."""
         return self._running
 
@@ -141,6 +142,7 @@ class CompactManager:
                 highest_level_with_files=levels.non_empty_highest_level(),
             ),
             max_level=levels.max_level,
+            total_buckets=self.total_buckets,
             rewrite_all=self.rewrite_all,
             runs=levels.number_of_sorted_runs(),
         )
@@ -149,16 +151,16 @@ class CompactManager:
         self._running = executor.submit(request)
         return True
 
-    def finished(self) -> Future[CompactResult] | None:
+    def finished(self) -> Future[BucketChange] | None:
         """The compaction that has finished and waits to be committed, if any."""
         return self._running if self._running is not None and self._running.done() else None
 
-    def apply(self, result: CompactResult) -> None:
-        """The committer has published `result`: levels follow."""
+    def apply(self, change: BucketChange) -> None:
+        """The committer has published `change`: levels follow."""
         unit = self._unit
         if unit is not None and unit.output_level == self.levels.max_level:
             self._full_begun_ms = self._begun_ms
-        self.levels.update(result.before, result.after)
+        self.levels.update(change.removed, change.added)
         self.forget_running()
 
     def forget_running(self) -> None:

@@ -14,12 +14,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
-from stream_app.mergetree.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
@@ -39,6 +38,7 @@ class CompactRewriter:
     Attributes:
         expire: which rows are too old to be kept; None: none is.
         fan_in: see `merged_section`.
+        keeps_deletes: see `EngineTraits`.
     """
 
     layout: KeyValueLayout
@@ -46,10 +46,11 @@ class CompactRewriter:
     files: KeyValueFileAccess
     expire: RecordLevelExpire | None = None
     fan_in: int = FAN_IN
+    keeps_deletes: bool = True
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
-    ) -> CompactResult:
+    ) -> WrittenFiles:
         """Merge sections (in key order) into one row of files of `output_level`.
 
         Raises:
@@ -62,12 +63,10 @@ class CompactRewriter:
                     kept = self._without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
-            after = writer.close()
+            return WrittenFiles(writer.close())
         except BaseException:
             writer.abort()
             raise
-        before = tuple(file for section in sections for run in section for file in run.files)
-        return CompactResult(before, after)
 
     def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
         return merged_section(
@@ -76,7 +75,7 @@ class CompactRewriter:
 
     def _without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
-        stale = is_retract(batch)
+        stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)
         return take(batch, np.flatnonzero(~stale)) if stale.any() else batch

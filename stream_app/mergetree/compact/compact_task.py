@@ -9,13 +9,13 @@ Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sorted_run import KeyOrder, SortedRun
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 
 
@@ -33,20 +33,23 @@ class CompactTask:
     key_of: KeyOrder
     min_file_size: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
-    _result: CompactResult = field(default_factory=CompactResult)
+    _change: BucketChange = field(init=False)
     _pending: list[Section] = field(default_factory=list)
 
-    def run(self) -> CompactResult:
+    def __post_init__(self) -> None:
+        self._change = self.request.change()
+
+    def run(self) -> BucketChange:
         """Compact; files written so far are deleted when it fails."""
         try:
             for section in partition_into_sections(self.request.unit.files, self.key_of):
                 self._take(section)
             self._rewrite_pending()
         except BaseException:
-            for file in self._result.rewritten:
+            for file in self._change.written:
                 self.rewriter.files.delete(file)
             raise
-        return self._result
+        return self._change
 
     def _take(self, section: Section) -> None:
         if len(section) > 1:
@@ -77,7 +80,7 @@ class CompactTask:
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             upgraded = file.upgraded(request.unit.output_level)
-            self._result = self._result.merged_with(CompactResult((file,), (upgraded,)))
+            self._note((file,), (upgraded,))
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
@@ -86,4 +89,19 @@ class CompactTask:
             output_level=request.unit.output_level,
             drop_deletes=request.drop_deletes,
         )
-        self._result = self._result.merged_with(done)
+        before = tuple(file for section in sections for run in section for file in run.files)
+        self._note(before, done.data, done.changelog)
+
+    def _note(
+        self,
+        removed: tuple[DataFileMeta, ...],
+        added: tuple[DataFileMeta, ...],
+        changelog: tuple[DataFileMeta, ...] = (),
+    ) -> None:
+        change = self._change
+        self._change = replace(
+            change,
+            removed=change.removed + removed,
+            added=change.added + added,
+            changelog=change.changelog + changelog,
+        )

@@ -1,6 +1,6 @@
-"""What is to be compacted, and what came of it.
+"""What is to be compacted.
 
-Source: Paimon `mergetree/compact/CompactUnit.java`, `compact/CompactResult.java`.
+Source: Paimon `mergetree/compact/CompactUnit.java`.
 """
 
 from __future__ import annotations
@@ -32,30 +32,6 @@ class CompactUnit:
     def total_size(self) -> int:
         """Bytes of the files to read."""
         return sum(file.file_size for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class CompactResult:
-    """The outcome: `before` is replaced by `after`; an upgraded file is in both.
-
-    `seconds` is how long it took, waiting not included.
-    """
-
-    before: tuple[DataFileMeta, ...] = ()
-    after: tuple[DataFileMeta, ...] = ()
-    seconds: float = 0.0
-
-    def merged_with(self, other: CompactResult) -> CompactResult:
-        """Both outcomes as one."""
-        return CompactResult(
-            self.before + other.before, self.after + other.after, self.seconds + other.seconds
-        )
-
-    @property
-    def rewritten(self) -> tuple[DataFileMeta, ...]:
-        """The files that are new on disk (not merely upgraded)."""
-        old = {file.file_name for file in self.before}
-        return tuple(file for file in self.after if file.file_name not in old)
 
 
 def unit_from_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:

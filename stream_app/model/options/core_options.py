@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import COMPACTION_OPTIONS
 from stream_app.model.options.expire_options import EXPIRE_OPTIONS
@@ -61,7 +62,7 @@ OPTIONS: dict[str, Option] = {
             "merge-engine",
             "deduplicate",
             "How rows of one key are merged: deduplicate keeps the newest.",
-            "deduplicate",
+            *MERGE_ENGINES,
         ),
         text_option(
             "sequence.field",
@@ -346,6 +347,11 @@ class CoreOptions:
         """``num-levels``; the highest level is one less."""
         configured = self.optional_integer("num-levels")
         return self.compaction_trigger + 1 if configured is None else configured
+
+    @property
+    def merge_engine(self) -> str:
+        """The name in ``merge-engine``, also of an engine that is not ours."""
+        return self.raw.get("merge-engine", "deduplicate").lower()
 
     @property
     def writes_changelog(self) -> bool:

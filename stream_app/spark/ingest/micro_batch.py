@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StoppedError, StreamAppError
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.spark.ingest.bad_record_keys import in_order, with_keys
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
@@ -32,7 +32,7 @@ from stream_app.spark.ingest.route_blocks import (
     bad_records_of,
     route_blocks,
 )
-from stream_app.spark.ingest.write_task import WritePlan, commit_message, write_blocks
+from stream_app.spark.ingest.write_task import WritePlan, bucket_change, write_blocks
 from stream_app.spark.task_errors import first_line, readable
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
@@ -183,30 +183,26 @@ class MicroBatch:
         context.setJobDescription(f"epoch {epoch}: decode, route, write")
         began = self.clock.steady_seconds()
         self.upkeep.before_rows()
-        first_sequence_number = commit.begin_epoch()
+        next_sequence_number = commit.begin_epoch()
         waited = self.clock.steady_seconds()
-        written = self._write(messages, first_sequence_number)
+        written = self._write(messages, next_sequence_number)
         try:
             self.check_tables(written.counts.tables)
             set_aside = self.dead_letters.write(epoch, self._bad_records(messages, written.bad))
         except BaseException:
-            commit.discard(written.messages)
+            commit.table.discard(written.changes)
             raise
         done = self.clock.steady_seconds()
         committed = commit.commit_epoch(
-            epoch, written.messages, properties=_properties(written.counts, source_end)
+            epoch, written.changes, properties=_properties(written.counts, source_end)
         )
         self.totals = self.totals.plus(written.counts)
-        files = [
-            file
-            for message in written.messages
-            for file in (*message.new_files, *message.changelog_files)
-        ]
+        files = [file for change in written.changes for file in change.written]
         return EpochReport(
             epoch=epoch,
             counts=written.counts,
             set_aside=set_aside,
-            buckets=len(written.messages),
+            buckets=len(written.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),
             wait_s=waited - began,
@@ -234,14 +230,14 @@ class MicroBatch:
             _check_not_behind(self._commit, epoch)
         return self._commit
 
-    def _write(self, messages: DataFrame, first_sequence_number: int) -> _Written:
+    def _write(self, messages: DataFrame, next_sequence_number: int) -> _Written:
         blocks = route_blocks(messages, self.plan)
         table = self._opened(-1).table
-        rows = write_blocks(blocks, WritePlan(table, first_sequence_number)).collect()
+        rows = write_blocks(blocks, WritePlan(table, next_sequence_number)).collect()
         written = _Written()
         for kind, payload in rows:
             if kind == BlockKind.CHANGES:
-                written.messages.append(commit_message(payload))
+                written.changes.append(bucket_change(payload))
             elif kind == BlockKind.BAD_RECORDS:
                 written.bad.append(bad_records_of(payload))
             else:
@@ -251,7 +247,7 @@ class MicroBatch:
 
 @dataclass(slots=True)
 class _Written:
-    messages: list[CommitMessage] = field(default_factory=list)
+    changes: list[BucketChange] = field(default_factory=list)
     bad: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
 

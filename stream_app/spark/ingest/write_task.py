@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.ingest.route_blocks import BlockKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
@@ -43,7 +43,7 @@ class WritePlan:
 def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
     """Write all blocks; one row for each bucket's commit message and each other block.
 
-    Rows of kind ``CHANGES`` hold a pickled `CommitMessage`; the others hold the block.
+    Rows of kind ``CHANGES`` hold a pickled `BucketChange`; the others hold the block.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,15 +70,15 @@ def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Itera
                     write.write((partitions[index], buckets[index]), rows)
                 else:
                     yield _result(kind, blocks[index].as_py())
-        for message in write.prepare_commit():
-            yield _result(BlockKind.CHANGES, pickle.dumps(message))
+        for change in write.prepare_commit():
+            yield _result(BlockKind.CHANGES, pickle.dumps(change))
 
 
-def commit_message(payload: bytes) -> CommitMessage:
-    """The message in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
-    message = pickle.loads(payload)
-    assert isinstance(message, CommitMessage)
-    return message
+def bucket_change(payload: bytes) -> BucketChange:
+    """The change in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
+    change = pickle.loads(payload)
+    assert isinstance(change, BucketChange)
+    return change
 
 
 def _result(kind: int, payload: bytes) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ from stream_app.table.read.row_tables import ROW_TABLES, ROWS, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES
-from stream_app.table.upkeep.read_protection import protected
+from stream_app.table.upkeep.read_protection import tagged_version
 from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.time_travel import Version, at_version, with_schema
 
@@ -109,7 +109,7 @@ class VersionScan:
         else:
             # Nobody tells when the last task has ended: the tag is left to its time to live.
             again = self.snapshot is None
-            _, snapshot, _ = protected(self._version, self.retained_ms, again=again)
+            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, again=again)
         least_level = self.shown.least_level(self.table)
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 

@@ -105,9 +105,9 @@ class PaimonTable:
             limit: at most so many rows.
             threads: that read; None: the machine's cores, up to `THREADS_MAX`. Rows come in a fixed
                 order, bucket by bucket, with 1.
-            protect: the version does not expire until the reader is read or dropped, or dies and
-                this duration is over (``"1 h"``); nor should two batches be further apart. By a
-                tag, so the table is written; None: it is not, and the version may expire.
+            protect: the version does not expire until the reader is read or dropped, for at most
+                this duration (``"1 h"``). By a tag, so the table is written; None: it is not, and
+                the version may expire.
 
         Raises:
             UsageError: an unknown column, a wrong condition, no such version.
@@ -125,9 +125,10 @@ class PaimonTable:
             return read.schema, batches if limit is None else first_rows(batches, limit)
 
         retained_ms = retention_ms(protect)
+        find = partial(at_version, self.store, version)
         if retained_ms is None:
-            return _reader(*rows(*at_version(self.store, version)))
-        return _reader(*protected_rows(self.store, version, retained_ms, rows))
+            return _reader(*rows(*find()))
+        return _reader(*protected_rows(find, retained_ms, rows, again=version.is_latest))
 
     def read_incremental(
         self,

@@ -34,7 +34,8 @@ from stream_app.mergetree.compact.compact_rewriter import merged_section, withou
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import KeyValueLayout, whole_keys
-from stream_app.mergetree.merge_function import Deduplicate, MergeFunction
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta

@@ -49,8 +49,7 @@ class SourceCheck:
                 self._scratch(), partition, bucket, next_sequence_number=self._next_sequence_number
             )
             writer.write(rows)
-            message = finish(writer, partition, bucket)
-            self._files[partition, bucket] += message.new_files
+            self._files[partition, bucket] += finish(writer, partition, bucket).added
             most = max(most, rows.num_rows)
         self._next_sequence_number += most
 

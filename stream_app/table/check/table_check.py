@@ -19,7 +19,7 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
-from stream_app.planning.check.mending import Needs, mending, needs_text
+from stream_app.planning.check.needs import Needs, needs_text, next_step
 from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
@@ -60,7 +60,7 @@ class CheckReport:
         left_out: what could not be looked at, and why.
         unread: files of a kind that stream_app does not read, and why.
         damaged: which versions cannot be read whole; empty: all can.
-        mending: what can be done about all that is damaged.
+        fix: the next step about all that is damaged.
     """
 
     versions: int = 0
@@ -71,7 +71,7 @@ class CheckReport:
     left_out: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     damaged: str = ""
-    mending: str = ""
+    fix: str = ""
 
 
 @dataclass(slots=True)
@@ -96,13 +96,13 @@ class TableCheck:
         for finding in self._all():
             if (one := (finding.kind, finding.what, finding.where)) not in told:
                 told.add(one)
-                yield self._mendable(finding)
+                yield self._with_needs(finding)
         if self._lost and self._needs is not None:
             self.report.damaged = needs_text(self._lost)
             versions = self._needs.versions
-            self.report.mending = mending(self.table.location, versions, self._lost, self._lost)
+            self.report.fix = next_step(self.table.location, versions, self._lost, self._lost)
 
-    def _mendable(self, finding: Finding) -> Finding:
+    def _with_needs(self, finding: Finding) -> Finding:
         """The finding with what it means for the table's versions."""
         needs = self._lose(finding)
         if not needs or self._needs is None:
@@ -111,7 +111,7 @@ class TableCheck:
         if finding.kind not in _DAMAGED:
             return found
         versions = self._needs.versions
-        return replace(found, fix=mending(self.table.location, versions, needs, self._lost))
+        return replace(found, fix=next_step(self.table.location, versions, needs, self._lost))
 
     def _lose(self, finding: Finding) -> Needs:
         """Take in who needs what a finding is about."""

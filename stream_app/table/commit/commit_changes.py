@@ -9,10 +9,11 @@ Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -44,31 +45,19 @@ class CommitChanges:
         )
 
 
-def appended(table: FileStoreTable, messages: Iterable[CommitMessage]) -> CommitChanges:
-    """New files and their changelog."""
-    entries: list[ManifestEntry] = []
-    changelog: list[ManifestEntry] = []
-    for message in messages:
-        entries += _entries(table, FileKind.ADD, message, message.new_files)
-        changelog += _entries(table, FileKind.ADD, message, message.changelog_files)
-    return CommitChanges(entries=tuple(entries), changelog=tuple(changelog))
-
-
-def compacted(table: FileStoreTable, messages: Sequence[CommitMessage]) -> CommitChanges:
-    """Files that compactions have replaced by others."""
-    entries: list[ManifestEntry] = []
-    for message in messages:
-        entries += _entries(table, FileKind.DELETE, message, message.compact_before)
-    for message in messages:
-        entries += _entries(table, FileKind.ADD, message, message.compact_after)
-    return CommitChanges(entries=tuple(entries))
+def changed(table: FileStoreTable, buckets: Sequence[BucketChange]) -> CommitChanges:
+    """What buckets gain and lose."""
+    removed = (_entries(table, FileKind.DELETE, each, each.removed) for each in buckets)
+    added = (_entries(table, FileKind.ADD, each, each.added) for each in buckets)
+    changelog = (_entries(table, FileKind.ADD, each, each.changelog) for each in buckets)
+    return CommitChanges(entries=tuple(chain(*removed, *added)), changelog=tuple(chain(*changelog)))
 
 
 def overwritten(
     table: FileStoreTable,
     latest: Snapshot | None,
     partitions: Collection[bytes] | None,
-    messages: Iterable[CommitMessage],
+    buckets: Sequence[BucketChange],
 ) -> CommitChanges:
     """All that partitions hold goes, with its index files; new files come in its place.
 
@@ -79,7 +68,7 @@ def overwritten(
     scan = FileStoreScan(table)
     live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    new = appended(table, messages).entries
+    new = changed(table, buckets).entries
     return CommitChanges(
         entries=(*(entry.as_delete() for entry in live), *new),
         index=tuple(
@@ -91,16 +80,14 @@ def overwritten(
 
 
 def _entries(
-    table: FileStoreTable, kind: FileKind, message: CommitMessage, files: Sequence[DataFileMeta]
-) -> list[ManifestEntry]:
-    total_buckets = message.total_buckets
-    return [
-        ManifestEntry(
+    table: FileStoreTable, kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
+) -> Iterator[ManifestEntry]:
+    total_buckets = change.total_buckets
+    for file in files:
+        yield ManifestEntry(
             kind=kind,
-            partition=message.partition,
-            bucket=message.bucket,
+            partition=change.partition,
+            bucket=change.bucket,
             total_buckets=table.options.bucket if total_buckets is None else total_buckets,
             file=file,
         )
-        for file in files
-    ]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.job_epochs_json import encode_epochs
-from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import (
@@ -28,7 +28,7 @@ from stream_app.model.snapshot import (
 )
 from stream_app.planning.commit.job_epochs import carried
 from stream_app.planning.commit.retry_wait import retry_wait_s
-from stream_app.table.commit.commit_changes import CommitChanges, appended, compacted, overwritten
+from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
@@ -94,7 +94,7 @@ class FileStoreCommit:
             CheckpointError: the table is another one than this user knows, or it has gone on
                 without him for so long that nobody knows what became of the commit.
         """
-        changes = appended(self.table, committable.appends or ())
+        changes = changed(self.table, committable.changes)
         return self._publish(
             _Commit(kind=CommitKind.APPEND, committable=committable, changes=lambda _: changes)
         )
@@ -108,9 +108,9 @@ class FileStoreCommit:
             are_overtaken: others changed their buckets since they began: what they rest on is
                 older than the known snapshot.
         """
-        if not any(message.compact_before for message in committable.compactions):
+        if not any(change.removed for change in committable.changes):
             return CompactOutcome()
-        changes = compacted(self.table, committable.compactions)
+        changes = changed(self.table, committable.changes)
         commit = _Commit(
             kind=CommitKind.COMPACT,
             committable=committable,
@@ -139,7 +139,7 @@ class FileStoreCommit:
         made it.
 
         Args:
-            committable: its appends come in; an overwrite has no changelog, so they have none.
+            committable: its files come in; an overwrite has no changelog and removes what it finds.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
             check: sees the files that go, again whenever others were first; raises
                 CommitConflictError when they must not.
@@ -148,12 +148,12 @@ class FileStoreCommit:
             CommitConflictError: `check` did; nothing has changed.
             CommitError: others won every race, or the time is over; nothing has changed.
         """
-        messages = committable.appends or ()
-        assert not any(message.changelog_files for message in messages)
-        assert partitions is None or {message.partition for message in messages} <= {*partitions}
+        buckets = committable.changes
+        assert not any(change.changelog or change.removed for change in buckets)
+        assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            found = overwritten(self.table, latest, partitions, messages)
+            found = overwritten(self.table, latest, partitions, buckets)
             if check is not None:
                 check([entry for entry in found.entries if entry.kind is FileKind.DELETE])
             return found
@@ -181,12 +181,12 @@ class FileStoreCommit:
             CommitConflictError, CommitError: as `overwrite`.
         """
         assert partitions, "nothing is to be dropped"
-        nothing = ManifestCommittable(identifier=identifier, appends=())
+        nothing = ManifestCommittable(identifier=identifier)
         return self.overwrite(nothing, partitions, check=check)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Take all rows out of the table, in one snapshot; otherwise as `drop_partitions`."""
-        return self.overwrite(ManifestCommittable(identifier=identifier, appends=()))
+        return self.overwrite(ManifestCommittable(identifier=identifier))
 
     def _publish(self, commit: _Commit) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)

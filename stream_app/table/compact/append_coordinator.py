@@ -20,9 +20,8 @@ from typing import Any
 
 from stream_app.errors import CorruptFileError, UnsupportedTableError, UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
@@ -42,7 +41,7 @@ class _Running:
     """A task that is not committed yet."""
 
     request: CompactRequest
-    future: Future[CompactResult]
+    future: Future[BucketChange]
     is_overtaken: bool = False
     is_in_doubt: bool = False
 
@@ -95,9 +94,9 @@ class AppendCompactCoordinator:
         """Where tasks run."""
         return {running.bucket for running in self._running.values()}
 
-    def add_new_files(self, messages: Iterable[CommitMessage]) -> None:
+    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """There are more files; the planner finds them in the snapshot."""
-        if any(message.new_files for message in messages):
+        if any(change.added for change in changes):
             self._plan_again()
 
     def trigger(self) -> int:
@@ -191,9 +190,8 @@ class AppendCompactCoordinator:
                 continue
             error = running.future.exception()
             if error is None:
-                result = running.future.result()
-                unit = running.request.unit
-                done.append(FinishedCompaction(running.bucket, unit, result, running.is_overtaken))
+                unit, change = running.request.unit, running.future.result()
+                done.append(FinishedCompaction(unit, change, running.is_overtaken))
             else:
                 del self._running[name]
                 self._failed.note(running.request, self.table.paths.bucket(*running.bucket), error)
@@ -202,7 +200,7 @@ class AppendCompactCoordinator:
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed; small files among them may be picked again."""
         for compaction in finished:
-            del self._running[_name(compaction.result)]
+            del self._running[_name(compaction.change)]
             self._failed.failures.forget(compaction.bucket)
             self._dropped.forget(compaction.bucket)
         self._plan_again()
@@ -210,7 +208,7 @@ class AppendCompactCoordinator:
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """It is not known whether the results are committed: their files must stay."""
         for compaction in finished:
-            self._running[_name(compaction.result)].is_in_doubt = True
+            self._running[_name(compaction.change)].is_in_doubt = True
 
     def discard(
         self,
@@ -223,11 +221,10 @@ class AppendCompactCoordinator:
         Files of a result that was in doubt stay: a snapshot may name them.
         """
         for compaction in finished:
-            running = self._running.pop(_name(compaction.result))
+            running = self._running.pop(_name(compaction.change))
             self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
-            for file in () if running.is_in_doubt else compaction.result.after:
-                path = self.table.paths.data_file(*compaction.bucket, file)
-                self.table.file_io.delete(path)
+            if not running.is_in_doubt:
+                self.table.discard([compaction.change])
         self._starts_anew = True
         self._plan_again()
 
@@ -292,8 +289,8 @@ class AppendCompactCoordinator:
         return len(tasks)
 
 
-def _name(result: CompactResult) -> str:
-    return result.before[0].file_name
+def _name(change: BucketChange) -> str:
+    return change.removed[0].file_name
 
 
 @dataclass(slots=True)

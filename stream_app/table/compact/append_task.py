@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from stream_app.format.deletion_vector import live_rows
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 
 def append_request(
-    partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
+    partition: bytes,
+    bucket: int,
+    files: tuple[DataFileMeta, ...],
+    reason: str,
+    *,
+    total_buckets: int | None = None,
 ) -> CompactRequest:
     """The request to rewrite these files, in this order."""
     return CompactRequest(
@@ -26,10 +32,11 @@ def append_request(
         unit=CompactUnit(0, files, reason),
         drop_deletes=False,
         max_level=0,
+        total_buckets=total_buckets,
     )
 
 
-def compact_append(table: FileStoreTable, request: CompactRequest) -> CompactResult:
+def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChange:
     """Write the rows of the request's files anew; nothing that was written stays when it fails.
 
     Rows that the latest snapshot has deleted are left out; the commit sees to it that no more of
@@ -52,7 +59,7 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> CompactRes
             batches, vector = access.read(file), vectors.get(file.file_name)
             for batch in batches if vector is None else live_rows(batches, vector):
                 writer.write(batch)
-        return CompactResult(files, writer.close())
+        return request.change(removed=files, added=writer.close())
     except BaseException:
         writer.abort()
         raise

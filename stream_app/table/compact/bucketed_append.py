@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
@@ -83,7 +84,13 @@ class BucketedAppendCompactManager(CompactManager):
             return False
         self.queue = rest
         self._unit = unit
-        request = append_request(self.partition, self.bucket, unit.files, unit.reason)
+        request = append_request(
+            self.partition,
+            self.bucket,
+            unit.files,
+            unit.reason,
+            total_buckets=self.total_buckets,
+        )
         self._running = executor.submit(request)
         return True
 
@@ -96,11 +103,11 @@ class BucketedAppendCompactManager(CompactManager):
         unit = CompactUnit(0, picked, f"{len(picked)} neighbours") if picked else None
         return unit, rest
 
-    def apply(self, result: CompactResult) -> None:
-        """The committer has published `result`. A small last file may be picked again."""
+    def apply(self, change: BucketChange) -> None:
+        """The committer has published `change`. A small last file may be picked again."""
         self._unit = None
-        CompactManager.apply(self, result)
-        last = result.after[-1:]
+        CompactManager.apply(self, change)
+        last = change.added[-1:]
         if last and last[0].file_size < self.compaction_file_size:
             self.queue = in_sequence((*self.queue, *last))
 

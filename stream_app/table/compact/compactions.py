@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.bucketed_append import BucketedAppendCompactCoordinator
@@ -39,7 +39,7 @@ class StreamCompactions(Protocol):
         """Buckets of which something is remembered that another writer could change."""
         ...
 
-    def add_new_files(self, messages: Iterable[CommitMessage]) -> None:
+    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Take in committed files."""
         ...
 

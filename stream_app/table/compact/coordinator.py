@@ -18,10 +18,9 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
@@ -69,11 +68,11 @@ class CompactCoordinator:
         """Buckets whose levels are kept here."""
         return set(self._managers)
 
-    def add_new_files(self, messages: Iterable[CommitMessage]) -> None:
+    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Take in committed level-0 files of known buckets."""
-        for message in messages:
-            for file in message.new_files:
-                self._managers[message.partition, message.bucket].add_new_file(file)
+        for change in changes:
+            for file in change.added:
+                self._managers[change.bucket_id].add_new_file(file)
 
     def trigger(self) -> int:
         """Begin compactions where they are due, most sorted runs first; how many were begun.
@@ -206,15 +205,7 @@ class CompactCoordinator:
             error = future.exception()
             if error is None:
                 assert manager.unit is not None
-                done.append(
-                    FinishedCompaction(
-                        bucket,
-                        manager.unit,
-                        future.result(),
-                        manager.is_overtaken,
-                        manager.total_buckets,
-                    )
-                )
+                done.append(FinishedCompaction(manager.unit, future.result(), manager.is_overtaken))
                 self._failures.forget(bucket)
                 continue
             self._failures.note(bucket, self.table.paths.bucket(*bucket), error)
@@ -226,7 +217,7 @@ class CompactCoordinator:
         for compaction in finished:
             self._in_doubt.discard(compaction.bucket)
             self._dropped.forget(compaction.bucket)
-            self._managers[compaction.bucket].apply(compaction.result)
+            self._managers[compaction.bucket].apply(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """It is not known whether the results are committed: their files must stay."""
@@ -242,15 +233,13 @@ class CompactCoordinator:
         finished = list(finished)
         for compaction in finished:
             self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
-            in_doubt = compaction.bucket in self._in_doubt
+            if compaction.bucket not in self._in_doubt:
+                self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket)
-            for file in () if in_doubt else compaction.result.rewritten:
-                path = self.table.paths.data_file(*compaction.bucket, file)
-                self.table.file_io.delete(path)
             self._managers[compaction.bucket].forget_running()
         self.forget([compaction.bucket for compaction in finished], snapshot)
 
-    def _futures(self) -> Iterator[Future[CompactResult]]:
+    def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
             if manager.running is not None:
                 yield manager.running

@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.levels import Levels
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.table.compact.report import CompactionReport
 
 COMPACTION_TIMES_MAX = 100
@@ -45,7 +44,7 @@ class CompactionLoad:
 
 def compaction_load(
     levels: Collection[Levels],
-    futures: Collection[Future[CompactResult]],
+    futures: Collection[Future[BucketChange]],
     *,
     failed: int,
     dropped: int,
@@ -127,10 +126,10 @@ class CompactionTally:
     waited_s: float = 0.0
     _last: deque[float] = field(default_factory=lambda: deque(maxlen=COMPACTION_TIMES_MAX))
 
-    def add_flushes(self, messages: Iterable[CommitMessage]) -> None:
+    def add_flushes(self, changes: Iterable[BucketChange]) -> None:
         """The files of an epoch are in the table."""
-        for message in messages:
-            self.flushed_bytes += sum(file.file_size for file in message.new_files)
+        for change in changes:
+            self.flushed_bytes += sum(file.file_size for file in change.added)
 
     def add_compactions(self, reports: Collection[CompactionReport]) -> None:
         """Compactions are in the table."""

@@ -1,4 +1,4 @@
-"""What a compaction did, and the message that commits it.
+"""What a compaction did.
 
 A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports, so that an
 operator can see later why a bucket was compacted.
@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 
 COMPACTIONS_PROPERTY = "stream_app.compactions"
 _REPORTS_MAX = 200
@@ -47,24 +47,22 @@ class CompactionReport:
     seconds: float
 
 
-def compaction_report(
-    partition: str, bucket: int, unit: CompactUnit, result: CompactResult
-) -> CompactionReport:
+def compaction_report(partition: str, unit: CompactUnit, change: BucketChange) -> CompactionReport:
     """The report of a finished compaction."""
-    after = {file.file_name for file in result.after}
-    read = [file for file in result.before if file.file_name not in after]
+    after = {file.file_name for file in change.added}
+    read = [file for file in change.removed if file.file_name not in after]
     return CompactionReport(
         partition=partition,
-        bucket=bucket,
+        bucket=change.bucket,
         reason=unit.reason,
         levels=unit.levels,
         output_level=unit.output_level,
         files_in=len(read),
         bytes_in=sum(file.file_size for file in read),
-        files_out=len(result.rewritten),
-        bytes_out=sum(file.file_size for file in result.rewritten),
-        upgraded=len(result.before) - len(read),
-        seconds=round(result.seconds, 3),
+        files_out=len(change.written),
+        bytes_out=sum(file.file_size for file in change.written),
+        upgraded=len(change.removed) - len(read),
+        seconds=round(change.seconds, 3),
     )
 
 
@@ -94,23 +92,14 @@ def reports_of_property(properties: Mapping[str, str] | None) -> list[Compaction
 class FinishedCompaction:
     """What was asked for and what came of it.
 
-    `is_overtaken`: another writer changed the bucket meanwhile; `total_buckets`: of the partition;
-    see `CompactManager`.
+    `is_overtaken`: another writer changed the bucket meanwhile; see `CompactManager`.
     """
 
-    bucket: BucketId
     unit: CompactUnit
-    result: CompactResult
+    change: BucketChange
     is_overtaken: bool
-    total_buckets: int | None = None
 
     @property
-    def message(self) -> CommitMessage:
-        """What the committer is to publish."""
-        return CommitMessage(
-            partition=self.bucket[0],
-            bucket=self.bucket[1],
-            total_buckets=self.total_buckets,
-            compact_before=self.result.before,
-            compact_after=self.result.after,
-        )
+    def bucket(self) -> BucketId:
+        """Which bucket was compacted."""
+        return self.change.bucket_id

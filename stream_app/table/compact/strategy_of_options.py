@@ -12,6 +12,7 @@ from stream_app.mergetree.compact.universal_compaction import (
     OffPeakHours,
     UniversalCompaction,
 )
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
 
 
@@ -28,7 +29,7 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         ),
         off_peak=_off_peak_hours(options),
     )
-    if options.boolean("force-lookup"):
+    if options.boolean("force-lookup") or traits_of(options.merge_engine).needs_lookup:
         is_gentle = options.text("lookup-compact") == "gentle"
         return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)
     if options.boolean("compaction.force-up-level-0"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import StreamCompactions
@@ -44,12 +44,16 @@ class CompactionPublisher:
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
     ) -> Snapshot | None:
-        """Publish compactions; None when there are none, or all had to be dropped."""
+        """Publish compactions; None when there are none, or all had to be dropped.
+
+        Args:
+            committable: identifier, watermark and properties of the snapshot; no changes.
+        """
         reports = [self._report(compaction) for compaction in finished]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
         committable = replace(
             committable,
-            compactions=tuple(compaction.message for compaction in finished),
+            changes=tuple(compaction.change for compaction in finished),
             properties=properties,
         )
         try:
@@ -73,11 +77,9 @@ class CompactionPublisher:
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
-        partition, bucket = compaction.bucket
-        return compaction_report(
-            self.table.paths.partition(partition), bucket, compaction.unit, compaction.result
-        )
+        partition = self.table.paths.partition(compaction.change.partition)
+        return compaction_report(partition, compaction.unit, compaction.change)
 
 
 def _files(compaction: FinishedCompaction) -> set[str]:
-    return {file.file_name for file in (*compaction.result.before, *compaction.result.after)}
+    return {file.file_name for file in (*compaction.change.removed, *compaction.change.added)}

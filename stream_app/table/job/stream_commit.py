@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage, ManifestCommittable
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -116,7 +116,7 @@ class StreamTableCommit:
         """Follow other writers and wait for compaction where a bucket has too many runs.
 
         Returns:
-            The first sequence number that the epoch's rows may take in each bucket.
+            `next_sequence_number`: the least that the epoch's rows may take, in every bucket.
 
         Raises:
             CheckpointError: the table has gone back to an earlier snapshot.
@@ -125,12 +125,12 @@ class StreamTableCommit:
         """
         self._follower.follow_with(())
         self._wait_for_compaction()
-        return self._constraints.max_sequence_number + 1
+        return self._constraints.next_sequence_number
 
     def commit_epoch(
         self,
         epoch: int,
-        messages: Sequence[CommitMessage],
+        changes: Sequence[BucketChange],
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
@@ -143,31 +143,30 @@ class StreamTableCommit:
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
         try:
-            touched = {(message.partition, message.bucket) for message in messages}
+            touched = {change.bucket_id for change in changes}
             self._follower.follow_with(touched)
             self._constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # of buckets that this process had not touched before
             self.coordinator.check_not_stuck(touched)
         except BaseException:
-            self.discard(messages)
+            self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
         committable = ManifestCommittable(
-            identifier=epoch, appends=tuple(messages), watermark=watermark, properties=properties
+            identifier=epoch, watermark=watermark, properties=properties
         )
         try:
-            append = self._commit.commit_appends(committable)
+            append = self._commit.commit_appends(replace(committable, changes=tuple(changes)))
         except CommitError:
-            self.discard(messages)
+            self.table.discard(changes)
             raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
         self.last_identifier = epoch
         self.last_source_end = (properties or {}).get(SOURCE_END_PROPERTY)
-        self.coordinator.add_new_files(messages)
-        self._publisher.tally.add_flushes(messages)
-        for message in messages:
-            for file in message.new_files:
-                self._constraints.add(file)
+        self.coordinator.add_new_files(changes)
+        self._publisher.tally.add_flushes(changes)
+        for file in (file for change in changes for file in change.added):
+            self._constraints.add(file)
         compact = self._publisher.publish(committable, finished)
         begun = self.coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
@@ -181,13 +180,6 @@ class StreamTableCommit:
             compactions=self.take_reports(),
             compactions_begun=begun,
         )
-
-    def discard(self, messages: Iterable[CommitMessage]) -> None:
-        """Delete files of an epoch that no snapshot names, nor will."""
-        for message in messages:
-            for file in (*message.new_files, *message.changelog_files):
-                path = self.table.paths.data_file(message.partition, message.bucket, file)
-                self.table.file_io.delete(path)
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and begin what is due then."""
@@ -204,7 +196,7 @@ class StreamTableCommit:
         # Only now it shows whether others have overtaken them.
         self._follower.follow()
         finished = self.coordinator.finished()
-        committable = ManifestCommittable(identifier=self.last_identifier, appends=None)
+        committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, finished)
 
     def drain(self) -> list[Snapshot]:

@@ -2,8 +2,8 @@
 
 1. Manifests, partitions and buckets that hold no row that passes are left out (`scan_pruning`).
 2. Files that hold no key that passes are left out: they hold no version of those that do.
-3. Sections are left out when no file of theirs holds a row that passes: whichever version of a key
-   is the newest, it lies in one of them. A file of a section is never left out by its values alone,
+3. Sections are left out when no file of theirs holds a row that passes, unless the merge engine
+   makes rows that lie in none of them. A file of a section is never left out by its values alone,
    for then an older version would come back.
 4. What is left is packed into splits (`planning.read.split_generator`).
 
@@ -27,6 +27,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, SplitGroup
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.split_generator import (
     SplitRules,
@@ -131,12 +132,14 @@ class SplitScan:
     ) -> Sequence[Section]:
         if self.row_filter is None:
             return sections
+        may_prune = traits_of(self.table.options.merge_engine).may_prune_by_value
         files = [file for section in sections for file in section_files(section)]
         passing = {file.file_name for file in self._passing(files, file_stats.all)}
         return [
             section
             for section in sections
-            if any(file.file_name in passing for file in section_files(section))
+            if (len(section) > 1 and not may_prune)
+            or any(file.file_name in passing for file in section_files(section))
         ]
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:

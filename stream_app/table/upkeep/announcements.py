@@ -5,7 +5,7 @@
 back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
 that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
 
-The rules: `planning.upkeep.announced_expiry`, `planning.upkeep.announced_rollback`.
+The rules: `planning.upkeep.announcements`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announced_expiry import holds, is_going, is_over
-from stream_app.planning.upkeep.announced_rollback import has_begun
-from stream_app.planning.upkeep.announced_rollback import holds as rollback_holds
+from stream_app.planning.upkeep.announcements import (
+    expiry_holds,
+    expiry_is_over,
+    is_expiring,
+    rollback_has_begun,
+    rollback_holds,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -34,7 +38,7 @@ def is_announced(table: FileStoreTable, number: int) -> bool:
     Raises:
         CorruptFileError: what was announced cannot be read.
     """
-    return is_going(number, holding_announcements(table))
+    return is_expiring(number, holding_announcements(table))
 
 
 def is_rolled_back(table: FileStoreTable, number: int) -> bool:
@@ -61,7 +65,7 @@ def whole_or_staying(
     return [
         snapshot
         for snapshot in tagged
-        if not is_going(snapshot.snapshot_id, holding) or _is_whole(table, snapshot)
+        if not is_expiring(snapshot.snapshot_id, holding) or _is_whole(table, snapshot)
     ]
 
 
@@ -87,7 +91,7 @@ def delete_void_tags(
     unknown = [name for name, status in tags.items() if (known or {}).get(name) != status]
     for name in sorted(unknown):
         tag = table.tags.tag(name)
-        if tag is None or not is_going(tag.snapshot.snapshot_id, going):
+        if tag is None or not is_expiring(tag.snapshot.snapshot_id, going):
             continue
         if _is_whole(table, tag.snapshot):
             continue
@@ -114,7 +118,7 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
     expiries = table.expiry_announcements.announcements(listed)
     earliest = table.snapshots.earliest_id() if expiries else None
     for name, each in expiries.items():
-        if is_over(each, _end_list(table, each), earliest):
+        if expiry_is_over(each, _end_list(table, each), earliest):
             table.expiry_announcements.withdraw(name)
     rollbacks = table.rollback_announcements.announcements(listed)
     if rollbacks and not holding_rollbacks(table):
@@ -134,7 +138,7 @@ def holding_announcements(
         CorruptFileError: what was announced cannot be read.
     """
     announced = table.expiry_announcements.announcements(listed).values()
-    return [each for each in announced if holds(each, _end_list(table, each))]
+    return [each for each in announced if expiry_holds(each, _end_list(table, each))]
 
 
 def holding_rollbacks(
@@ -162,7 +166,7 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
     """
     newest = table.snapshots.latest_id()
     for name, each in table.rollback_announcements.announcements().items():
-        if not has_begun(each, newest):
+        if not rollback_has_begun(each, newest):
             table.rollback_announcements.withdraw(name)
 
 

@@ -18,16 +18,17 @@ from dataclasses import dataclass, field
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.expire_config import ExpireConfig
 from stream_app.planning.upkeep.expire_range import changelog_range
-from stream_app.planning.upkeep.unused_files import dropped_files, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import thread_count
-from stream_app.table.upkeep.expire_snapshots import add_changelog, add_manifest_lists, first_wanted
-from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import (
-    LiveFilesCache,
-    ProtectedVersions,
-    protected_versions,
+from stream_app.table.upkeep.expire_snapshots import (
+    Expiry,
+    add_changelog,
+    add_dropped,
+    add_manifest_lists,
+    first_wanted,
 )
+from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
+from stream_app.table.upkeep.protected_versions import LiveFilesCache, protected_versions
 from stream_app.table.upkeep.readable_range import (
     ReadableRange,
     readable_range,
@@ -37,26 +38,6 @@ from stream_app.table.upkeep.readable_range import (
 from stream_app.table.versions.manifest_reads import ManifestReads
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangelogExpiry:
-    """What goes.
-
-    Attributes:
-        changelogs: those that can be read.
-        unreadable: the numbers of the others, whose files stay as orphans.
-    """
-
-    changelogs: tuple[Snapshot, ...]
-    unreadable: tuple[int, ...]
-    files: FilesToDelete
-    cleans_folders: bool
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that go, ascending."""
-        return tuple(sorted([*(one.snapshot_id for one in self.changelogs), *self.unreadable]))
-
-
 @dataclass(slots=True)
 class ExpireChangelogs:
     """Expires long-lived changelogs of one table."""
@@ -64,7 +45,7 @@ class ExpireChangelogs:
     table: FileStoreTable
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
-    def plan(self, config: ExpireConfig) -> ChangelogExpiry:
+    def plan(self, config: ExpireConfig) -> Expiry:
         """What goes now. Where changelogs are kept no longer than snapshots, all of them.
 
         Raises:
@@ -80,14 +61,14 @@ class ExpireChangelogs:
             later = [] if found.kept is None else [found.kept]
             first = self.table.snapshots.snapshot(earliest)
             files = self._files(list(found.versions), later, first)
-        return ChangelogExpiry(
-            changelogs=found.versions,
+        return Expiry(
+            versions=found.versions,
             unreadable=found.unreadable,
             files=files,
             cleans_folders=config.cleans_folders,
         )
 
-    def execute(self, expiry: ChangelogExpiry) -> None:
+    def execute(self, expiry: Expiry) -> None:
         """Delete it.
 
         Raises:
@@ -127,16 +108,7 @@ class ExpireChangelogs:
             add_changelog(collector, changelog, protected)
             # They are gone, unless flushed files were the changelog when the snapshot expired; that
             # may be so although it has changelog files, for the producer may have been changed.
-            self._add_dropped(collector, changelog, protected)
+            add_dropped(collector, changelog, protected, self._cache)
             add_manifest_lists(collector, changelog)
         self._cache.forget_unasked()
         return collector.files
-
-    def _add_dropped(
-        self, collector: FileCollector, changelog: Snapshot, protected: ProtectedVersions
-    ) -> None:
-        reads = collector.reads
-        dropped = dropped_files(reads.entries(changelog.delta_manifest_list) or ())
-        if dropped:
-            needed = protected.files_needed(changelog.snapshot_id, reads, self._cache)
-            collector.add_data_files(unprotected(dropped, needed))

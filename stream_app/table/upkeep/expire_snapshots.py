@@ -3,7 +3,7 @@
 `plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
 left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
 well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
-first, and then the tags are looked at once more (`planning.upkeep.announced_expiry`). The order of
+first, and then the tags are looked at once more (`planning.upkeep.announcements`). The order of
 deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
@@ -25,7 +25,7 @@ from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announced_expiry import is_going
+from stream_app.planning.upkeep.announcements import is_expiring
 from stream_app.planning.upkeep.expire_config import ExpireConfig
 from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
@@ -55,12 +55,30 @@ from stream_app.table.versions.manifest_reads import ManifestReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotExpiry:
-    """What goes.
+class Expiry:
+    """What goes, of snapshots or of long-lived changelogs.
 
     Attributes:
-        snapshots: those that can be read.
+        versions: those that can be read.
         unreadable: the numbers of the others, whose files stay as orphans.
+    """
+
+    versions: tuple[Snapshot, ...]
+    unreadable: tuple[int, ...]
+    files: FilesToDelete
+    cleans_folders: bool
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all that go, ascending."""
+        return tuple(sorted([*(one.snapshot_id for one in self.versions), *self.unreadable]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotExpiry(Expiry):
+    """What goes of snapshots.
+
+    Attributes:
         kept: the first snapshot that stays.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
         kept_by: why no more go, for people.
@@ -68,21 +86,12 @@ class SnapshotExpiry:
         announcement: what is to be said before anything is deleted; None: nothing goes.
     """
 
-    snapshots: tuple[Snapshot, ...]
-    unreadable: tuple[int, ...]
     kept: int | None
     kept_by: str
-    files: FilesToDelete
     keeps_changelogs: bool
-    cleans_folders: bool
     minds_consumers: bool
     tags: Mapping[str, FileStatus]
     announcement: ExpiryAnnouncement | None
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that go, ascending."""
-        return tuple(sorted([*(one.snapshot_id for one in self.snapshots), *self.unreadable]))
 
 
 @dataclass(slots=True)
@@ -143,7 +152,7 @@ class ExpireSnapshots:
                     raise
                 # A tag was deleted while its version was read.
         return SnapshotExpiry(
-            snapshots=found.versions,
+            versions=found.versions,
             unreadable=found.unreadable,
             kept=found.kept_id,
             kept_by=kept_by,
@@ -182,7 +191,7 @@ class ExpireSnapshots:
             raise
         delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
         if expiry.keeps_changelogs:
-            for snapshot in expiry.snapshots:
+            for snapshot in expiry.versions:
                 table.changelogs.commit(snapshot)
             table.changelogs.write_hints()
         latest_hint = table.snapshots.latest_hint()
@@ -230,7 +239,7 @@ class ExpireSnapshots:
     ) -> None:
         for name, status in sorted(tags.items()):
             tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
-            if tag is not None and is_going(tag.snapshot.snapshot_id, [announcement]):
+            if tag is not None and is_expiring(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
                     f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
                     f"given the tag {name!r}: nothing was deleted",
@@ -302,7 +311,8 @@ class ExpireSnapshots:
         # A snapshot's changes say what those before it had and it has not.
         for snapshot in (*snapshots, end):
             if snapshot.snapshot_id > begin:
-                self._add_dropped(collector, snapshot, protected, config)
+                flushed = not config.is_changelog_longer or config.writes_changelog
+                add_dropped(collector, snapshot, protected, self._cache, with_flushed=flushed)
         self._cache.forget_unasked()
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
         # Without changelog files, the lists of old changes are what the changelog is read by.
@@ -316,22 +326,6 @@ class ExpireSnapshots:
                 add_manifest_lists(collector, snapshot)
             collector.add_indexes(snapshot)
         return collector.files
-
-    def _add_dropped(
-        self,
-        collector: FileCollector,
-        snapshot: Snapshot,
-        protected: ProtectedVersions,
-        config: ExpireConfig,
-    ) -> None:
-        reads = collector.reads
-        reads.prefetch([snapshot.delta_manifest_list], with_manifests=True)
-        dropped = dropped_files(reads.entries(snapshot.delta_manifest_list) or ())
-        if config.is_changelog_longer and not config.writes_changelog:
-            dropped = without_flushed(dropped)
-        if dropped:
-            needed = protected.files_needed(snapshot.snapshot_id, reads, self._cache)
-            collector.add_data_files(unprotected(dropped, needed))
 
 
 def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
@@ -347,6 +341,25 @@ def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
     """The first snapshot that a consumer has not read yet; None: nobody waits."""
     expiration_ms = table.options.optional_integer("consumer.expiration-time")
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
+
+
+def add_dropped(
+    collector: FileCollector,
+    version: Snapshot,
+    protected: ProtectedVersions,
+    cache: LiveFilesCache,
+    *,
+    with_flushed: bool = True,
+) -> None:
+    """The data files that a version took out of the table."""
+    reads = collector.reads
+    reads.prefetch([version.delta_manifest_list], with_manifests=True)
+    dropped = dropped_files(reads.entries(version.delta_manifest_list) or ())
+    if not with_flushed:
+        dropped = without_flushed(dropped)
+    if dropped:
+        needed = protected.files_needed(version.snapshot_id, reads, cache)
+        collector.add_data_files(unprotected(dropped, needed))
 
 
 def add_changelog(

@@ -1,7 +1,7 @@
 """Makes an earlier version of a table the newest one, for good.
 
 `plan_rollback` reads and decides, `roll_back` does it. What is going is announced first
-(`planning.upkeep.announced_rollback`), so that no expiry and no tag comes between. The table is
+(`planning.upkeep.announcements`), so that no expiry and no tag comes between. The table is
 right after each of the steps:
 
 1. consumers that are ahead go back behind the target, if that was asked for,
@@ -32,7 +32,7 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.announcements import RollbackAnnouncement
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announced_rollback import in_the_way
+from stream_app.planning.upkeep.announcements import expiry_in_the_way
 from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_numbers
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected
 from stream_app.table.file_store_table import FileStoreTable
@@ -222,7 +222,7 @@ def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
 def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
     newest = table.snapshots.latest_id()
     rollbacks = holding_rollbacks(table)
-    expiry = in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
+    expiry = expiry_in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
     if expiry is not None:
         raise UsageError(
             f"snapshots {expiry.begin} to {expiry.end - 1} are going: an expiry is deleting their "

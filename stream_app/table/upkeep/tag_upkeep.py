@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.upkeep.tag_creation import (
@@ -128,7 +128,7 @@ class TagUpkeep:
                 break
             user = f"create-tags-{uuid.uuid4()}"
             history = CommitHistory(self.table, user, self.table.snapshots.latest())
-            nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, appends=())
+            nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
             FileStoreCommit(self.table, history).commit_appends(nothing)
             given = self._create(rules)
             if not given:  # more snapshots would be as much in vain
@@ -226,7 +226,7 @@ class TagUpkeep:
         return tuple(dict.fromkeys(over))
 
     def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
-        """Tags of readers that did not renew them.
+        """Tags of reads whose time is over.
 
         By the times of their files: a reader may have another time zone, and clocks on the wall
         are put forward.

@@ -6,6 +6,7 @@ Source: Paimon `CoreOptions.java`; what each option does to a read stands in its
 from __future__ import annotations
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import REFUSED
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -30,8 +31,8 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     options = table.schema.options
     present = [key for key in _UNREADABLE if key in options]
     reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
-    engine = options.get("merge-engine", "deduplicate").lower()
-    if merges and table.schema.has_primary_key and engine != "deduplicate":
+    engine = table.options.merge_engine
+    if merges and table.schema.has_primary_key and engine not in MERGE_ENGINES:
         reasons.append(f"merge-engine = {engine}")
     if options.get("bucket") == "-2":
         reasons.append("bucket = -2")

@@ -16,8 +16,8 @@ import pyarrow as pa
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
+from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.key_value_batch import is_retract, take
-from stream_app.mergetree.merge_tree_writer import WriteResult
 from stream_app.model.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -58,11 +58,11 @@ class AppendOnlyWriter:
             )
         )
 
-    def prepare_commit(self) -> WriteResult:
+    def prepare_commit(self) -> WrittenFiles:
         """Finish and hand over all files since the last call."""
         new_files = () if self._writer is None else self._writer.close()
         self._writer = None
-        return WriteResult(new_files, ())
+        return WrittenFiles(new_files)
 
     def abort(self) -> None:
         """Delete the files that were not handed over."""

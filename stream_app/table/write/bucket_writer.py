@@ -10,9 +10,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter, WriteResult
+from stream_app.mergetree.file_access import WrittenFiles
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.row_kind import RowKind
 from stream_app.table.file_store_table import FileStoreTable
@@ -26,7 +27,7 @@ class BucketWriter(Protocol):
         """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
         ...
 
-    def prepare_commit(self) -> WriteResult:
+    def prepare_commit(self) -> WrittenFiles:
         """Finish, and hand over all files."""
         ...
 
@@ -87,12 +88,12 @@ def _ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
     return frozenset(ignored)
 
 
-def finish(writer: BucketWriter, partition: bytes, bucket: int) -> CommitMessage:
+def finish(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
     """Flush a writer and tell the committer of its files."""
-    result = writer.prepare_commit()
-    return CommitMessage(
+    files = writer.prepare_commit()
+    return BucketChange(
         partition=partition,
         bucket=bucket,
-        new_files=result.new_files,
-        changelog_files=result.changelog_files,
+        added=files.data,
+        changelog=files.changelog,
     )

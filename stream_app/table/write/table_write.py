@@ -14,8 +14,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.commit_message import CommitMessage
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_writer import BucketWriter, bucket_writer, finish
 
@@ -29,7 +29,7 @@ class TableWrite:
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
         self._writer: BucketWriter | None = None
-        self._messages: list[CommitMessage] = []
+        self._changes: list[BucketChange] = []
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Take in rows (`_VALUE_KIND` and the table's columns) of a bucket.
@@ -45,16 +45,16 @@ class TableWrite:
         assert self._writer is not None
         self._writer.write(rows)
 
-    def prepare_commit(self) -> list[CommitMessage]:
-        """Finish, and wait until every file is safe; a message for each bucket.
+    def prepare_commit(self) -> list[BucketChange]:
+        """Finish, and wait until every file is safe; a change for each bucket.
 
         Raises:
             OSError: a file could not be written.
         """
         self._finish_bucket()
         self._sync.wait()
-        messages, self._messages = self._messages, []
-        return messages
+        changes, self._changes = self._changes, []
+        return changes
 
     def __enter__(self) -> TableWrite:
         return self
@@ -71,13 +71,10 @@ class TableWrite:
 
     def _finish_bucket(self) -> None:
         if self._writer is not None and self._bucket is not None:
-            self._messages.append(finish(self._writer, *self._bucket))
+            self._changes.append(finish(self._writer, *self._bucket))
         self._writer = self._bucket = None
 
     def _abort(self) -> None:
         if self._writer is not None:
             self._writer.abort()
-        for message in self._messages:
-            for file in (*message.new_files, *message.changelog_files):
-                path = self._table.paths.data_file(message.partition, message.bucket, file)
-                self._table.file_io.delete(path)
+        self._table.discard(self._changes)

@@ -22,11 +22,11 @@ class WriteConstraints:
     """What is known of the files of a table.
 
     Attributes:
-        max_sequence_number: the greatest of any file; -1 when there is none.
+        next_sequence_number: greater than any in a file; 0 when there is none.
     """
 
     table: FileStoreTable
-    max_sequence_number: int = -1
+    next_sequence_number: int = 0
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _compactable: CompactableFiles = field(init=False)
 
@@ -61,7 +61,7 @@ class WriteConstraints:
 
     def add(self, file: DataFileMeta) -> None:
         """Take in a file of our own."""
-        self.max_sequence_number = max(self.max_sequence_number, file.max_sequence_number)
+        self.next_sequence_number = max(self.next_sequence_number, file.max_sequence_number + 1)
 
     def check_bucket_counts(self, partitions: set[bytes]) -> None:
         """See that partitions have as many buckets as the table.

@@ -17,7 +17,7 @@ from stream_app.errors import StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
@@ -30,6 +30,7 @@ from stream_app.mergetree.compact.universal_compaction import (
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of
@@ -198,9 +199,9 @@ def sections(case: Case) -> str:
 class ByHand:
     """An executor whose compactions end when the test says so."""
 
-    requests: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    requests: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append((request, Future()))
         return self.requests[-1][1]
 
@@ -282,7 +283,8 @@ class Bucket:
         if "badly" in case.args:
             future.set_exception(OSError("disk"))
         else:
-            future.set_result(CompactResult(request.unit.files, tuple(self.merged(request.unit))))
+            made = tuple(self.merged(request.unit))
+            future.set_result(request.change(removed=request.unit.files, added=made))
         return f"finished: {self.manager.finished() is future}"
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:

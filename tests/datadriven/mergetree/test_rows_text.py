@@ -16,11 +16,12 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
-from stream_app.mergetree.compact.compact_unit import CompactResult, CompactUnit
+from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -128,16 +129,16 @@ def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[
     return metas
 
 
-def show_result(result: CompactResult, files: MemoryFiles) -> str:
-    after = {file.file_name: file for file in result.after}
-    upgraded = [file for file in result.before if file.file_name in after]
-    replaced = [file.file_name for file in result.before if file.file_name not in after]
+def show_result(result: BucketChange, files: MemoryFiles) -> str:
+    after = {file.file_name: file for file in result.added}
+    upgraded = [file for file in result.removed if file.file_name in after]
+    replaced = [file.file_name for file in result.removed if file.file_name not in after]
     lines = [
         f"{file.file_name}: level {file.level} → {after[file.file_name].level}, not rewritten"
         for file in upgraded
     ]
     lines += [f"replaced: {' '.join(replaced)}"] if replaced else []
-    for file in result.rewritten:
+    for file in result.written:
         lines.append(f"{file.file_name} L{file.level}, {file.delete_row_count} deletes")
         lines += [f"  {show_row(row)}" for row in files.rows_of([file])]
     return "\n".join(lines) or "nothing"

@@ -10,7 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
-from stream_app.planning.upkeep.announced_rollback import has_begun, holds, in_the_way
+from stream_app.planning.upkeep.announcements import (
+    expiry_in_the_way,
+    rollback_has_begun,
+    rollback_holds,
+)
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
@@ -38,14 +42,14 @@ def _announced(case: Case) -> str:
     holding = [
         each
         for each in (_rollback(line) for line in lines if line.startswith("back"))
-        if holds(each, newest, None if name == "none" else name)
+        if rollback_holds(each, newest, None if name == "none" else name)
     ]
     expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
     told = [
-        f"rolling back to {each.target}{', begun' if has_begun(each, newest) else ''}"
+        f"rolling back to {each.target}{', begun' if rollback_has_begun(each, newest) else ''}"
         for each in holding
     ]
-    found = in_the_way(target, expiries, holding, newest)
+    found = expiry_in_the_way(target, expiries, holding, newest)
     way = f"in the way to {target}: expiry {found.begin}-{found.end - 1}" if found else ""
     return f"{' '.join(told) or 'no rollback'}; {way or f'nothing is in the way to {target}'}"
 

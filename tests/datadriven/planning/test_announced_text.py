@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.model.announcements import ExpiryAnnouncement
-from stream_app.planning.upkeep.announced_expiry import holds, is_going, is_over
+from stream_app.planning.upkeep.announcements import expiry_holds, expiry_is_over, is_expiring
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent
@@ -34,10 +34,12 @@ def _announced(case: Case) -> str:
         return str(each.end) if first <= each.end <= latest else None
 
     announced = [_announcement(line) for line in case.input_lines]
-    holding = [each for each in announced if holds(each, end_list(each))]
-    going = [str(number) for number in range(first, latest + 1) if is_going(number, holding)]
+    holding = [each for each in announced if expiry_holds(each, end_list(each))]
+    going = [str(number) for number in range(first, latest + 1) if is_expiring(number, holding)]
     over = [
-        f"{each.begin}-{each.end - 1}" for each in announced if is_over(each, end_list(each), first)
+        f"{each.begin}-{each.end - 1}"
+        for each in announced
+        if expiry_is_over(each, end_list(each), first)
     ]
     return f"going: {' '.join(going) or 'none'}{'; over: ' if over else ''}{' '.join(over)}"
 

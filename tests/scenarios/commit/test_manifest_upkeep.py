@@ -101,14 +101,14 @@ def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: P
 def test_manifests_reach_their_size_but_not_much_more(tmp_path: Path) -> None:
     table = new_table(tmp_path, {"manifest.target-file-size": "100 kb"})
     load = CommitLoad(table, compacts=False, rng=random.Random(2))
-    messages = [message for epoch in range(700) for message in load.epoch(epoch).appends or ()]
+    messages = [message for epoch in range(700) for message in load.epoch(epoch)[0].changes]
     entries = [
         ManifestEntry(
             kind=FileKind.ADD,
             partition=message.partition,
             bucket=message.bucket,
             total_buckets=4,
-            file=message.new_files[0],
+            file=message.added[0],
         )
         for message in messages
     ]

@@ -12,7 +12,7 @@ import pytest
 from stream_app.errors import CommitError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.commit_message import ManifestCommittable
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.planning.commit.live_entries import live_entries
@@ -119,7 +119,7 @@ def test_new_files_replace_a_partition(tmp_path: Path) -> None:
     snapshot = committer(table).overwrite(
         ManifestCommittable(
             identifier=BATCH_COMMIT_IDENTIFIER,
-            appends=tuple(write_changes(table, new, 0)),
+            changes=tuple(write_changes(table, new, 0)),
             watermark=17,
             properties={"why": "test"},
         ),

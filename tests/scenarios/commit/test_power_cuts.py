@@ -13,12 +13,12 @@ from functools import partial
 
 import pytest
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_whole
 from tests.scenarios.upkeep.test_expire_snapshots import expire
 from tests.scenarios.upkeep.test_tags_and_rollback import give, go_back, take_away
 from tests.support.expiring_table import rows_of, versions
+from tests.support.memory_file_io import MemoryFileIO
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter

@@ -10,8 +10,7 @@ import pytest
 
 from stream_app.errors import CommitConflictError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
@@ -25,9 +24,9 @@ class CompactLater:
     """Compacts when it is told to."""
 
     table: FileStoreTable
-    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]
 
@@ -110,13 +109,13 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
     commit = twin._commit._commit
     old = next(iter(FileStoreScan(one.table).live(one.table.snapshots.latest())))
     new = replace(old.file, file_name="data-new-0.parquet", level=5)
-    message = CommitMessage(
+    message = BucketChange(
         partition=old.partition,
         bucket=old.bucket,
-        compact_before=(old.file,),
-        compact_after=(new,),
+        removed=(old.file,),
+        added=(new,),
     )
-    compaction = ManifestCommittable(identifier=2, appends=None, compactions=(message,))
+    compaction = ManifestCommittable(identifier=2, changes=(message,))
     one.commit(row(3, "d"))
     outcome = commit.commit_compactions(compaction, are_overtaken=False)
     assert outcome.snapshot is None

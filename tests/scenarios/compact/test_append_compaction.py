@@ -323,10 +323,10 @@ def test_one_compaction_can_be_listed_and_run_alone(
     some = append_compact_requests(table, latest, partitions=[partition], full=True)
     assert [request.partition for request in some] == [partition] * buckets
     result = compact_bucket(table, some[0])
-    assert result.before == some[0].unit.files
-    assert len(result.before) == (6 if options == BUCKETED else len(found[0].unit.files))
-    [after] = result.after
-    assert after.row_count == sum(file.row_count for file in result.before)
+    assert result.removed == some[0].unit.files
+    assert len(result.removed) == (6 if options == BUCKETED else len(found[0].unit.files))
+    [after] = result.added
+    assert after.row_count == sum(file.row_count for file in result.removed)
 
 
 def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:

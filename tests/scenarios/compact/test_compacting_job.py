@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.coordinator import CompactCoordinator
@@ -34,10 +34,10 @@ class CompactWhenWaitedFor:
     """The slowest executor there is: it works only while the job stands still for it."""
 
     table: FileStoreTable
-    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
     waits: int = 0
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]
 

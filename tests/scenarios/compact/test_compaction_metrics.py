@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
-from stream_app.model.commit_message import CommitMessage
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
@@ -57,7 +56,7 @@ def test_what_it_cost() -> None:
     tally = CompactionTally()
     files = (a_file(file_size=100), a_file(file_size=200))
     changelog = a_file(file_size=999)
-    message = CommitMessage(partition=b"", bucket=0, new_files=files, changelog_files=(changelog,))
+    message = BucketChange(partition=b"", bucket=0, added=files, changelog=(changelog,))
     tally.add_flushes([message])
     tally.add_flushes([])
     assert tally.metrics(CompactionLoad()).write_amplification == 1.0
@@ -139,9 +138,9 @@ class CompactWhenWaitedFor:
     """Works only while the job stands still for it, seven seconds at a time."""
 
     table: FileStoreTable
-    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]
 

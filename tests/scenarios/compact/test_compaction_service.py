@@ -13,7 +13,7 @@ import pytest
 from stream_app.app.arguments.compact import CompactJob
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
@@ -143,7 +143,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
     submit = compactor.executor.submit
     is_first: list[bool] = []
 
-    def overtaken(request: CompactRequest) -> Future[CompactResult]:
+    def overtaken(request: CompactRequest) -> Future[BucketChange]:
         future = submit(request)
         if is_first:
             is_first.clear()

@@ -18,6 +18,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.row_filter import row_filter
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.small_table import SmallTable, small_table
@@ -93,6 +94,22 @@ def test_values_leave_out_a_section_only_whole(tmp_path: Path) -> None:
     # By key the newer file alone can be left out: it has no version of the key.
     assert opened(small.table, "k = 1 AND v = 'old'") == ([1], 1)
     assert opened(small.table, "k = 2 AND v = 'old'") == ([], 2)
+
+
+@pytest.mark.parametrize(("engine", "files"), [("deduplicate", 0), ("aggregation", 2)])
+def test_values_leave_out_no_section_whose_engine_makes_new_ones(
+    tmp_path: Path, engine: str, files: int
+) -> None:
+    """A sum of values can pass where none of them does; a file that overlaps nothing is no sum."""
+    small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), write_only=True)
+    small.commit(*ints(1, 2, 3, v="old"))
+    small.commit(*ints(2, v="new"))
+    small.commit(*ints(7, 8, v="old"))
+    options = {**small.table.schema.options, "merge-engine": engine}
+    table = replace(small.table, schema=replace(small.table.schema, options=options))
+    scan = SplitScan(table, row_filter("v = 'other'", table.schema))
+    splits = scan.splits(table.snapshots.latest())
+    assert sum(len(split.files) for split in splits) == files
 
 
 def test_a_delete_is_found_though_its_row_does_not_pass(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def expire(table: FileStoreTable, **config: int) -> int:
     plan = snapshots.plan(chosen)
     snapshots.execute(plan)
     changelogs.execute(changelogs.plan(chosen))
-    return len(plan.snapshots)
+    return len(plan.versions)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -315,7 +315,7 @@ def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(
     history.remember()
     config = expire_config(later.options, num_max=1, num_min=1)
     ExpireSnapshots(later).execute(plan := ExpireSnapshots(later).plan(config))
-    assert len(plan.snapshots) == latest - last
+    assert len(plan.versions) == latest - last
     kept = Retention(num_max=latest - last, num_min=latest - last, time_ms=0)
     changelogs = ExpireChangelogs(later)
     changelogs.execute(changelogs.plan(replace(config, changelogs=kept)))

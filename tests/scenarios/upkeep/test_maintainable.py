@@ -67,7 +67,7 @@ def test_who_would_not_find_the_files_changes_nothing(
     table = a_table(tmp_path, {key: value})
     before = all_files(table)
     rest = {**DELETING, **ORPHANS, **TAGGING, "check": ()}[verb]
-    assert main([verb, table.location, *rest]) == 1
+    assert main([verb, table.location, *rest]) == 2
     assert f"cannot find all versions and files of this table: {key} = {value}" in (
         capsys.readouterr().err
     )
@@ -102,7 +102,7 @@ def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
     table = a_table(tmp_path, {"data-file.path-directory": "/nowhere"})
     before = all_files(table)
     rest = {**DELETING, **ORPHANS}.get(verb, ())
-    assert main([verb, table.location, *rest]) == 1
+    assert main([verb, table.location, *rest]) == 2
     assert "data-file.path-directory = /nowhere" in capsys.readouterr().err
     assert all_files(table) == before
 
@@ -154,6 +154,6 @@ def test_names_are_given_only_where_one_of_two_wins(
         monkeypatch.setenv(name, value)
     s3.ignores_conditions = True
     for verb in (("create-tag", location, "a"), ("rollback-to", location, "--snapshot", "1")):
-        assert main([*verb]) == 1
+        assert main([*verb]) == 2
         assert "cannot be written" in capsys.readouterr().err
     assert main(["expire-snapshots", location]) == 0, "nobody races for what it writes"

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.upkeep.read_protection import TAG_PREFIX, protected
+from stream_app.table.upkeep.read_protection import TAG_PREFIX, protected, tagged_version
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.small_table import SmallTable, small_table
@@ -121,7 +123,7 @@ def test_the_time_zone_of_a_reader_is_its_own(
     try:
         monkeypatch.setenv("TZ", zone)
         time.tzset()
-        protected(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
+        tagged_version(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
         written_at_the_clocks_time(table)
         monkeypatch.setenv("TZ", "Europe/Berlin")
         time.tzset()
@@ -136,8 +138,7 @@ def test_the_time_zone_of_a_reader_is_its_own(
 
 def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWriter) -> None:
     table = writer.table
-    _, _, protection = protected(lambda: (table, table.snapshots.latest()), 3_600_000, again=True)
-    assert protection is not None
+    reader = PaimonTable(table).read(threads=1, protect="1 h")
     overwrite_and_expire(writer)
     written_at_the_clocks_time(table)
     table.clock.sleep(3500)
@@ -146,39 +147,39 @@ def test_a_reader_that_dies_is_forgotten_when_its_time_is_over(writer: TableWrit
     (deleted,) = TagUpkeep(table).run().deleted
     assert deleted.startswith(TAG_PREFIX)
     assert_nothing_is_left(table)
-    protection.end()  # of one that was only away for too long
+    del reader  # of one that was only away for too long
 
 
-def test_whoever_reads_for_longer_renews_his_tag(writer: TableWriter) -> None:
-    table = writer.table
-    reader = PaimonTable(table).read(threads=1, protect="1 h")
-    overwrite_and_expire(writer)
-    names, found = set(), []
-    for batch in reader:
-        found += values([batch])
-        table.clock.sleep(2400)
-        assert TagUpkeep(table).run().deleted == ()
-        names |= set(table.tags.names())
-    assert found == ["old"] * 40
-    assert len(names) == BUCKETS, "one after the other"
-    assert_nothing_is_left(table)
-
-
-def test_a_tag_that_cannot_be_renewed_is_told_and_the_reader_goes_on(
-    writer: TableWriter, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_read_that_outlasts_its_duration_ends_with_an_error(writer: TableWriter) -> None:
     table = writer.table
     reader = PaimonTable(table).read(threads=1, protect="1 h")
     reader.read_next_batch()
+    overwrite_and_expire(writer)
+    written_at_the_clocks_time(table)
+    table.clock.sleep(3600)
+    assert len(TagUpkeep(table).run().deleted) == 1
+    with pytest.raises(CorruptFileError, match="data-"):
+        values(reader)
+    assert_nothing_is_left(table)
+
+
+def test_a_tag_that_cannot_be_deleted_is_told_and_the_rows_are_whole(
+    writer: TableWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = replace(writer.table, file_io=TagsStay())
+    assert values(PaimonTable(table).read(threads=1, protect="1 h")) == ["old"] * 40
     (name,) = table.tags.names()
-    writer.write([("+U", {"k": 0, "v": "x"})])
-    table.tags.delete(name)  # somebody did not want it
-    table.snapshots.delete(1)
-    table.clock.sleep(3000)
-    assert len(values(reader)) > 20
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert f"the tag {name}, which protects snapshot 1 while it is read, could not be re" in told
-    assert table.tags.names() == []
+    assert f"the tag {name} of a read could not be deleted: no right" in caplog.text
+
+
+@dataclass(frozen=True)
+class TagsStay(LocalFileIO):
+    """Deletes no tag."""
+
+    def delete(self, path: str) -> None:
+        if "/tag/" in path:
+            raise PermissionError(f"no right to delete {path}")
+        LocalFileIO.delete(self, path)
 
 
 def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> None:
@@ -186,12 +187,11 @@ def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> No
     old = table.snapshots.latest()
     overwrite_and_expire(writer)
     found = [old, table.snapshots.latest()]
-    _, snapshot, protection = protected(lambda: (table, found.pop(0)), 1000, again=True)
-    assert snapshot == table.snapshots.latest()
-    assert protection is not None
-    protection.end()
+    with protected(lambda: (table, found.pop(0)), 1000, again=True) as (_, snapshot):
+        assert snapshot == table.snapshots.latest()
+        assert len(table.tags.names()) == 1
     with pytest.raises(UsageError, match="snapshot 1 has expired while it was given the tag"):
-        protected(lambda: (table, old), 1000, again=False)
+        tagged_version(lambda: (table, old), 1000, again=False)
     assert table.tags.names() == []
 
 

@@ -32,7 +32,7 @@ from hypothesis.stateful import (
 from stream_app.errors import CompactionError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactResult
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact.compact_bucket import compact_bucket
@@ -76,11 +76,11 @@ class CompactOnDemand:
 
     table: FileStoreTable
     left_behind: set[str]
-    waiting: list[tuple[CompactRequest, Future[CompactResult]]] = field(default_factory=list)
+    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
     failures: dict[BucketId, int] = field(default_factory=dict)
     uncommitted: set[str] = field(default_factory=set)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         bucket = (request.partition, request.bucket)
         assert all(bucket != (one.partition, one.bucket) for one, _ in self.waiting)
         check_deletes_may_go(self.table, request)
@@ -91,7 +91,7 @@ class CompactOnDemand:
         request, future = self.waiting.pop(number)
         try:
             future.set_result(compact_bucket(self.table, request))
-            self.uncommitted |= {file.file_name for file in future.result().rewritten}
+            self.uncommitted |= {file.file_name for file in future.result().written}
             self.failures.pop((request.partition, request.bucket), None)
         except Exception as error:  # as on a cluster: the future's
             future.set_exception(error)
@@ -112,7 +112,7 @@ class CompactOnDemand:
     def lose(self, request: CompactRequest) -> None:
         """It ends, and nobody hears of it."""
         result = compact_bucket(self.table, request)
-        self.left_behind |= {file.file_name for file in result.rewritten}
+        self.left_behind |= {file.file_name for file in result.written}
 
     def _count_failure(self, request: CompactRequest) -> None:
         bucket = (request.partition, request.bucket)

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
-from stream_app.app import cli
 from stream_app.app.cli import Verb, main
 from stream_app.errors import CommitError, UsageError
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import small_table
+
+VERBS = (
+    Verb("try", "verb_of_a_test", "a verb"),
+    Verb("missing", "no_such_module", "a verb without module"),
+)
 
 
 @pytest.fixture
@@ -21,9 +25,6 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A verb `try` whose `run` a test sets."""
     module = SimpleNamespace(add_parser=lambda verbs: verbs.add_parser("try"))
     monkeypatch.setitem(sys.modules, "verb_of_a_test", module)
-    missing = Verb("missing", "no_such_module", "a verb without module")
-    verbs = (Verb("try", "verb_of_a_test", "a verb"), missing)
-    monkeypatch.setattr(cli, "VERBS", verbs)
     return module
 
 
@@ -47,7 +48,7 @@ def test_errors(
         raise thrown
 
     verb.run = run
-    assert main(["try"]) == code
+    assert main(["try"], verbs=VERBS) == code
     assert capsys.readouterr().err == said
 
 
@@ -55,28 +56,28 @@ def test_what_nobody_expected_is_shown_with_its_trace(
     verb: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb.run = lambda _: 1 // 0
-    assert main(["try"]) == 1
+    assert main(["try"], verbs=VERBS) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_the_exit_code_is_the_verbs(verb: Any) -> None:
     verb.run = lambda _: 7
-    assert main(["try"]) == 7
+    assert main(["try"], verbs=VERBS) == 7
 
 
 def test_a_verb_that_is_missing_breaks_no_other(
     verb: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb.run = lambda _: 0
-    assert main(["try"]) == 0
-    assert main(["--help"]) == 0
+    assert main(["try"], verbs=VERBS) == 0
+    assert main(["--help"], verbs=VERBS) == 0
     assert "a verb without module" in capsys.readouterr().out
-    assert main(["missing"]) == 1
+    assert main(["missing"], verbs=VERBS) == 1
 
 
 @pytest.mark.parametrize("argv", [[], ["frobnicate"], ["try", "--nonsense"]])
 def test_wrong_use(verb: Any, capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
-    assert main(argv) == 2
+    assert main(argv, verbs=VERBS) == 2
     assert "usage: stream-app" in capsys.readouterr().err
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.output.debezium_output import DebeziumMessages
-from stream_app.cdc.debezium.debezium_json import DebeziumJson
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -118,12 +119,15 @@ def test_our_own_reader_reads_every_type_back() -> None:
     )
     _, values = MESSAGES.values(batch)
     options = {"decimal.handling.mode": "string", "time.precision.mode": "isostring"}
-    reader = DebeziumJson(
-        columns=columns,
-        arrow_schema=schema,
-        primary_keys=("k",),
-        options=options,
-        keep_update_before=True,
+    reader = message_format(
+        "debezium-json",
+        FormatSetup(
+            columns=columns,
+            arrow_schema=schema,
+            primary_keys=("k",),
+            options=options,
+            keep_update_before=True,
+        ),
     )
     decoded = reader.decode(pa.RecordBatch.from_arrays([values], ["value"]))
     assert decoded.bad.to_pylist() == []

@@ -170,7 +170,7 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert jars.main(["spark-kafka", "nonsense"]) == 2
-    assert "spark-kafka|s3a|kafka-broker|paimon" in capsys.readouterr().err
+    assert "spark-kafka|s3a" in capsys.readouterr().err
 
 
 def test_s3a_comes_with_the_sdk_of_its_hadoop_and_without_the_bundle() -> None:

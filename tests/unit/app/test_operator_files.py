@@ -16,12 +16,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from demo.broker_jars import KAFKA_BROKER_VERSION
+from demo.embedded_broker import main as run_broker
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, load_config
-from stream_app.app.embedded_broker import main as run_broker
-from stream_app.app.job.jar_sets import KAFKA_BROKER_VERSION
-from stream_app.cdc.debezium.options import CHOICES, SOURCE_KEY
+from stream_app.cdc.debezium.options import COLUMN_ENCODING, OPTIONS
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -41,7 +41,8 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, flags=re.MULTILINE))
     assert {key for keys in KEYS.values() for key in keys} - shown == {"topic-pattern"}
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
-    assert named == {*CHOICES, SOURCE_KEY, "column.amount.encoding"}
+    keys = {option.key for option in OPTIONS} - {COLUMN_ENCODING}
+    assert named == keys | {"column.amount.encoding"}
 
 
 def test_pools_have_what_spark_wants() -> None:
@@ -165,7 +166,7 @@ def test_compose_uses_the_addresses_it_makes() -> None:
 
 @pytest.mark.parametrize("key", ["listeners", "log.dirs", "controller.quorum.voters"])
 def test_the_brokers_template_leaves_addresses_and_folders_out(key: str) -> None:
-    template = (ROOT / "stream_app" / "app" / "server.properties").read_text()
+    template = (ROOT / "demo" / "server.properties").read_text()
     assert not re.search(rf"^(advertised\.)?{re.escape(key)}=", template, flags=re.MULTILINE)
 
 
@@ -184,6 +185,7 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
         "simulate",
         "soak",
         "docs",
+        "demo",
     ]
     assert verbs == {*of_developers, *(verb.name for verb in VERBS)}
 

@@ -113,7 +113,7 @@ def test_no_verb_tells_a_secret(
         s3.error = trouble
     elif trouble == "closed":
         monkeypatch.setenv(FILE_SYSTEM + "ENDPOINT", "http://127.0.0.1:9")
-    assert {verb.name for verb in VERBS} == {*ARGUMENTS, "demo", "ingest"}
+    assert {verb.name for verb in VERBS} == {*ARGUMENTS, "ingest"}
     with caplog.at_level(logging.DEBUG):
         for verb, choices in ARGUMENTS.items():
             for words in choices if trouble is None else choices[:1]:

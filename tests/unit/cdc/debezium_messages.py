@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
-from stream_app.cdc.message_format import MessageFormat, message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
@@ -63,12 +64,14 @@ def a_format(
     row_type = parse_columns(columns)
     return message_format(
         "debezium-json",
-        columns=row_type,
-        arrow_schema=arrow_schema(row_type),
-        primary_keys=tuple(keys),
-        options=options or {},
-        keep_update_before=keep_update_before,
-        traits=traits or TableTraits(),
+        FormatSetup(
+            columns=row_type,
+            arrow_schema=arrow_schema(row_type),
+            primary_keys=tuple(keys),
+            options=options or {},
+            keep_update_before=keep_update_before,
+            traits=traits or TableTraits(),
+        ),
     )
 
 

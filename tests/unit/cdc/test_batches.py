@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, change_schema
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
@@ -113,10 +114,12 @@ def test_unknown_format() -> None:
     with pytest.raises(UsageError, match="debezium-jsn") as caught:
         message_format(
             "debezium-jsn",
-            columns=parse_columns(COLUMNS),
-            arrow_schema=arrow_schema(parse_columns(COLUMNS)),
-            primary_keys=("id",),
-            options={},
-            keep_update_before=False,
+            FormatSetup(
+                columns=parse_columns(COLUMNS),
+                arrow_schema=arrow_schema(parse_columns(COLUMNS)),
+                primary_keys=("id",),
+                options={},
+                keep_update_before=False,
+            ),
         )
     assert "did you mean 'debezium-json'?" in caught.value.fix

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
+from types import FrameType
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.message_keys import MessageKeys
+from stream_app.cdc.debezium.message_keys import MessageKeys
 
 SCHEMA = '{"type":"struct","fields":[{"type":"int64","field":"id"}],"name":"t.Key"}'
 
@@ -80,3 +82,26 @@ def test_many_shapes_are_read_in_linear_time() -> None:
     reader = MessageKeys()
     assert names_of(*keys, reader=reader) == [{f"k{number}"} for number in range(5000)]
     assert len(reader._shapes) <= 32
+
+
+@pytest.mark.parametrize("form", ['{"id":[%d]}', '{"id":{"a":{"b":%d}}}', '{"id":%d,"id":0}'])
+def test_a_key_that_its_own_shape_does_not_fit_is_read_in_linear_time(form: str) -> None:
+    keys, comparisons = [form % number for number in range(500)], 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal comparisons
+        comparisons += event == "call" and frame.f_code.co_name == "fits"
+
+    sys.setprofile(count)
+    try:
+        assert names_of(*keys) == [{"id"}] * len(keys)
+    finally:
+        sys.setprofile(None)
+    assert comparisons <= 32
+
+
+def test_a_name_too_long_for_an_expression_harms_no_other_key() -> None:
+    reader, long = MessageKeys(), "x" * 1_000_000
+    keys = ['{"id":1}', f'{{"{long}":1}}', '{"id":2}', '{"dt":1}']
+    assert names_of(*keys, reader=reader) == [{"id"}, {long}, {"id"}, {"dt"}]
+    assert names_of('{"a":1}', '{"a":2}', reader=reader) == [{"a"}, {"a"}]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.key_proof import ReplicaIdentity, key_rules
-from stream_app.cdc.source_survey import Notice, Survey, Weight, seen_records
+from stream_app.cdc.debezium.source_survey import seen_records
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.message_format import FormatSetup, Notice
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.data_type import parse_columns
 from tests.unit.cdc.debezium_messages import captured, messages
 from tests.unit.cdc.test_replica_identities import FILE
 
-COLUMNS = frozenset({"id", "customer", "amount", "updated_at", "dt"})
+COLUMNS = parse_columns("id BIGINT, customer STRING, amount STRING, updated_at STRING, dt STRING")
 
 
 def notices(
@@ -24,14 +27,16 @@ def notices(
 ) -> list[Notice]:
     batch = captured(FILE, topic)
     batch = batch.slice(rows.start or 0, (rows.stop or batch.num_rows) - (rows.start or 0))
-    rules = key_rules(
-        ReplicaIdentity(identity),
-        keys,
-        None if source_key is None else frozenset(source_key.split(",")),
-        TableTraits(sequence_fields=sequence),
+    told = {} if source_key is None else {"source-key": source_key}
+    setup = FormatSetup(
+        columns=COLUMNS,
+        arrow_schema=arrow_schema(COLUMNS),
+        primary_keys=keys,
+        options={"replica-identity": identity, **told},
+        keep_update_before=changelog,
+        traits=TableTraits(sequence_fields=sequence),
     )
-    seen = {topic: seen_records(batch, COLUMNS, frozenset(keys))}
-    return list(Survey(rules=rules, writes_changelog=changelog, seen=seen).notices())
+    return list(format_named("debezium-json").survey(setup, {topic: batch}).notices())
 
 
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
@@ -43,7 +48,7 @@ def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
 def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
     (notice,) = notices(topic, "dt", "id")
-    assert notice.weight is Weight.CERTAIN
+    assert notice.stops
     assert notice.where == f"topic {topic}, partition 0, offset 3"
     assert "the message's key (id) lacks dt of the primary key" in notice.what
     assert "REPLICA IDENTITY FULL" in notice.fix
@@ -52,7 +57,7 @@ def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
 
 def test_a_snapshot_alone_shows_it_too() -> None:
     (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
-    assert notice.weight is Weight.DOUBT
+    assert not notice.stops
     assert notice.what.startswith("a delete or an update will not be certain: ")
     assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
 
@@ -97,4 +102,4 @@ def test_flattened_messages_without_op() -> None:
 def test_no_primary_key_and_messages_of_other_kinds() -> None:
     assert notices("idp.shop.orders") == []
     odd = messages("no json", "5", None, '{"ts_ms":1}', '{"schema":1,"payload":' + "[" * 5000)
-    assert seen_records(odd, COLUMNS, frozenset({"id"})) == []
+    assert seen_records(odd, frozenset(COLUMNS.names), frozenset({"id"})) == []

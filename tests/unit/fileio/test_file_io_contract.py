@@ -23,9 +23,9 @@ from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.fileio.store_time import store_now_ms
 from tests.support.hdfs_cluster import HdfsCluster
+from tests.support.memory_file_io import MemoryFileIO
 from tests.support.s3_server import S3Server
 from tests.support.synced_disk import SyncedDisk
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stream_app.fileio.memory_file_io import MemoryFileIO
+from tests.support.memory_file_io import MemoryFileIO
 from tests.support.small_table import SteppingClock
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.fileio.memory_file_io import MemoryFileIO
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
+from tests.support.memory_file_io import MemoryFileIO
 from tests.support.plain_object import plain_object
 
 NOW = 1_767_225_600_000

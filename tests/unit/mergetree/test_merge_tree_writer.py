@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.errors import RecordTooLargeError
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.row_kind import RowKind
@@ -80,12 +80,12 @@ def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject)
         assert list(Path(folder).iterdir()) == [], "no spill file stays"
     arrived = numbered(rows, 100)
     assert writer.next_sequence_number == 100 + len(rows)
-    merged = merged_view(result.new_files, files, Deduplicate())
+    merged = merged_view(result.data, files, Deduplicate())
     expected = newest(arrived, shape)
     assert {key_in(shape)(row): row for row in merged} == expected
     assert len(merged) == len(expected)
-    assert {file.level for file in result.new_files} <= {0}
-    logged = files.rows_of(result.changelog_files)
+    assert {file.level for file in result.data} <= {0}
+    logged = files.rows_of(result.changelog)
     assert by_key(logged, shape) == (in_order_of_age(arrived, shape) if changelog else {})
 
 
@@ -123,7 +123,7 @@ def test_ignored_kinds_take_no_sequence_number(rows: list[dict[str, Any]]) -> No
     for batch in batches_of(rows, INT, 7):
         writer.write(batch)
     kept = numbered([row for row in rows if row[VALUE_KIND] in (0, 2)], 100)
-    merged = merged_view(writer.prepare_commit().new_files, files, Deduplicate())
+    merged = merged_view(writer.prepare_commit().data, files, Deduplicate())
     assert {key_in(INT)(row): row for row in merged} == newest(kept, INT)
 
 
@@ -135,15 +135,15 @@ def some_rows(count: int, text: str = "v") -> Iterator[pa.RecordBatch]:
 def test_nothing_written_makes_no_file() -> None:
     writer = writer_of(INT, INT.files(), limit=1_000, changelog=True)
     result = writer.prepare_commit()
-    assert result.new_files == result.changelog_files == ()
+    assert result.data == result.changelog == ()
 
 
 def test_files_are_handed_over_once() -> None:
     writer = writer_of(INT, INT.files(), limit=1_000_000)
     for batch in some_rows(5):
         writer.write(batch)
-    assert len(writer.prepare_commit().new_files) == 1
-    assert writer.prepare_commit().new_files == ()
+    assert len(writer.prepare_commit().data) == 1
+    assert writer.prepare_commit().data == ()
 
 
 def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_full_buffer_without_spill_makes_further_files(tmp_path: Path) -> None
     writer = writer_of(INT, files, limit=1_000, spillable=False, spill_parent=str(tmp_path))
     for batch in some_rows(100):
         writer.write(batch)
-    made = writer.prepare_commit().new_files
+    made = writer.prepare_commit().data
     assert len(made) > 1
     assert [file.min_sequence_number for file in made] == sorted(
         file.min_sequence_number for file in made
@@ -163,7 +163,7 @@ def test_a_large_batch_does_not_go_past_a_full_buffer() -> None:
     rows = [{VALUE_KIND: 0, "k": number, "v": "v"} for number in range(1000)]
     (batch,) = batches_of(rows, INT, 1000)
     writer.write(batch)
-    made = writer.prepare_commit().new_files
+    made = writer.prepare_commit().data
     assert max(file.file_size for file in made) <= 1_250
 
 
@@ -172,7 +172,7 @@ def test_with_spill_one_flush_makes_one_file() -> None:
     for batch in some_rows(1000):
         writer.write(batch)
     assert writer.buffer.spilled_bytes > 0
-    assert len(writer.prepare_commit().new_files) == 1
+    assert len(writer.prepare_commit().data) == 1
 
 
 def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
@@ -185,7 +185,7 @@ def test_a_spill_limit_that_is_reached_makes_a_further_file() -> None:
         writer.write(batch)
         spilled.append(writer.buffer.spilled_bytes)
     assert 800_000 < max(spilled) <= 1_600_000
-    made = writer.prepare_commit().new_files
+    made = writer.prepare_commit().data
     assert len(made) > 1
     assert sum(file.row_count for file in made) == 6_000
 
@@ -242,6 +242,6 @@ def test_sequence_numbers_of_a_file_are_those_of_its_rows() -> None:
     writer = writer_of(INT, files, limit=1_000_000)
     for batch in some_rows(3):
         writer.write(batch)
-    (file,) = writer.prepare_commit().new_files
+    (file,) = writer.prepare_commit().data
     assert (file.min_sequence_number, file.max_sequence_number) == (100, 102)
     assert [row[SEQUENCE_NUMBER] for row in files.rows_of([file])] == [100, 101, 102]

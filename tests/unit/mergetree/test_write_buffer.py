@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.mergetree.key_value_batch import take
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.spilled_runs import RUNS_MAX
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from tests.support.lsm_files import a_layout

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from stream_app.model.commit_message import CommitMessage, ManifestCommittable
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.row_kind import RowKind
@@ -88,13 +88,29 @@ def test_values_cannot_be_changed() -> None:
         FILE.level = 1  # type: ignore[misc]
 
 
-def test_messages_travel_between_processes() -> None:
-    message = CommitMessage(partition=b"p", bucket=1, new_files=(FILE,))
-    committable = ManifestCommittable(identifier=7, appends=(message,))
+def test_changes_travel_between_processes() -> None:
+    change = BucketChange(partition=b"p", bucket=1, added=(FILE,))
+    committable = ManifestCommittable(identifier=7, changes=(change,))
     assert pickle.loads(pickle.dumps(committable)) == committable
-    assert committable.compactions == ()
-    assert committable.appends is not None
-    assert committable.appends[0].compact_before == ()
+    assert committable.changes[0].bucket_id == (b"p", 1)
+
+
+def test_what_a_change_has_written() -> None:
+    """A file that only moves to another level is on disk already."""
+    moved, merged, log = (replace(FILE, file_name=name) for name in ("moved", "merged", "log"))
+    change = BucketChange(
+        partition=b"p",
+        bucket=1,
+        removed=(FILE, moved),
+        added=(moved.upgraded(5), merged),
+        changelog=(log,),
+    )
+    assert change.written == (merged, log)
+
+
+def test_a_change_is_small_on_its_way() -> None:
+    """Each task sends one for each bucket that it writes."""
+    assert len(pickle.dumps(BucketChange(partition=b"p", bucket=1))) < 300
 
 
 def test_the_bytes_of_row_kinds_are_fixed() -> None:

@@ -22,7 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
-from stream_app.cdc.message_format import message_format
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import encode_row, python_value, serialize_row
 from stream_app.format.bucket_hash import murmur_hash
@@ -61,11 +62,13 @@ def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: int) 
     schema = schema or a_schema()
     decode = message_format(
         "debezium-json",
-        columns=schema.fields,
-        arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys,
-        options={},
-        keep_update_before=False,
+        FormatSetup(
+            columns=schema.fields,
+            arrow_schema=arrow_schema(schema.fields),
+            primary_keys=schema.primary_keys,
+            options={},
+            keep_update_before=False,
+        ),
     )
     return RoutePlan(message_format=decode, schema=schema, tasks=tasks, **limits)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 
@@ -10,7 +12,9 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.file_access import WrittenFiles
+from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
 
@@ -68,3 +72,45 @@ def test_an_upgraded_file_is_not_deleted_by_a_later_failure() -> None:
         task_of(files, metas).run()
     assert set(files.stored) == {"a", "b1"}
     assert files.open_writers == 0
+
+
+class LoggingRewriter(CompactRewriter):
+    """Puts one changelog file beside what it writes."""
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> WrittenFiles:
+        made = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
+        changelog = self.files.changelog_writer()
+        changelog.write(next(self.files.read(made.data[0])))
+        return WrittenFiles(made.data, changelog.close())
+
+
+def logging_task(files: MemoryFiles, metas: list[DataFileMeta]) -> CompactTask:
+    task = task_of(files, metas)
+    task.rewriter = LoggingRewriter(LAYOUT, Deduplicate(), files)
+    return task
+
+
+def test_the_changelog_of_all_rewrites_is_in_the_change() -> None:
+    files = MemoryFiles(LAYOUT, INT_KEY)
+    pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
+    metas = [stored(files, name, keys) for name, keys in pairs]
+    change = logging_task(files, metas).run()
+    assert {file.file_name for file in change.removed} == {name for name, _ in pairs}
+    assert [len(list(files.read(file))) for file in change.changelog] == [1, 1]
+    assert set(files.stored) - {name for name, _ in pairs} == {
+        file.file_name for file in change.written
+    }
+
+
+def test_a_failure_deletes_the_changelog_too() -> None:
+    files = MemoryFiles(LAYOUT, INT_KEY)
+    pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
+    metas = [stored(files, name, keys) for name, keys in pairs]
+    del files.stored["c2"]
+    given = set(files.stored)
+    with pytest.raises(CorruptFileError, match="no file c2"):
+        logging_task(files, metas).run()
+    assert files.made > 1, "data and changelog of what came before were written"
+    assert set(files.stored) == given

@@ -20,12 +20,12 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
-from stream_app.mergetree.compact.compact_unit import CompactResult
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.levels import Levels
-from stream_app.mergetree.merge_function import Deduplicate
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import VALUE_KIND
 from tests.support.change_streams import (
@@ -55,9 +55,9 @@ class AtOnce:
     breaks_next: bool = False
     requests: list[CompactRequest] = field(default_factory=list)
 
-    def submit(self, request: CompactRequest) -> Future[CompactResult]:
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
         self.requests.append(request)
-        future: Future[CompactResult] = Future()
+        future: Future[BucketChange] = Future()
         if self.breaks_next:
             self.breaks_next = False
             future.set_exception(OSError("lost executor"))
@@ -107,7 +107,7 @@ class BucketModel:
         for batch in batches_of(rows, self.shape, 10):
             writer.write(batch)
         self.arrived += numbered(rows, len(self.arrived))
-        for file in writer.prepare_commit().new_files:
+        for file in writer.prepare_commit().data:
             self.manager.add_new_file(file)
 
     def trigger(self, *, full: bool) -> None:
@@ -134,7 +134,7 @@ class BucketModel:
         if future.exception() is not None:
             self.manager.forget_running()
         elif lost:
-            for file in future.result().rewritten:
+            for file in future.result().written:
                 self.files.delete(file)
             self.manager.forget_running()
             self.restore()
@@ -142,7 +142,7 @@ class BucketModel:
             result = future.result()
             self.manager.apply(result)
             stays = {file.file_name for file in self.live()}
-            for file in result.before:
+            for file in result.removed:
                 if file.file_name not in stays:
                     self.files.delete(file)
 

@@ -1,28 +1,17 @@
-"""Rows of one key → one row, for whole batches at a time.
+"""The newest row of a key wins.
 
-Used at flush, in compaction and on read: the same function everywhere, or versions get lost.
-
-Source: Paimon `mergetree/compact/MergeFunction.java`, `DeduplicateMergeFunction.java`.
+Source: Paimon `mergetree/compact/DeduplicateMergeFunction.java`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract, take
 from stream_app.mergetree.merge_window import MergeWindow
-
-
-class MergeFunction(Protocol):
-    """Merges all versions of each key of a batch."""
-
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
-        """One row a key, in key order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The settings stand in `server.properties` beside this module; only addresses and the folder are
 added here. Not for production: one node, one replica, no security.
-`python -m stream_app.app.embedded_broker DIR [PORT]` runs one until Ctrl-C.
+`python -m demo.embedded_broker DIR [PORT]` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 
-from stream_app.app.job.jars import broker_jars
+from demo.broker_jars import broker_jars
 from stream_app.app.job.java import find_java, unicode_environment
 from stream_app.errors import SourceError, StreamAppError
 
@@ -171,7 +171,7 @@ class EmbeddedBroker:
             # Relative, because the file knows neither a comma nor letters that are not Latin-1.
             "log.dirs": "data",
         }
-        template = files("stream_app.app").joinpath("server.properties").read_text("utf-8")
+        template = files("demo").joinpath("server.properties").read_text("utf-8")
         lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
         path = self.folder / "server.properties"
         path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")

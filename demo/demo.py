@@ -1,4 +1,4 @@
-"""``stream-app demo``: everything at once, on real parts, in two minutes.
+"""``./run.sh demo``: everything at once, on real parts, in two minutes.
 
 An embedded broker, a shop whose orders change, the real job writing a Paimon table, a SIGKILL in
 the middle, a restart, and the proof that the table equals the source.
@@ -22,12 +22,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from stream_app.app.demo_job import DemoJob, ShopProducer
-from stream_app.app.demo_proof import source_side, table_side
-from stream_app.app.demo_screen import DemoState, live_panel, next_steps, proof_table, story
-from stream_app.app.demo_table import TableProgress
-from stream_app.app.embedded_broker import EmbeddedBroker
-from stream_app.app.shop import COLUMNS, Shop
+from demo.embedded_broker import EmbeddedBroker
+from demo.job import DemoJob, ShopProducer
+from demo.progress import TableProgress
+from demo.proof import source_side, table_side
+from demo.screen import DemoState, live_panel, next_steps, proof_table, story
+from demo.shop import COLUMNS, Shop
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -57,7 +57,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
             "meanwhile. In the middle the job is killed (SIGKILL) and started again. At the end "
             "the table is compared with the shop. Takes less than two minutes."
         ),
-        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
+        epilog="examples:\n  ./run.sh demo\n  ./run.sh demo --records 500000 --dir /tmp/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -72,7 +72,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         type=Path,
         default=Path(),
         metavar="D",
-        help="folder for warehouse/ and demo/ (default: the current one)",
+        help="folder for warehouse/ and demo-work/ (default: the current one)",
     )
     return parser
 
@@ -121,7 +121,7 @@ class DemoFolder:
     @property
     def work(self) -> Path:
         """Broker, checkpoint, quarantine, logs."""
-        return self.root / "demo"
+        return self.root / "demo-work"
 
     @property
     def table(self) -> Path:

@@ -15,9 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stream_app.app.demo_job import JobProgress
-from stream_app.app.demo_proof import Side
-from stream_app.app.demo_table import TableProgress
+from demo.job import JobProgress
+from demo.progress import TableProgress
+from demo.proof import Side
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable

@@ -1,6 +1,6 @@
 """What a few messages of a topic tell of its keys and tables: told at start, before the job reads.
 
-Called by `first_messages` with messages from both ends of a topic. Only looks: what becomes of a
+Called at start with messages from both ends of a topic. Only looks: what becomes of a
 record is decided by `debezium_json`, one by one.
 """
 
@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 
 import pyarrow as pa
 
 from stream_app.cdc.columns.column_reading import JsonKind
-from stream_app.cdc.debezium.record_reader import (
-    RowRecord,
-    UnreadableRecordError,
-    Wrapped,
-    read_record,
-)
-from stream_app.cdc.debezium.records import question_of
-from stream_app.cdc.key_proof import (
+from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL,
     KeyRules,
     ReplicaIdentity,
@@ -28,7 +20,16 @@ from stream_app.cdc.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.options import key_rules, parse_options
+from stream_app.cdc.debezium.record_reader import (
+    RowRecord,
+    Wrapped,
+    read_record,
+)
+from stream_app.cdc.debezium.records import question_of
+from stream_app.cdc.message_format import FormatSetup, Notice
+from stream_app.cdc.record_images import UnreadableRecordError
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
 """Added to keys by Debezium's router of topics, which brings several tables into one."""
@@ -50,32 +51,16 @@ class SeenRecord:
         return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
 
 
-class Weight(IntEnum):
-    """What a notice means for the job."""
-
-    DOUBT = 0
-    """Something that will come may be wrong."""
-    CERTAIN = 1
-    """The record that was seen stops the job, or is set aside."""
-    FATAL = 2
-    """The job stops at what was seen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """Something to be told at start: `fix` is what the user can do about it."""
-
-    weight: Weight = Weight.DOUBT
-    what: str
-    where: str
-    fix: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was seen, by topic."""
+    """What was seen, by topic; implements `message_format.SourceSurvey`.
+
+    Attributes:
+        sets_aside: whether a record that is not certain becomes a bad one; else it stops the job.
+    """
 
     rules: KeyRules
+    sets_aside: bool = False
     writes_changelog: bool = False
     seen: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
@@ -102,7 +87,7 @@ class Survey:
             question = question_of(self.rules, each.record)
             if not answers(self.rules, question, each.fields):
                 return Notice(
-                    weight=Weight.CERTAIN,
+                    stops=not self.sets_aside,
                     what=f"a record {uncertainty(self.rules, question, each.fields)}",
                     where=each.place,
                     fix=remedies(self.rules, each.fields),
@@ -184,6 +169,22 @@ class Survey:
                     "values out; or set REPLICA IDENTITY FULL on the source table, and 'full'",
                 )
         return None
+
+
+def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+    """Look at a few messages of each topic."""
+    options = parse_options(setup.options, setup.columns)
+    columns, keys = frozenset(setup.columns.names), frozenset(setup.primary_keys)
+    return Survey(
+        rules=key_rules(options, setup.primary_keys, setup.traits),
+        sets_aside=options.sets_unproven_aside,
+        writes_changelog=setup.keep_update_before,
+        seen={
+            topic: found
+            for topic, batch in messages.items()
+            if (found := seen_records(batch, columns, keys))
+        },
+    )
 
 
 def seen_records(

@@ -26,9 +26,8 @@ from enum import Enum, IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.columns.arrow_buffers import Bools
-from stream_app.cdc.message_keys import NO_KEY, Fields
+from stream_app.cdc.debezium.message_keys import NO_KEY, Fields
 from stream_app.cdc.row_assembly import DELETE, UPDATE, Ops
 
 Questions = npt.NDArray[np.uint8]
@@ -84,21 +83,6 @@ class KeyRules:
     def reads_connector(self) -> bool:
         """Whether the connector's name is looked at."""
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
-
-
-def key_rules(
-    identity: ReplicaIdentity,
-    primary_keys: tuple[str, ...],
-    source_key: frozenset[str] | None,
-    traits: TableTraits,
-) -> KeyRules:
-    """The rules of a table; where old rows stay anyway, nobody has to find them."""
-    return KeyRules(
-        identity=identity,
-        primary_key=frozenset(() if traits.ignores_deletes else primary_keys),
-        sequence_fields=frozenset(traits.sequence_fields),
-        source_key=source_key,
-    )
 
 
 def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:

@@ -33,6 +33,8 @@ Fields = frozenset[str] | None
 NO_KEY: frozenset[str] = frozenset()
 """The fields of a key that is null."""
 _SHAPES_MAX = 32
+_SHAPE_NAMES_MAX = 4_000
+"""Bytes of a shape's names: of many times as much Arrow makes no expression."""
 _PAYLOAD = b'"payload":'
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = r"[-+.0-9A-Za-z]+"
@@ -85,8 +87,8 @@ class MessageKeys:
             names, shape = _read(keys[int(rest[0])].as_py())
             codes[rest[0]] = _code(found, names)
             rest = rest[1:]
-            if shape is None or names is None:
-                break
+            if shape is None or names is None or shape in self._shapes:
+                break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
             rest = _take_alike(keys, rest, shape, codes, _code(found, names))
         # A loop over keys that resemble no other.
@@ -136,6 +138,8 @@ def _read(key: bytes) -> tuple[Fields, _Shape | None]:
 def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | None]:
     if not isinstance(fields, dict):
         return None, None
+    if sum(len(name.encode()) for name in fields) > _SHAPE_NAMES_MAX:
+        return frozenset(fields), None
     members = ",".join(rf'\s*"{_literal(name)}"\s*:{_VALUE}' for name in fields)
     return frozenset(fields), _Shape(prefix, rf"(?s)\A\s*\{{{members}\s*\}}\s*\z")
 

@@ -28,11 +28,11 @@ class _File:
     modified_millis: int
 
 
-def _nothing(path: str, size: int) -> None:  # noqa: ARG001 - one of the answers of `kept`
+def _nothing(path: str, size: int) -> None:
     return None
 
 
-def _never(path: str) -> bool:  # noqa: ARG001 - one of the answers of `is_back`
+def _never(path: str) -> bool:
     return False
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from stream_app.app.shop import Order
+from demo.shop import Order
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
 

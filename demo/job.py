@@ -20,7 +20,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from stream_app.app.shop import Shop
+from demo.shop import Shop
 from stream_app.clock import Clock
 from stream_app.errors import SourceError
 

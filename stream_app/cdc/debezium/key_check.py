@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.key_proof import (
+from stream_app.cdc.change_batch import place
+from stream_app.cdc.debezium.key_proof import (
     KeyRules,
     Question,
     Questions,
@@ -20,7 +21,7 @@ from stream_app.cdc.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.errors import WrongSourceError
 
 
@@ -88,12 +89,9 @@ class KeyCheck:
 def _stop(
     messages: pa.RecordBatch, at: int, rules: KeyRules, question: Question, fields: Fields
 ) -> WrongSourceError:
-    topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
-    )
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
-        where=f"topic {topic}, partition {partition}, offset {offset}",
+        where=place(messages, at),
         fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sets such "
         "records aside and goes on",
     )

@@ -1,0 +1,39 @@
+"""Configuration and table → the message format, with all that the table asks of its rows."""
+
+from __future__ import annotations
+
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.ingest.column_defaults import with_defaults
+from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
+from stream_app.table.write.strict_partitions import strict_partitions
+
+
+def format_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
+    """The setup of the source's format for a table."""
+    return FormatSetup(
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options=source.format_options,
+        keep_update_before=schema.core_options.writes_changelog,
+        traits=TableTraits(
+            sequence_fields=schema.sequence_fields,
+            ignores_deletes=schema.core_options.boolean("ignore-delete"),
+            merges_shards=source.merge_shards,
+        ),
+    )
+
+
+def table_format(name: str, schema: TableSchema, setup: FormatSetup) -> MessageFormat:
+    """The format, whose rows get column defaults and whose partitions can be written."""
+    decode = with_defaults(message_format(name, setup), schema.fields)
+    if schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if (strict := strict_partitions(schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
+    return decode

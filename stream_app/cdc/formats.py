@@ -1,0 +1,39 @@
+"""The registry of CDC formats: the only module that knows them all."""
+
+from __future__ import annotations
+
+import difflib
+
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.isolated_decode import IsolatedDecode
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.errors import UsageError
+
+FORMATS: dict[str, Format] = {each.name: each for each in (DEBEZIUM_JSON,)}
+DEFAULT_FORMAT = DEBEZIUM_JSON.name
+
+
+def format_named(name: str) -> Format:
+    """The declaration of a format.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if name not in FORMATS:
+        near = difflib.get_close_matches(name, FORMATS, n=1, cutoff=0.3)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"unknown message format {name!r}",
+            where="source.format",
+            fix=f"{meant}known: {', '.join(FORMATS)}",
+        )
+    return FORMATS[name]
+
+
+def message_format(name: str, setup: FormatSetup) -> MessageFormat:
+    """Make a format.
+
+    Raises:
+        UsageError: unknown format or option, or a value that the option does not have.
+    """
+    return IsolatedDecode(format_named(name).make(setup))

@@ -1,0 +1,135 @@
+"""The port between envelope and columns: the images before and after the change, of many records.
+
+A format makes `Images` from its messages, and takes back their rows. A record is one change of one
+row. A message may hold several; the format knows of which message each record is.
+
+1. Choose the rows of each record, and bring each column into the order of the rows.
+2. Cast each column to the table's type.
+3. Drop the rows of suspects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.column_cast import cast_column
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.row_assembly import (
+    Ops,
+    RowPlan,
+    fill_invented,
+    forget_invented,
+    key_changes,
+    plan_rows,
+)
+from stream_app.cdc.source_tables import first_records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRules:
+    """How the images of a table's records become rows.
+
+    Attributes:
+        schema: of the rows, `change_batch.change_schema`.
+        keep_update_before: whether every update gives -U too.
+        before_has_key_only: whether before-images hold nothing but the source's key.
+        why_base64: behind "is not base64", why a decimal was to be so.
+    """
+
+    schema: pa.Schema
+    keep_update_before: bool
+    before_has_key_only: bool = False
+    why_base64: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """n records, in the order of the source, in a column for each of the table's.
+
+    Attributes:
+        ops: uint8 [n]; `row_assembly.CREATE`, `READ`, `UPDATE`, `DELETE`; others give no row.
+        has_before, has_after: bool [n]; which images a record has.
+        kinds: for each column the JSON kind of its values.
+        before, after: for each column an array [n] of `ColumnReading.wire_type` of its kind; null
+            where the record does not have the image, or the image not the value.
+        suspects: bool [n]; records that give no row, because the format reads them one by one.
+        tables: string arrays [n] of the source's database, schema and table; empty: not read.
+    """
+
+    ops: Ops
+    has_before: Bools
+    has_after: Bools
+    kinds: Sequence[JsonKind]
+    before: Sequence[pa.Array]
+    after: Sequence[pa.Array]
+    suspects: Bools
+    tables: Sequence[pa.Array] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRows:
+    """The rows of n records.
+
+    Attributes:
+        rows: m rows of `RowRules.schema`.
+        record: int64 [m]; for each row the position of its record, never decreasing.
+        suspects: bool [n]; those of the images, and records with a value that does not fit.
+        tables: name of a source table → its first record that is no suspect.
+    """
+
+    rows: pa.RecordBatch
+    record: npt.NDArray[np.int64]
+    suspects: Bools
+    tables: Mapping[str, int]
+
+
+def rows_of(images: Images, readings: Sequence[ColumnReading], rules: RowRules) -> ImageRows:
+    """The rows of records.
+
+    Args:
+        readings: of the table's columns, in table order.
+    """
+    wanted: Bools | bool = rules.keep_update_before
+    if not wanted and bool((images.has_before & images.has_after).any()):
+        wanted = key_changes(readings, images.before, images.after)
+    plan = plan_rows(images.ops, images.has_before, images.has_after, wanted)  # step 1
+    suspects = images.suspects.copy()
+    columns = [pa.array(plan.kinds)]
+    for reading, kind, before, after in zip(
+        readings, images.kinds, images.before, images.after, strict=True
+    ):
+        wire = plan.take(before, after)
+        columns.append(_cast(reading, kind, wire, plan, suspects, rules))
+    rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
+    record = plan.record
+    if suspects.any():  # step 3
+        kept = ~suspects[record]
+        rows, record = rows.filter(pa.array(kept)), record[kept]
+    return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects))
+
+
+def _cast(
+    reading: ColumnReading,
+    kind: JsonKind,
+    wire: pa.Array,
+    plan: RowPlan,
+    suspects: Bools,
+    rules: RowRules,
+) -> pa.Array:
+    """Step 2: one column of the rows; notes records with a value that does not fit as suspects."""
+    if rules.before_has_key_only:
+        wire = forget_invented(reading, wire, plan)
+    column, failed = cast_column(reading, kind, wire)
+    if failed is not None:
+        suspects[plan.record[failed]] = True
+    if rules.before_has_key_only:
+        column = fill_invented(reading, column, plan)
+    if reading.required and column.null_count:
+        suspects[plan.record[~valid_of(column)]] = True
+    return column

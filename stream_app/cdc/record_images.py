@@ -1,0 +1,200 @@
+"""Records read one by one → rows, and the reason of each that does not fit the table.
+
+The slow path beside `images`, for any format: what it says of a record is final. Values are taken
+from the exact text of each number; only the casts are shared with the fast path.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.decimal_columns import why_no_decimal
+from stream_app.cdc.images import RowRules
+from stream_app.cdc.row_assembly import (
+    RowPlan,
+    fill_invented,
+    forget_invented,
+    key_changes,
+    plan_rows,
+)
+
+Cell = tuple[JsonKind, str]
+"""A value: its kind and its text; of a number, array or object the JSON text as it was written."""
+Image = Mapping[str, Cell]
+"""By column; absent columns have no cell, null ones have kind NULL."""
+
+_SHOWN_MAX = 80
+
+
+class UnreadableRecordError(ValueError):
+    """Why a record cannot be read, as a reason for the quarantine."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordImages:
+    """A change of one row; `op` is one of the letters of `row_assembly`."""
+
+    op: str
+    before: Image | None
+    after: Image | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRows:
+    """The rows of n records.
+
+    Attributes:
+        rows: m rows of `RowRules.schema`, without those of records with a reason.
+        record: int64 [m]; for each row the position of its record.
+        reasons: position of a record → why it does not fit.
+    """
+
+    rows: pa.RecordBatch
+    record: npt.NDArray[np.int64]
+    reasons: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of the images of one side, and why single values of it do not fit."""
+
+    values: pa.Array
+    misfits: dict[int, str]
+
+
+def rows_of_records(
+    records: Sequence[RecordImages], readings: Sequence[ColumnReading], rules: RowRules
+) -> RecordRows:
+    """Cast the cells, choose the rows, and drop records of which a row is bad."""
+    before = [_column(reading, [each.before for each in records], rules) for reading in readings]
+    after = [_column(reading, [each.after for each in records], rules) for reading in readings]
+    has_before = np.array([record.before is not None for record in records], np.bool_)
+    has_after = np.array([record.after is not None for record in records], np.bool_)
+    ops = np.array([ord(record.op) for record in records], np.uint8)
+    wanted: Any = rules.keep_update_before or key_changes(
+        readings, [column.values for column in before], [column.values for column in after]
+    )
+    plan = plan_rows(ops, has_before, has_after, wanted)
+    columns: list[pa.Array] = [pa.array(plan.kinds)]
+    reasons: dict[int, str] = {}
+    for reading, old, new in zip(readings, before, after, strict=True):
+        column = plan.take(old.values, new.values)
+        if rules.before_has_key_only:
+            column = fill_invented(reading, forget_invented(reading, column, plan), plan)
+        columns.append(column)
+        for row, reason in _problems(reading, old, new, column, plan, rules):
+            record = int(plan.record[row])
+            reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
+    rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
+    kept = ~np.isin(plan.record, list(reasons))
+    return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons)
+
+
+def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRules) -> _Column:
+    by_kind: dict[JsonKind, list[object]] = {}
+    misfits: dict[int, str] = {}
+    cells = [None if image is None else image.get(reading.name) for image in images]
+    for row, cell in enumerate(cells):
+        if cell is None or cell[0] is JsonKind.NULL:
+            continue
+        try:
+            kind, value = wire_value(reading, *cell)
+        except ValueError as problem:
+            misfits[row] = _misfit(reading, cell, str(problem))
+            continue
+        by_kind.setdefault(kind, [None] * len(cells))[row] = value
+    values = pa.nulls(len(cells), reading.arrow_type)
+    for kind, wires in by_kind.items():
+        part, failed = cast_alone(reading, kind, wires)
+        values = pc.coalesce(values, part)
+        for row in [] if failed is None else np.flatnonzero(failed).tolist():
+            misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row], rules))
+    return _Column(values, misfits)
+
+
+def _problems(
+    reading: ColumnReading,
+    before: _Column,
+    after: _Column,
+    rows: pa.Array,
+    plan: RowPlan,
+    rules: RowRules,
+) -> list[tuple[int, str]]:
+    """(row, reason) of the rows whose value is bad; an empty reason: it is not there."""
+    problems: list[tuple[int, str]] = []
+    required = reading.required and rows.null_count > 0
+    if not (before.misfits or after.misfits or required):
+        return problems
+    for row, record in enumerate(plan.record.tolist()):
+        invented = rules.before_has_key_only and not reading.is_key
+        if plan.is_after[row]:
+            reason = after.misfits.get(record)
+        else:
+            reason = None if invented else before.misfits.get(record)
+        if reason:
+            problems.append((row, reason))
+        elif required and not rows[row].is_valid:
+            problems.append((row, ""))
+    return problems
+
+
+def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: int) -> str:
+    what = "primary key column" if reading.is_key else "NOT NULL column"
+    image = record.after if plan.is_after[row] else record.before
+    state = "null" if reading.name in (image or {}) else "missing"
+    where = "" if plan.is_after[row] else " in the before-image"
+    return f"{what} {reading.name!r} is {state}{where}"
+
+
+def _misfit(reading: ColumnReading, cell: Cell | None, why: str) -> str:
+    kind, text = cell or (JsonKind.NULL, "")
+    shown = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    quoted = f'"{shown}"' if kind is JsonKind.STRING else shown
+    return f"column {reading.name!r} ({reading.data_type}): {quoted} {why}"
+
+
+def _why(reading: ColumnReading, kind: JsonKind, wire: Any, rules: RowRules) -> str:
+    read_as = f"read as {reading.encoding.value}"
+    hint = f"column.{reading.name}.encoding tells another unit"
+    match reading.family:
+        case Family.DATE | Family.TIME | Family.TIMESTAMP if (
+            kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO
+        ):
+            return f"is a number ({read_as}; {hint})"
+        case Family.TIME if kind is JsonKind.NUMBER:
+            return f"is no time of day ({read_as}; {hint})"
+        case Family.DATE | Family.TIMESTAMP if kind is JsonKind.NUMBER:
+            return f"is outside what the column can hold ({read_as}; {hint})"
+        case Family.DATE | Family.TIME | Family.TIMESTAMP:
+            return "is not an ISO 8601 value that the column can hold"
+        case Family.INTEGER if kind is JsonKind.NUMBER:
+            return "is out of range"
+        case Family.BINARY:
+            return f"is not {reading.encoding.value}"
+        case Family.DECIMAL if isinstance(wire, dict) or (
+            kind is JsonKind.STRING and reading.encoding is Encoding.BASE64
+        ):
+            return _why_no_decimal(reading, wire, rules)
+        case _:
+            return "is not a value of that type"
+
+
+def _why_no_decimal(reading: ColumnReading, wire: Any, rules: RowRules) -> str:
+    """Of base64, or of ``{scale, value}``."""
+    is_struct = isinstance(wire, dict)
+    text, scale = (wire["value"], wire["scale"]) if is_struct else (wire, reading.scale)
+    try:
+        value = base64.b64decode(text, validate=True)
+    except ValueError:
+        return f"is not base64{rules.why_base64}"
+    return why_no_decimal(value, scale, reading.arrow_type)

@@ -1,0 +1,35 @@
+"""Which merge function a table's options ask for.
+
+A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`.
+
+Source: Paimon `table/PrimaryKeyTableUtils.java#createMergeFunctionFactory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.model.schema.table_schema import TableSchema
+
+MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
+    "deduplicate": lambda schema: Deduplicate(schema.core_options.boolean("ignore-delete")),
+}
+"""By the value of ``merge-engine``, in lower case."""
+
+
+def merge_function_of(schema: TableSchema) -> MergeFunction:
+    """How rows of one key become one.
+
+    Raises:
+        UnsupportedTableError: by a merge engine that is not ours.
+    """
+    engine = schema.core_options.merge_engine
+    if engine not in MERGE_FUNCTIONS:
+        raise UnsupportedTableError(
+            f"stream_app cannot merge rows by merge-engine = {engine}",
+            fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
+        )
+    return MERGE_FUNCTIONS[engine](schema)

@@ -1,0 +1,64 @@
+"""What buckets gain and lose, and the commit that publishes it.
+
+Source: Paimon `table/sink/CommitMessageImpl.java`, `compact/CompactResult.java`,
+`manifest/ManifestCommittable.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketChange:
+    """The files that one bucket gains and loses, by an append or by a compaction.
+
+    It travels from tasks to the driver by pickle: metadata only, some hundred bytes a file.
+
+    Attributes:
+        partition: serialized BinaryRow of the partition columns.
+        total_buckets: of the partition; None: as many as the table's options say.
+        removed: data files; an append removes none.
+        added: data files; a file that a compaction only moves to another level is in both.
+        changelog: changelog files.
+        seconds: duration of a compaction's work, without waiting.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int | None = None
+    removed: tuple[DataFileMeta, ...] = ()
+    added: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def bucket_id(self) -> BucketId:
+        """Which bucket changes."""
+        return self.partition, self.bucket
+
+    @property
+    def written(self) -> tuple[DataFileMeta, ...]:
+        """The files that are new on disk: data files that did not merely move, and changelog."""
+        old = {file.file_name for file in self.removed}
+        return (*(file for file in self.added if file.file_name not in old), *self.changelog)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestCommittable:
+    """All that one snapshot commits.
+
+    Attributes:
+        identifier: the epoch; increases with each commit of one user.
+        changes: of the buckets; an APPEND may have none.
+        properties: kept in the snapshot, e.g. source offsets.
+    """
+
+    identifier: int
+    changes: tuple[BucketChange, ...] = ()
+    watermark: int | None = None
+    properties: Mapping[str, str] | None = None

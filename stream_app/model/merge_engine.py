@@ -1,0 +1,42 @@
+"""The merge engines, and what whoever plans reads and compactions must know of each.
+
+How an engine merges stands in `mergetree.merge_engines`.
+
+Source: Paimon `CoreOptions.java` (`MergeEngine`, `needLookup`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTraits:
+    """Facts of one merge engine.
+
+    Attributes:
+        may_prune_by_value: the merged row is one of the rows that went in. So a section of runs
+            can be left out when no file of it holds a value that passes.
+        keeps_deletes: a delete stays a row of kind -D when it is the newest of its key. So readers
+            leave it out, and compactions do when nothing older lies below.
+        needs_lookup: a change shows only beside the older rows of its key. So each row has to leave
+            level 0 soon.
+    """
+
+    may_prune_by_value: bool
+    keeps_deletes: bool
+    needs_lookup: bool
+
+
+MERGE_ENGINES: Mapping[str, EngineTraits] = {
+    "deduplicate": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=False),
+}
+"""By the value of ``merge-engine``, in lower case."""
+
+_FOREIGN = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
+
+
+def traits_of(engine: str) -> EngineTraits:
+    """The engine's traits; of one that is not ours, by which nobody here merges, careful ones."""
+    return MERGE_ENGINES.get(engine, _FOREIGN)

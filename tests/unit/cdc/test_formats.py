@@ -1,0 +1,38 @@
+"""The registry of formats: each declares its options, and takes what it declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS, format_named
+from stream_app.cdc.message_format import Format
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import parse_columns
+
+COLUMNS = parse_columns("id BIGINT, v STRING")
+
+
+@pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
+def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) -> None:
+    for option in of.options:
+        if "NAME" in option.key:
+            continue
+        for value in option.values or ("id",):
+            of.check({option.key: value}, COLUMNS)
+        if option.values:
+            with pytest.raises(UsageError, match=option.key):
+                of.check({option.key: "none-of-them"}, COLUMNS)
+
+
+@pytest.mark.parametrize("of", FORMATS.values(), ids=FORMATS)
+def test_a_misspelt_option_is_told_with_all_that_there_are(of: Format) -> None:
+    with pytest.raises(UsageError) as caught:
+        of.check({"unknown-column": "warn"}, COLUMNS)
+    assert caught.value.where == f"source.{of.section}"
+    assert "did you mean 'unknown-columns'?" in caught.value.what
+    assert all(option.key in caught.value.fix for option in of.options)
+
+
+def test_a_format_is_found_by_its_name() -> None:
+    assert format_named(DEFAULT_FORMAT).name == DEFAULT_FORMAT
+    assert format_named("debezium-json").full_key("truncate") == "source.debezium.truncate"

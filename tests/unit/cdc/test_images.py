@@ -1,0 +1,113 @@
+"""Images → rows, without a format: what the port itself promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
+from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.record_images import RecordImages, rows_of_records
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import parse_columns
+
+COLUMNS = parse_columns("id BIGINT NOT NULL, v TINYINT")
+ARROW = arrow_schema(COLUMNS)
+READINGS = tuple(
+    ColumnReading(
+        name=column.name,
+        data_type=column.data_type,
+        arrow_type=ARROW.field(column.name).type,
+        encoding=Encoding.NUMBER,
+        scale=0,
+        required=not column.data_type.nullable,
+        is_key=column.name == "id",
+    )
+    for column in COLUMNS
+)
+Row = tuple[int | None, int | None] | None
+
+
+def a_rule(**more: bool) -> RowRules:
+    told = {"keep_update_before": False, **more}
+    return RowRules(schema=change_schema(ARROW), **told)
+
+
+def decoded(
+    *records: tuple[str, Row, Row], suspects: frozenset[int] = frozenset(), **more: bool
+) -> ImageRows:
+    def columns(side: int) -> list[pa.Array]:
+        rows = [record[side] or (None, None) for record in records]
+        return [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(READINGS))]
+
+    images = Images(
+        ops=np.array([ord(op) for op, _, _ in records], np.uint8),
+        has_before=np.array([before is not None for _, before, _ in records]),
+        has_after=np.array([after is not None for _, _, after in records]),
+        kinds=[JsonKind.NUMBER] * len(READINGS),
+        before=columns(1),
+        after=columns(2),
+        suspects=np.array([at in suspects for at in range(len(records))]),
+        tables=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
+    )
+    before = images.suspects.copy()
+    found = rows_of(images, READINGS, a_rule(**more))
+    assert (images.suspects == before).all(), "images are never changed"
+    return found
+
+
+def listed(found: ImageRows) -> list[tuple[object, ...]]:
+    kinds, *columns = (column.to_pylist() for column in found.rows.columns)
+    short = [RowKind(kind).short for kind in kinds]
+    return list(zip(found.record.tolist(), short, *columns, strict=True))
+
+
+CHANGES: tuple[tuple[str, Row, Row], ...] = (
+    ("c", None, (1, 10)),
+    ("u", (1, 10), (1, 11)),
+    ("u", (1, 11), (2, 11)),
+    ("d", (2, 11), None),
+)
+
+
+def test_an_update_gives_its_old_row_when_the_key_changes() -> None:
+    found = decoded(*CHANGES)
+    assert listed(found) == [
+        (0, "+I", 1, 10), (1, "+U", 1, 11), (2, "-U", 1, 11), (2, "+U", 2, 11), (3, "-D", 2, 11)
+    ]  # fmt: skip
+    assert found.tables == {"shop.public.orders": 0}
+    assert not found.suspects.any()
+
+
+def test_every_update_gives_its_old_row_when_it_is_wanted() -> None:
+    found = decoded(*CHANGES[1:2], keep_update_before=True)
+    assert listed(found) == [(0, "-U", 1, 10), (0, "+U", 1, 11)]
+
+
+def test_suspects_and_what_does_not_fit_give_no_row() -> None:
+    too_large, without_key = ("c", None, (3, 1000)), ("c", None, (None, 1))
+    found = decoded(*CHANGES[:1], too_large, without_key, *CHANGES[3:], suspects=frozenset({0}))
+    assert listed(found) == [(3, "-D", 2, 11)]
+    assert found.suspects.tolist() == [True, True, True, False]
+    assert found.tables == {"shop.public.orders": 3}
+
+
+def test_invented_values_of_before_images_are_forgotten() -> None:
+    found = decoded(("d", (2, 11), None), before_has_key_only=True)
+    assert listed(found) == [(0, "-D", 2, None)]
+
+
+def test_records_read_one_by_one_give_the_same_rows() -> None:
+    def image(row: Row) -> dict[str, tuple[JsonKind, str]] | None:
+        names = COLUMNS.names
+        return row and {n: (JsonKind.NUMBER, str(v)) for n, v in zip(names, row, strict=True)}
+
+    records = [RecordImages(op, image(before), image(after)) for op, before, after in CHANGES]
+    odd = RecordImages("c", None, image((3, 1000)))
+    found = rows_of_records([*records, odd], READINGS, a_rule())
+    expected = decoded(*CHANGES)
+    assert found.rows.equals(expected.rows)
+    assert found.record.tolist() == expected.record.tolist()
+    assert found.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

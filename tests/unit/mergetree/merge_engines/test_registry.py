@@ -1,0 +1,47 @@
+"""Merge engines by their name in the options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.registry import MERGE_FUNCTIONS, merge_function_of
+from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+
+
+def a_schema(**options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns("k INT NOT NULL, v INT"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", **{key.replace("_", "-"): text for key, text in options.items()}},
+        time_millis=0,
+    )
+
+
+def test_each_engine_has_traits_and_a_function() -> None:
+    assert MERGE_FUNCTIONS.keys() == MERGE_ENGINES.keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, Deduplicate()),
+        ({"merge_engine": "DEDUPLICATE"}, Deduplicate()),
+        ({"ignore_delete": "true"}, Deduplicate(ignore_delete=True)),
+    ],
+)
+def test_what_the_options_ask_for(options: dict[str, str], expected: Deduplicate) -> None:
+    assert merge_function_of(a_schema(**options)) == expected
+
+
+def test_rows_are_never_merged_by_a_wrong_engine() -> None:
+    schema = replace(a_schema(), options={"merge-engine": "aggregation"})
+    with pytest.raises(UnsupportedTableError, match="cannot merge rows by merge-engine = aggreg"):
+        merge_function_of(schema)
+    assert not traits_of(schema.core_options.merge_engine).may_prune_by_value
