@@ -222,11 +222,14 @@ class StreamTableCommit:
 
         Raises:
             UsageError: the table is write-only.
+            ValueError: there is no identifier to publish under: no epoch yet, and none was given.
         """
         return list(self.compacting_whole(buckets))
 
     def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
         """As `compact_whole`, snapshot by snapshot."""
+        if self.last_identifier is None:
+            raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         asked = set(pending)
