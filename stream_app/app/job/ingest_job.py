@@ -24,7 +24,7 @@ from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
-from stream_app.app.job.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
@@ -144,6 +144,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
     """Table and checkpoint, which fit each other and the source."""
+    if config.stream.quarantine is not None:
+        make_local(config.stream.quarantine)
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))

@@ -12,6 +12,7 @@ Source: Hadoop's S3A settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
@@ -19,10 +20,12 @@ from pyspark.sql import SparkSession
 from stream_app.errors import StorageError
 from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
+from stream_app.fileio.local_file_io import local_path
 from stream_app.fileio.reference import NotThereError
 from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.job_folder import Folder
+from stream_app.table.storage_errors import storage_errors
 
 _HADOOP, _S3A = "spark.hadoop.", "spark.hadoop.fs.s3a."
 _ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
@@ -44,6 +47,19 @@ def open_folder(
     if is_local(location) or is_on_s3(location) or is_on_hdfs(location):
         return Folder(*file_io_of(location, options))
     return Folder(location.rstrip("/"), HadoopFiles(session()))
+
+
+def make_local(location: str) -> None:
+    """Make a folder on a local disk at once; on others the first file makes it.
+
+    Else a quarantine that cannot be made would show with the first bad record.
+
+    Raises:
+        StorageError: it cannot be made, or is a file.
+    """
+    if is_local(location):
+        with storage_errors(location):
+            Path(local_path(location)).mkdir(parents=True, exist_ok=True)
 
 
 def spark_location(location: str) -> str:

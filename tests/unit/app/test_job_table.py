@@ -8,6 +8,7 @@ import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.job.ingest_job import job_table, wanted_schema
+from stream_app.app.job.job_folders import make_local
 from stream_app.clock import SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -63,3 +64,12 @@ def test_a_folder_that_cannot_be_made_is_told_as_that(
     with pytest.raises(kind, match=told) as caught:
         table_of(config)
     assert "room" not in str(caught.value)
+
+
+def test_a_quarantine_that_cannot_be_made_is_told_at_start(tmp_path: Path) -> None:
+    make_local(str(tmp_path / "a" / "quarantine"))
+    assert (tmp_path / "a" / "quarantine").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="refused") as caught:
+        make_local(str(tmp_path / "file" / "quarantine"))
+    assert "file/quarantine" in caught.value.where
