@@ -16,6 +16,11 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_path
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
+from stream_app.model.options.table_options import (
+    DATA_FILE_PATH_DIRECTORY,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+)
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -49,7 +54,7 @@ class FileStorePathFactory:
             UnsupportedTableError: ``data-file.path-directory`` begins with a slash.
         """
         options = schema.core_options
-        data_folder = options.text("data-file.path-directory").rstrip("/")
+        data_folder = options[DATA_FILE_PATH_DIRECTORY].rstrip("/")
         if data_folder.startswith("/"):  # Paimon takes it for a path of the whole file system
             raise UnsupportedTableError(
                 f"data-file.path-directory = {data_folder} is outside of the table's folder",
@@ -59,8 +64,8 @@ class FileStorePathFactory:
         return cls(
             root,
             schema.partition_type,
-            options.text("partition.default-name"),
-            options.boolean("partition.legacy-name"),
+            options[PARTITION_DEFAULT_NAME],
+            options[PARTITION_LEGACY_NAME],
             schema.options.get("index-file-in-data-file-dir", "").lower() == "true",
             data_folder,
         )

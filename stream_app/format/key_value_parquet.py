@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from stream_app.errors import CorruptFileError
 from stream_app.format.parquet_footer import HeldBackFooter, footer_of, schema_elements
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import FILE_COMPRESSION, FILE_COMPRESSION_ZSTD_LEVEL
 
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
@@ -51,7 +52,7 @@ def parquet_writer(
 ) -> pq.ParquetWriter:
     """A writer of one data file; the caller decides on row groups and closes it."""
     int96 = any(_is_timestamp(field.type, "ns") for field in schema)
-    codec = _CODECS[options.text("file.compression").lower()]
+    codec = _CODECS[options[FILE_COMPRESSION].lower()]
     writer_class = _Int96Writer if int96 else pq.ParquetWriter
     return writer_class(
         sink,
@@ -60,9 +61,7 @@ def parquet_writer(
         data_page_version="1.0",
         data_page_size=_PAGE_BYTES,
         compression=codec,
-        compression_level=options.integer("file.compression.zstd-level")
-        if codec == "zstd"
-        else None,
+        compression_level=options[FILE_COMPRESSION_ZSTD_LEVEL] if codec == "zstd" else None,
         use_dictionary=_dictionary_columns(schema),
         column_encoding=_encodings(schema),
         # Statistics feed the manifest; see column_stats.

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.spark.task_errors import readable
 from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
@@ -52,7 +53,7 @@ class SparkCompactExecutor:
     def __init__(self, spark: SparkSession, table: FileStoreTable) -> None:
         self._context = spark.sparkContext
         self._table = table
-        configured = table.options.optional_integer("compaction.max-parallelism")
+        configured = table.options[COMPACTION_MAX_PARALLELISM]
         parallelism = configured or max(1, self._context.defaultParallelism // 2)
         self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
         self._numbers = itertools.count()

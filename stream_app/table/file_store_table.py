@@ -39,11 +39,12 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.bucket_change import BucketChange
-from stream_app.model.options.core_options import (
-    FIXED_OPTIONS,
-    OPTIONS,
-    CoreOptions,
+from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions
+from stream_app.model.options.table_options import (
+    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
+    SEQUENCE_FIELD_SORT_ORDER,
 )
+from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
@@ -107,7 +108,7 @@ class FileStoreTable:
     @property
     def tags(self) -> TagManager:
         """The tag files."""
-        has_success_files = self.options.boolean("tag.create-success-file")
+        has_success_files = self.options[TAG_CREATE_SUCCESS_FILE]
         return TagManager(self.file_io, self.version_root, has_success_files)
 
     @property
@@ -140,7 +141,7 @@ class FileStoreTable:
         return DeletionVectorFiles(
             self.file_io,
             self.paths,
-            target_size=self.options.integer("deletion-vector.index-file.target-size"),
+            target_size=self.options[DELETION_VECTOR_INDEX_FILE_TARGET_SIZE],
         )
 
     @property
@@ -186,7 +187,7 @@ class FileStoreTable:
             ),
             key_names=schema.trimmed_primary_keys,
             sequence_fields=schema.sequence_fields,
-            sequence_descending=self.options.text("sequence.field.sort-order") == "descending",
+            sequence_descending=self.options[SEQUENCE_FIELD_SORT_ORDER] == "descending",
         )
 
     def bucket_files(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from stream_app.model.options.expire_options import FILE_OPERATION_THREAD_NUM
 from stream_app.table.file_store_table import FileStoreTable
 
 _A = TypeVar("_A")
@@ -18,7 +19,7 @@ _B = TypeVar("_B")
 
 def thread_count(table: FileStoreTable) -> int:
     """``file-operation.thread-num``; by default the number of cores."""
-    return table.options.optional_integer("file-operation.thread-num") or os.cpu_count() or 1
+    return table.options[FILE_OPERATION_THREAD_NUM] or os.cpu_count() or 1
 
 
 def each(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:

@@ -18,9 +18,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.options.core_options import (
-    check_writable,
-)
+from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.table_schema import (
     TableSchema,
     expiry_problems,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError, CorruptFileError, UsageError
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME, SCAN_MODE
 from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.planning.read.stream_step import StreamStep
 from stream_app.table.file_store_table import FileStoreTable
@@ -113,7 +114,7 @@ class Follower:
 
     def is_held(self) -> bool:
         """Whether a consumer is there, and has been heard of in time."""
-        expires_after = self.table.options.optional_integer("consumer.expiration-time")
+        expires_after = self.table.options[CONSUMER_EXPIRATION_TIME]
         found = self._seen().consumers.consumers()
         return any(not one.has_expired(self.world.clock.now_ms(), expires_after) for one in found)
 
@@ -243,7 +244,7 @@ class Follower:
             demand(found == oracle.time.rows[last], f"followed from {self.base}, another table")
 
     def _start(self) -> StreamStart:
-        if self.table.options.text("scan.mode") == "latest-full":
+        if self.table.options[SCAN_MODE] == "latest-full":
             return StreamStart(mode=StartMode.LATEST_FULL)
         return StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=self.first)
 

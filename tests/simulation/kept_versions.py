@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from stream_app.model.options.expire_options import (
+    CHANGELOG_NUM_RETAINED_MIN,
+    CONSUMER_CHANGELOG_ONLY,
+)
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_step import StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
@@ -98,14 +102,14 @@ class KeptVersions:
         if not self._went_back:
             # A rollback to a version that had expired may have died before all was gone behind it.
             demand(ids == list(range(ids[0], ids[-1] + 1)), f"changes of {ids} alone are left")
-        only_changes = table.options.boolean("consumer.changelog-only")
+        only_changes = table.options[CONSUMER_CHANGELOG_ONLY]
         first = ids[0] if only_changes else snapshots[0]
         if self.progress is not None:
             # What went before the consumer came stays gone.
             bound = min((n for n in self._ids if n >= self.progress), default=self.progress)
             demand(first <= bound, f"consumer at {self.progress}, {first} is the first")
         self._ids = tuple(ids if only_changes else snapshots)
-        least = table.options.optional_integer("changelog.num-retained.min")
+        least = table.options[CHANGELOG_NUM_RETAINED_MIN]
         if least is not None:
             if self._went_back:
                 self._least = ids[0]

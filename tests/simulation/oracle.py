@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
@@ -251,7 +252,7 @@ class Oracle:
         changes: list[Change] = []
         if snapshot.commit_kind is CommitKind.APPEND:
             changes = self._claim(snapshot)
-            if self.table.options.boolean("ignore-delete"):
+            if self.table.options[IGNORE_DELETE]:
                 changes = [change for change in changes if change[0] not in ("-U", "-D")]
         elif snapshot.commit_kind is CommitKind.OVERWRITE:
             goes = self.others.takes_away(snapshot)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError, LateCommitError, UsageError
 from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
@@ -71,7 +72,7 @@ class Upkeep:
             self._tag_by_options("expirer")
         table, kept = self._seen_by("expirer"), self.oracle.kept
         config = expire_config(table.options)
-        expires_after = table.options.optional_integer("consumer.expiration-time")
+        expires_after = table.options[CONSUMER_EXPIRATION_TIME]
         if expires_after is not None:
             table.consumers.expire(table.clock.now_ms(), expires_after)
         expire = ExpireSnapshots(table)

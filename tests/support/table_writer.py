@@ -17,6 +17,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
@@ -135,7 +136,7 @@ class TableWriter:
 
     def __post_init__(self) -> None:
         schema = self.table.schema
-        ignores = self.table.options.boolean("ignore-delete")
+        ignores = self.table.options[IGNORE_DELETE]
         self.model = Model(schema.primary_keys, schema.sequence_fields, ignores)
         self.restart()
 

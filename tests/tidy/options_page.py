@@ -240,7 +240,7 @@ def _options_table(options: Iterable[Option]) -> str:
 
 
 def _default(option: Option) -> str:
-    value = option.default
+    value = option.default or None if option.kind == "text" else option.default
     if value is None:
         return ""
     if option.kind in ("size", "duration") and isinstance(value, int):

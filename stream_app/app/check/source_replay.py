@@ -25,6 +25,7 @@ from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.finding import Finding
+from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.check.metadata_check import Progress
@@ -86,7 +87,7 @@ def _incomparable(table: FileStoreTable) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
     if not table.schema.has_primary_key:
         return "rows of a table without a primary key cannot be told apart"
-    if table.options.optional_integer("record-level.expire-time") is not None:
+    if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if table.merges_by_vectors:
         return "rows of level 0 are not read before they are compacted"

@@ -7,6 +7,7 @@ from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
@@ -23,7 +24,7 @@ def format_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
         keep_update_before=schema.core_options.writes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
-            ignores_deletes=schema.core_options.boolean("ignore-delete"),
+            ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
         ),
     )

@@ -15,6 +15,7 @@ from stream_app.app.output.listing import size_text
 from stream_app.app.output.text_table import visible
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
@@ -104,7 +105,7 @@ def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCo
             (one.partition, one.bucket): one for one in planned_compactions(compacted, snapshot)
         },
         trigger=table.options.compaction_trigger,
-        is_write_only=table.options.boolean("write-only"),
+        is_write_only=table.options[WRITE_ONLY],
     )
 
 

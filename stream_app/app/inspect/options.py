@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from stream_app.app.output.listing import size_text
 from stream_app.model.options.core_options import OPTIONS
@@ -35,9 +36,9 @@ def _set(key: str, value: str) -> OptionRow:
     )
 
 
-def _default(option: Option) -> OptionRow:
+def _default(option: Option[Any]) -> OptionRow:
     value = option.default
-    text = None if value is None else str(value)
+    text = None if value in (None, "") else str(value)
     if isinstance(value, bool):
         text = str(value).lower()
     elif isinstance(value, int) and option.kind == "size":

@@ -39,6 +39,7 @@ from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.options.compaction_options import CONTINUOUS_DISCOVERY_INTERVAL
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.session import start_session
@@ -207,7 +208,7 @@ class _Compaction:
 
     def _follow(self) -> None:
         _LOG.info("following %s, until Ctrl-C", self.job.table.location)
-        interval = self.job.table.options.integer("continuous.discovery-interval") / 1000
+        interval = self.job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
             self._touch()
             for report in self._reports(self.stream.draining()):

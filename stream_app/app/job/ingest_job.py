@@ -42,6 +42,7 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor
 from stream_app.spark.ingest.checkpoint_state import (
@@ -318,7 +319,7 @@ def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     return InsertOnly(
         messages=decode,
         sets_aside=config.stream.non_insert_records == "quarantine",
-        ignores_deletes=table.options.boolean("ignore-delete"),
+        ignores_deletes=table.options[IGNORE_DELETE],
     )
 
 

@@ -81,8 +81,8 @@ OPTIONS: tuple[FormatOption, ...] = (
     ),
     FormatOption(
         REPLICA_IDENTITY,
-        "What before-images hold: the whole row, the source's key alone, or what "
-        "each message proves.",
+        "What before-images hold: what each message proves (`auto`), the whole row (`full`), or "
+        "the source's key alone (`default`, PostgreSQL's own).",
         tuple(identity.value for identity in ReplicaIdentity),
     ),
     FormatOption(

@@ -20,6 +20,8 @@ from stream_app.filestore.data.key_value_file_writer import KeyValueFile
 from stream_app.filestore.data.rolling_file_writer import NewFiles, RollingFileWriter
 from stream_app.filestore.data.row_data_file_writer import RowDataFile
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.options.option import Option
+from stream_app.model.options.table_options import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -41,12 +43,12 @@ class BucketFiles:
 
     def data_writer(self, *, level: int, source: FileSource) -> RollingFileWriter:
         """A writer of key-value data files."""
-        made = self._new_files("data-file.prefix", level, source)
+        made = self._new_files(DATA_FILE_PREFIX, level, source)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def changelog_writer(self) -> RollingFileWriter:
         """A writer of changelog files; Paimon keeps them at level 0."""
-        made = self._new_files("changelog-file.prefix", 0, FileSource.APPEND)
+        made = self._new_files(CHANGELOG_FILE_PREFIX, 0, FileSource.APPEND)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -55,7 +57,7 @@ class BucketFiles:
         Args:
             first_sequence_number: of the first row; the others count on from it.
         """
-        made = self._new_files("data-file.prefix", 0, source)
+        made = self._new_files(DATA_FILE_PREFIX, 0, source)
         return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
@@ -71,8 +73,8 @@ class BucketFiles:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"
 
-    def _new_files(self, prefix_option: str, level: int, source: FileSource) -> NewFiles:
-        prefix = self.schema.core_options.text(prefix_option)
+    def _new_files(self, prefix_option: Option[str], level: int, source: FileSource) -> NewFiles:
+        prefix = self.schema.core_options[prefix_option]
         return NewFiles(
             file_io=self.file_io,
             schema=self.schema,

@@ -17,6 +17,7 @@ from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import key_stats, stats_from_footer
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.table_options import DATA_FILE_THIN_MODE, METADATA_STATS_MODE
 from stream_app.model.schema.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 
 
@@ -26,7 +27,7 @@ class KeyValueFile(OpenDataFile):
     def __init__(self, made: NewFiles) -> None:
         self._schema = made.schema
         self._keys = made.schema.key_type
-        self._thin = made.schema.core_options.boolean("data-file.thin-mode")
+        self._thin = made.schema.core_options[DATA_FILE_THIN_MODE]
         self._deletes = 0
         self._sequence_range: tuple[int, int] | None = None
         self._min_key = self._max_key = b""
@@ -56,7 +57,7 @@ class KeyValueFile(OpenDataFile):
             footer,
             [(column.name, column.data_type) for column in self._schema.fields],
             skip=self.nan_columns,
-            mode=self._schema.core_options.text("metadata.stats-mode"),
+            mode=self._schema.core_options[METADATA_STATS_MODE],
         )
         return DataFileMeta(
             file_name=self.name,

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.key_value_parquet import parquet_writer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.data_type import FLOAT_ROOTS
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -158,7 +159,7 @@ class RollingFileWriter:
         # Arrow takes two to five times the room of Parquet: half the target ends near it. An
         # eighth of the buffer, for each of two writers, keeps a task near its budget.
         near_target = schema.target_file_size // 2
-        of_buffer = schema.core_options.integer("write-buffer-size") // 8
+        of_buffer = schema.core_options[WRITE_BUFFER_SIZE] // 8
         return max(1, min(ROW_GROUP_BYTES_MAX, near_target, of_buffer))
 
     def _flush(self) -> None:

@@ -16,6 +16,7 @@ from stream_app.filestore.data.rolling_file_writer import NewFiles, OpenDataFile
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.column_stats import stats_from_footer
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
+from stream_app.model.options.table_options import METADATA_STATS_MODE
 
 
 class RowDataFile(OpenDataFile):
@@ -43,7 +44,7 @@ class RowDataFile(OpenDataFile):
             footer,
             [(column.name, column.data_type) for column in schema.fields],
             leave_out=self.nan_columns,
-            mode=schema.core_options.text("metadata.stats-mode"),
+            mode=schema.core_options[METADATA_STATS_MODE],
         )
         return DataFileMeta(
             file_name=self.name,

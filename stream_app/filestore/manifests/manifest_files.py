@@ -29,6 +29,7 @@ from stream_app.format.avro.manifest_avro import (
 )
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.options.commit_options import MANIFEST_COMPRESSION, MANIFEST_TARGET_FILE_SIZE
 from stream_app.model.options.core_options import CoreOptions
 
 _T = TypeVar("_T")
@@ -53,12 +54,12 @@ class ManifestFiles:
     @property
     def codec(self) -> str:
         """Of what is written; what is read tells its own."""
-        return self.options.text("manifest.compression")
+        return self.options[MANIFEST_COMPRESSION]
 
     @property
     def target_size(self) -> int:
         """Bytes at which a manifest is split."""
-        return self.options.integer("manifest.target-file-size")
+        return self.options[MANIFEST_TARGET_FILE_SIZE]
 
     def read_list(self, name: str, size: int | None = None) -> list[ManifestFileMeta]:
         """The manifests that a manifest list names.

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
-    "deduplicate": lambda schema: Deduplicate(schema.core_options.boolean("ignore-delete")),
+    "deduplicate": lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
 }
 """By the value of ``merge-engine``, in lower case."""
 

@@ -11,154 +11,44 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
-from stream_app.model.options.compaction_options import COMPACTION_OPTIONS
+from stream_app.model.options.compaction_options import (
+    COMMIT_FORCE_COMPACT,
+    COMPACTION_OPTIONS,
+    FULL_COMPACTION_DELTA_COMMITS,
+    LOOKUP_COMPACT_MAX_INTERVAL,
+    NUM_LEVELS,
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
+    PREPARE_COMMIT_WAIT_COMPACTION,
+    SORT_SPILL_THRESHOLD,
+    WRITE_ONLY,
+    WRITE_ONLY_STOP_TRIGGER,
+)
 from stream_app.model.options.expire_options import EXPIRE_OPTIONS
 from stream_app.model.options.option import (
     Option,
-    boolean_option,
-    choice_option,
-    integer_option,
-    parse_exact_columns,
-    parse_integer,
-    parse_stats_mode,
-    size_option,
-    text_option,
+    Value,
 )
 from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
+from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS, TARGET_FILE_SIZE
 from stream_app.model.options.tag_options import TAG_OPTIONS
 
-OPTIONS: dict[str, Option] = {
-    option.key: option
-    for option in (
-        Option(
-            key="bucket",
-            parse=parse_integer,
-            default=-1,
-            kind="integer",
-            minimum=-2,
-            meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
-            "rows go into files as they come.",
-        ),
-        text_option(
-            "bucket-key",
-            None,
-            "Columns that choose the bucket, comma separated; default: the primary key "
-            "without the partition columns. Needed for buckets without a primary key.",
-            parse=parse_exact_columns,
-        ),
-        choice_option(
-            "bucket-function.type",
-            "default",
-            "Hash that chooses the bucket.",
-            "default",
-        ),
-        choice_option(
-            "merge-engine",
-            "deduplicate",
-            "How rows of one key are merged: deduplicate keeps the newest.",
-            *MERGE_ENGINES,
-        ),
-        text_option(
-            "sequence.field",
-            None,
-            "Columns (comma separated) that decide which version of a key is the newest, "
-            "before the order of arrival; nulls are the oldest.",
-        ),
-        choice_option(
-            "sequence.field.sort-order",
-            "ascending",
-            "Which sequence.field value is the newest: "
-            "the largest (ascending) or the smallest (descending).",
-            "ascending",
-            "descending",
-        ),
-        choice_option(
-            "changelog-producer",
-            "none",
-            "Whether changelog files are written: none, or input (every change as it came in).",
-            "none",
-            "input",
-        ),
-        boolean_option(
-            "ignore-delete",
-            False,
-            "Drop -D and -U records before they are written.",
-            older_keys=(
-                "first-row.ignore-delete",
-                "deduplicate.ignore-delete",
-                "partial-update.ignore-delete",
-            ),
-        ),
-        boolean_option("ignore-update-before", False, "Drop -U records before they are written."),
-        choice_option("file.format", "parquet", "Format of new data files.", "parquet"),
-        choice_option(
-            "file.compression",
-            "zstd",
-            "Codec of data files.",
-            "zstd",
-            "none",
-            "uncompressed",
-            "gzip",
-            "lz4",
-            "snappy",
-        ),
-        integer_option(
-            "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
-        ),
-        boolean_option("data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."),
-        text_option(
-            "metadata.stats-mode",
-            "truncate(16)",
-            "Column statistics kept in manifests: none, counts, truncate(n) or full.",
-            parse=parse_stats_mode,
-        ),
-        size_option(
-            "deletion-vector.index-file.target-size",
-            "2 mb",
-            "A new file of deletion vectors is begun at this size, in tables without buckets.",
-        ),
-        size_option(
-            "target-file-size",
-            None,
-            "A new data file is begun at this size (default: 128 mb, and 256 mb without a "
-            "primary key).",
-        ),
-        size_option("write-buffer-size", "256 mb", "Memory of one bucket's write buffer."),
-        boolean_option(
-            "write-buffer-spillable", True, "Spill sorted runs to local disk when it is full."
-        ),
-        size_option(
-            "write-buffer-spill.max-disk-size",
-            None,
-            "Disk that a buffer may use to spill (default: no limit).",
-        ),
-        *COMPACTION_OPTIONS,
-        *READ_OPTIONS,
-        *STREAM_OPTIONS,
-        *COMMIT_OPTIONS,
-        *EXPIRE_OPTIONS,
-        *TAG_OPTIONS,
-        text_option(
-            "partition.default-name",
-            "__DEFAULT_PARTITION__",
-            "Directory of null and empty partition values.",
-        ),
-        boolean_option("partition.legacy-name", True, "Name DATE partitions by their day number."),
-        text_option(
-            "data-file.path-directory",
-            None,
-            "Folder of data files below the table's own (default: the table's own).",
-        ),
-        text_option("data-file.prefix", "data-", "First part of data file names."),
-        text_option("changelog-file.prefix", "changelog-", "First part of changelog file names."),
-    )
-}
+_DECLARED: tuple[Option[Any], ...] = (
+    *TABLE_OPTIONS,
+    *COMPACTION_OPTIONS,
+    *READ_OPTIONS,
+    *STREAM_OPTIONS,
+    *COMMIT_OPTIONS,
+    *EXPIRE_OPTIONS,
+    *TAG_OPTIONS,
+)
+OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
 """The options that stream_app reads."""
 
 _TARGET_FILE_SIZE = 128 << 20
@@ -292,60 +182,35 @@ class CoreOptions:
 
     raw: Mapping[str, str]
 
-    def integer(self, key: str) -> int:
-        """The value of an option that always has one."""
-        value = OPTIONS[key].read(self.raw)
-        assert isinstance(value, int), key
-        return value
+    def __getitem__(self, option: Option[Value]) -> Value:
+        """The value of an option, or its default."""
+        return option.read(self.raw)
 
-    def optional_integer(self, key: str) -> int | None:
-        """The value of an option that may be unset."""
-        value = OPTIONS[key].read(self.raw)
-        assert value is None or isinstance(value, int), key
-        return value
-
-    def real(self, key: str) -> float:
-        """The value of an option that is a fraction."""
-        value = OPTIONS[key].read(self.raw)
-        assert isinstance(value, float), key
-        return value
-
-    def boolean(self, key: str) -> bool:
-        """The value of a switch."""
-        value = OPTIONS[key].read(self.raw)
-        assert isinstance(value, bool), key
-        return value
-
-    def text(self, key: str) -> str:
-        """The value of a text option; empty when it has none."""
-        value = OPTIONS[key].read(self.raw)
-        return "" if value is None else str(value)
-
-    def columns(self, key: str) -> tuple[str, ...]:
+    def columns(self, option: Option[str]) -> tuple[str, ...]:
         """The value of an option that lists columns."""
-        return tuple(part.strip() for part in self.text(key).split(",") if part.strip())
+        return tuple(part.strip() for part in self[option].split(",") if part.strip())
 
     @property
     def bucket(self) -> int:
         """Number of buckets (``bucket``); -1: no fixed number."""
-        return self.integer("bucket")
+        return self[BUCKET]
 
     @property
     def compaction_trigger(self) -> int:
         """``num-sorted-run.compaction-trigger``."""
-        return self.integer("num-sorted-run.compaction-trigger")
+        return self[NUM_SORTED_RUN_COMPACTION_TRIGGER]
 
     @property
     def stop_trigger(self) -> int:
         """``num-sorted-run.stop-trigger``; never below the compaction trigger."""
-        configured = self.optional_integer("num-sorted-run.stop-trigger")
+        configured = self[NUM_SORTED_RUN_STOP_TRIGGER]
         trigger = self.compaction_trigger
         return trigger + 3 if configured is None else max(configured, trigger)
 
     @property
     def num_levels(self) -> int:
         """``num-levels``; the highest level is one less."""
-        configured = self.optional_integer("num-levels")
+        configured = self[NUM_LEVELS]
         return self.compaction_trigger + 1 if configured is None else configured
 
     @property
@@ -361,39 +226,37 @@ class CoreOptions:
     @property
     def lookup_interval(self) -> int:
         """``lookup-compact.max-interval``; never below the compaction trigger."""
-        configured = self.optional_integer("lookup-compact.max-interval")
+        configured = self[LOOKUP_COMPACT_MAX_INTERVAL]
         trigger = self.compaction_trigger
         return 2 * trigger if configured is None else max(configured, trigger)
 
     @property
     def sort_spill_threshold(self) -> int:
         """``sort-spill-threshold``; a run that is read takes 4 MB, so few are no trouble."""
-        configured = self.optional_integer("sort-spill-threshold")
+        configured = self[SORT_SPILL_THRESHOLD]
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
-        epochs = self.optional_integer("full-compaction.delta-commits")
-        return bool(epochs and (epoch + 1) % epochs == 0) and not self.boolean("write-only")
+        epochs = self[FULL_COMPACTION_DELTA_COMMITS]
+        return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
     @property
     def waits_for_compaction(self) -> bool:
         """Whether each epoch waits for its compactions."""
-        return self.boolean("commit.force-compact") or self.boolean(
-            "prepare-commit.wait-compaction"
-        )
+        return self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]
 
     @property
     def write_only_stop_trigger(self) -> int:
         """``write-only.stop-trigger``; at least as many as another job's compaction begins with."""
-        configured = self.optional_integer("write-only.stop-trigger")
+        configured = self[WRITE_ONLY_STOP_TRIGGER]
         if configured is None:
             return 10 * self.stop_trigger
         return max(configured, self.compaction_trigger + 1)
 
     def target_file_size(self, *, has_primary_key: bool) -> int:
         """``target-file-size``, whose default depends on the kind of table."""
-        configured = self.optional_integer("target-file-size")
+        configured = self[TARGET_FILE_SIZE]
         if configured is not None:
             return configured
         return _TARGET_FILE_SIZE if has_primary_key else _TARGET_FILE_SIZE_OF_APPENDS

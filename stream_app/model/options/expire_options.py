@@ -6,6 +6,8 @@ Parsed by core_options.
 
 from __future__ import annotations
 
+from typing import Any
+
 from stream_app.model.options.option import (
     Option,
     boolean_option,
@@ -16,111 +18,131 @@ from stream_app.model.options.option import (
     text_option,
 )
 
-EXPIRE_OPTIONS: tuple[Option, ...] = (
-    integer_option(
-        "snapshot.num-retained.min", 10, "Snapshots that are kept, however old.", minimum=1
-    ),
-    integer_option(
-        "snapshot.num-retained.max",
-        2_147_483_647,
-        "Snapshots beyond this number go, however young.",
-        minimum=1,
-    ),
-    duration_option(
-        "snapshot.time-retained",
-        "1 h",
-        "A snapshot is kept until it has not been the newest one for this time.",
-    ),
-    integer_option(
-        "snapshot.expire.limit", 50, "Snapshots that go at most after one commit.", minimum=1
-    ),
-    choice_option(
-        "snapshot.expire.execution-mode",
-        "sync",
-        "Whether a job expires before its next epoch (sync), or in a thread beside it (async).",
-        "sync",
-        "async",
-    ),
-    boolean_option(
-        "snapshot.clean-empty-directories",
-        False,
-        "Delete the folders of buckets and partitions that expiry has emptied.",
-        older_keys=("snapshot.expire.clean-empty-directories",),
-    ),
-    integer_option(
-        "changelog.num-retained.min",
-        None,
-        "Versions whose changelog is kept (default: as of snapshots).",
-        minimum=1,
-    ),
-    integer_option(
-        "changelog.num-retained.max",
-        None,
-        "The changelog of versions beyond this number goes (default: as of snapshots).",
-        minimum=1,
-    ),
-    duration_option(
-        "changelog.time-retained",
-        None,
-        "Time for which the changelog of a version is kept (default: as of snapshots).",
-    ),
-    boolean_option(
-        "consumer.changelog-only",
-        False,
-        "A consumer keeps the changelog that it has not read yet, but not the snapshot.",
-    ),
-    Option(
-        key="file-operation.thread-num",
-        parse=parse_integer,
-        default=None,
-        meaning="Files that expiry reads or deletes at a time (default: the number of cores).",
-        kind="integer",
-        minimum=1,
-        older_keys=("delete-file.thread-num",),
-    ),
-    duration_option(
-        "partition.expiration-time",
-        None,
-        "A partition that is older than this is dropped (default: never).",
-    ),
-    duration_option(
-        "partition.expiration-check-interval",
-        "1 h",
-        "How often a job looks for partitions that are too old.",
-    ),
-    text_option(
-        "partition.expiration-strategy",
-        "values-time",
-        "What a partition's age is: that of the time in its values (values-time), or of its newest "
-        "file (update-time).",
-    ),
-    integer_option(
-        "partition.expiration-max-num",
-        100,
-        "Partitions that are dropped at most each time.",
-        minimum=1,
-    ),
-    integer_option(
-        "partition.expiration-batch-size",
-        None,
-        "Partitions that one commit drops (default: all that are to go).",
-        minimum=1,
-    ),
-    text_option(
-        "partition.timestamp-formatter",
-        None,
-        "How the time in a partition's values is written, as Java's DateTimeFormatter says it "
-        "(default: yyyy-MM-dd HH:mm:ss, or yyyy-MM-dd).",
-    ),
-    text_option(
-        "partition.timestamp-pattern",
-        None,
-        "Where the time stands in a partition's values, such as '$year-$month-$day $hour:00:00' "
-        "(default: in the first column).",
-    ),
-    boolean_option(
-        "partition.timestamp-format.strict",
-        False,
-        "A record is bad when its partition tells no time as the two options above say.",
-    ),
+SNAPSHOT_NUM_RETAINED_MIN = integer_option(
+    "snapshot.num-retained.min", 10, "Snapshots that are kept, however old.", minimum=1
+)
+SNAPSHOT_NUM_RETAINED_MAX = integer_option(
+    "snapshot.num-retained.max",
+    2_147_483_647,
+    "Snapshots beyond this number go, however young.",
+    minimum=1,
+)
+SNAPSHOT_TIME_RETAINED = duration_option(
+    "snapshot.time-retained",
+    "1 h",
+    "A snapshot is kept until it has not been the newest one for this time.",
+)
+SNAPSHOT_EXPIRE_LIMIT = integer_option(
+    "snapshot.expire.limit", 50, "Snapshots that go at most after one commit.", minimum=1
+)
+SNAPSHOT_EXPIRE_EXECUTION_MODE = choice_option(
+    "snapshot.expire.execution-mode",
+    "sync",
+    "Whether a job expires before its next epoch (sync), or in a thread beside it (async).",
+    "sync",
+    "async",
+)
+SNAPSHOT_CLEAN_EMPTY_DIRECTORIES = boolean_option(
+    "snapshot.clean-empty-directories",
+    False,
+    "Delete the folders of buckets and partitions that expiry has emptied.",
+    older_keys=("snapshot.expire.clean-empty-directories",),
+)
+CHANGELOG_NUM_RETAINED_MIN = integer_option(
+    "changelog.num-retained.min",
+    None,
+    "Versions whose changelog is kept (default: as of snapshots).",
+    minimum=1,
+)
+CHANGELOG_NUM_RETAINED_MAX = integer_option(
+    "changelog.num-retained.max",
+    None,
+    "The changelog of versions beyond this number goes (default: as of snapshots).",
+    minimum=1,
+)
+CHANGELOG_TIME_RETAINED = duration_option(
+    "changelog.time-retained",
+    None,
+    "Time for which the changelog of a version is kept (default: as of snapshots).",
+)
+CONSUMER_CHANGELOG_ONLY = boolean_option(
+    "consumer.changelog-only",
+    False,
+    "A consumer keeps the changelog that it has not read yet, but not the snapshot.",
+)
+FILE_OPERATION_THREAD_NUM = Option(
+    key="file-operation.thread-num",
+    parse=parse_integer,
+    default=None,
+    meaning="Files that expiry reads or deletes at a time (default: the number of cores).",
+    kind="integer",
+    minimum=1,
+    older_keys=("delete-file.thread-num",),
+)
+PARTITION_EXPIRATION_TIME = duration_option(
+    "partition.expiration-time",
+    None,
+    "A partition that is older than this is dropped (default: never).",
+)
+PARTITION_EXPIRATION_CHECK_INTERVAL = duration_option(
+    "partition.expiration-check-interval",
+    "1 h",
+    "How often a job looks for partitions that are too old.",
+)
+PARTITION_EXPIRATION_STRATEGY = text_option(
+    "partition.expiration-strategy",
+    "values-time",
+    "What a partition's age is: that of the time in its values (values-time), or of its newest "
+    "file (update-time).",
+)
+PARTITION_EXPIRATION_MAX_NUM = integer_option(
+    "partition.expiration-max-num",
+    100,
+    "Partitions that are dropped at most each time.",
+    minimum=1,
+)
+PARTITION_EXPIRATION_BATCH_SIZE = integer_option(
+    "partition.expiration-batch-size",
+    None,
+    "Partitions that one commit drops (default: all that are to go).",
+    minimum=1,
+)
+PARTITION_TIMESTAMP_FORMATTER = text_option(
+    "partition.timestamp-formatter",
+    None,
+    "How the time in a partition's values is written, as Java's DateTimeFormatter says it "
+    "(default: yyyy-MM-dd HH:mm:ss, or yyyy-MM-dd).",
+)
+PARTITION_TIMESTAMP_PATTERN = text_option(
+    "partition.timestamp-pattern",
+    None,
+    "Where the time stands in a partition's values, such as '$year-$month-$day $hour:00:00' "
+    "(default: in the first column).",
+)
+PARTITION_TIMESTAMP_FORMAT_STRICT = boolean_option(
+    "partition.timestamp-format.strict",
+    False,
+    "A record is bad when its partition tells no time as the two options above say.",
+)
+
+EXPIRE_OPTIONS: tuple[Option[Any], ...] = (
+    SNAPSHOT_NUM_RETAINED_MIN,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_TIME_RETAINED,
+    SNAPSHOT_EXPIRE_LIMIT,
+    SNAPSHOT_EXPIRE_EXECUTION_MODE,
+    SNAPSHOT_CLEAN_EMPTY_DIRECTORIES,
+    CHANGELOG_NUM_RETAINED_MIN,
+    CHANGELOG_NUM_RETAINED_MAX,
+    CHANGELOG_TIME_RETAINED,
+    CONSUMER_CHANGELOG_ONLY,
+    FILE_OPERATION_THREAD_NUM,
+    PARTITION_EXPIRATION_TIME,
+    PARTITION_EXPIRATION_CHECK_INTERVAL,
+    PARTITION_EXPIRATION_STRATEGY,
+    PARTITION_EXPIRATION_MAX_NUM,
+    PARTITION_EXPIRATION_BATCH_SIZE,
+    PARTITION_TIMESTAMP_FORMATTER,
+    PARTITION_TIMESTAMP_PATTERN,
+    PARTITION_TIMESTAMP_FORMAT_STRICT,
 )

@@ -12,10 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
 
 from stream_app.errors import UsageError
 
-Value = int | bool | str | float | None
+Value = TypeVar("Value")
+_Present = TypeVar("_Present", int, None)
 
 _INT_MAX = 2_147_483_647
 _LONG_MAX = 9_223_372_036_854_775_807
@@ -124,7 +126,7 @@ def parse_exact_columns(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Generic[Value]):
     """One option: `parse` turns its text into a value.
 
     Attributes:
@@ -173,7 +175,7 @@ class Option:
             )
         return value
 
-    def _check_bounds(self, value: Value) -> None:
+    def _check_bounds(self, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             return
         if self.minimum is not None and value < self.minimum:
@@ -184,13 +186,13 @@ class Option:
 
 def integer_option(
     key: str,
-    default: int | None,
+    default: _Present,
     meaning: str,
     *,
     minimum: int = 0,
     maximum: int | None = None,
     is_own: bool = False,
-) -> Option:
+) -> Option[int | _Present]:
     """A whole number."""
     return Option(
         key=key,
@@ -204,7 +206,17 @@ def integer_option(
     )
 
 
-def size_option(key: str, default: str | None, meaning: str, *, minimum: int = 1) -> Option:
+@overload
+def size_option(key: str, default: str, meaning: str, *, minimum: int = ...) -> Option[int]: ...
+
+
+@overload
+def size_option(
+    key: str, default: None, meaning: str, *, minimum: int = ...
+) -> Option[int | None]: ...
+
+
+def size_option(key: str, default: str | None, meaning: str, *, minimum: int = 1) -> Option[Any]:
     """Bytes."""
     return Option(
         key=key,
@@ -216,7 +228,19 @@ def size_option(key: str, default: str | None, meaning: str, *, minimum: int = 1
     )
 
 
-def duration_option(key: str, default: str | None, meaning: str, *, is_own: bool = False) -> Option:
+@overload
+def duration_option(key: str, default: str, meaning: str, *, is_own: bool = ...) -> Option[int]: ...
+
+
+@overload
+def duration_option(
+    key: str, default: None, meaning: str, *, is_own: bool = ...
+) -> Option[int | None]: ...
+
+
+def duration_option(
+    key: str, default: str | None, meaning: str, *, is_own: bool = False
+) -> Option[Any]:
     """Milliseconds."""
     return Option(
         key=key,
@@ -235,7 +259,7 @@ def boolean_option(
     *,
     older_keys: tuple[str, ...] = (),
     is_own: bool = False,
-) -> Option:
+) -> Option[bool]:
     """A switch."""
     return Option(
         key=key,
@@ -253,9 +277,9 @@ def choice_option(
     default: str,
     meaning: str,
     *only: str,
-    parse: Callable[[str], Value] = parse_any_case,
+    parse: Callable[[str], str] = parse_any_case,
     older_keys: tuple[str, ...] = (),
-) -> Option:
+) -> Option[str]:
     """One of a few names."""
     return Option(
         key=key,
@@ -273,7 +297,7 @@ def text_option(
     default: str | None,
     meaning: str,
     *,
-    parse: Callable[[str], Value] = parse_text,
-) -> Option:
-    """Any text."""
-    return Option(key=key, parse=parse, default=default, meaning=meaning, kind="text")
+    parse: Callable[[str], str] = parse_text,
+) -> Option[str]:
+    """Any text; empty when there is none."""
+    return Option(key=key, parse=parse, default=default or "", meaning=meaning, kind="text")

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stream_app.model.options.option import (
-    Value,
     parse_boolean,
     parse_duration_ms,
     parse_integer,
@@ -188,7 +187,7 @@ PREFIXES = (
 )
 """Beginnings of keys whose rest Paimon does not list."""
 
-CORE_KEYS: dict[str, Callable[[str], Value]] = {
+CORE_KEYS: dict[str, Callable[[str], object]] = {
     key: parse
     for keys, parse in (
         (_INTEGERS, parse_integer),

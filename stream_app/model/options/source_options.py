@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import unknown_key
@@ -29,7 +30,7 @@ from stream_app.model.options.stream_options import STREAM_OPTIONS
 PATH = "path"
 
 
-def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option:
+def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option[int | None]:
     return Option(
         key=key, parse=parse_long, default=None, meaning=meaning, kind="integer", minimum=minimum
     )
@@ -42,67 +43,87 @@ _OF_FILE_SYSTEM = (
 )
 """Not the keys: a plan shows options, so those come from AWS's variables alone."""
 _OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
-SOURCE_OPTIONS: dict[str, Option] = {
-    option.key: option
-    for option in (
-        text_option("scan.tag-name", None, "A version by its tag."),
-        _long_option("scan.watermark", "The oldest version whose watermark has come so far."),
-        text_option(
-            "incremental-between",
-            None,
-            "What came between two snapshots or tags, `3,7`; the first is excluded.",
-        ),
-        text_option(
-            "incremental-between-timestamp",
-            None,
-            "What came between two times, as texts or milliseconds.",
-        ),
-        choice_option(
-            "incremental-between-scan-mode",
-            "auto",
-            "What is read between two versions.",
-            "auto",
-            "delta",
-            "changelog",
-            "diff",
-        ),
-        boolean_option(
-            "read.changelog", False, "A column `rowkind` in front, and rows of all kinds."
-        ),
-        Option(
-            key="read.columns",
-            parse=str,
-            default=None,
-            meaning="Columns, parted by commas; the others are not read. Spark tells a source in "
-            "Python nothing of the columns that a query needs.",
-            kind="text",
-            is_own=True,
-        ),
-        Option(
-            key="read.protect",
-            parse=parse_retention_ms,
-            default=None,
-            meaning="The version does not expire for so long after it was planned. By a tag, so "
-            "the table is written; Spark tells no source when a query ends.",
-            kind="duration",
-            is_own=True,
-        ),
-        _long_option("read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1),
-        _long_option("read.stream.maxBytesPerTrigger", "Bytes of a micro-batch.", minimum=1),
-        _long_option("read.stream.maxRowsPerTrigger", "Rows of a micro-batch.", minimum=1),
-        _long_option(
-            "read.stream.minRowsPerTrigger",
-            "A micro-batch waits for so many rows, but no longer than maxTriggerDelayMs.",
-            minimum=1,
-        ),
-        _long_option(
-            "read.stream.maxTriggerDelayMs",
-            "Longest wait for minRowsPerTrigger, since the last micro-batch.",
-        ),
-        *_OF_TABLE,
-        *_OF_FILE_SYSTEM,
-    )
-}
+SCAN_TAG_NAME = text_option("scan.tag-name", None, "A version by its tag.")
+SCAN_WATERMARK = _long_option(
+    "scan.watermark", "The oldest version whose watermark has come so far."
+)
+INCREMENTAL_BETWEEN = text_option(
+    "incremental-between",
+    None,
+    "What came between two snapshots or tags, `3,7`; the first is excluded.",
+)
+INCREMENTAL_BETWEEN_TIMESTAMP = text_option(
+    "incremental-between-timestamp",
+    None,
+    "What came between two times, as texts or milliseconds.",
+)
+INCREMENTAL_BETWEEN_SCAN_MODE = choice_option(
+    "incremental-between-scan-mode",
+    "auto",
+    "What is read between two versions.",
+    "auto",
+    "delta",
+    "changelog",
+    "diff",
+)
+READ_CHANGELOG = boolean_option(
+    "read.changelog", False, "A column `rowkind` in front, and rows of all kinds."
+)
+READ_COLUMNS = Option(
+    key="read.columns",
+    parse=str,
+    default=None,
+    meaning="Columns, parted by commas; the others are not read. Spark tells a source in "
+    "Python nothing of the columns that a query needs.",
+    kind="text",
+    is_own=True,
+)
+READ_PROTECT = Option(
+    key="read.protect",
+    parse=parse_retention_ms,
+    default=None,
+    meaning="The version does not expire for so long after it was planned. By a tag, so "
+    "the table is written; Spark tells no source when a query ends.",
+    kind="duration",
+    is_own=True,
+)
+READ_STREAM_MAX_FILES_PER_TRIGGER = _long_option(
+    "read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1
+)
+READ_STREAM_MAX_BYTES_PER_TRIGGER = _long_option(
+    "read.stream.maxBytesPerTrigger", "Bytes of a micro-batch.", minimum=1
+)
+READ_STREAM_MAX_ROWS_PER_TRIGGER = _long_option(
+    "read.stream.maxRowsPerTrigger", "Rows of a micro-batch.", minimum=1
+)
+READ_STREAM_MIN_ROWS_PER_TRIGGER = _long_option(
+    "read.stream.minRowsPerTrigger",
+    "A micro-batch waits for so many rows, but no longer than maxTriggerDelayMs.",
+    minimum=1,
+)
+READ_STREAM_MAX_TRIGGER_DELAY_MS = _long_option(
+    "read.stream.maxTriggerDelayMs",
+    "Longest wait for minRowsPerTrigger, since the last micro-batch.",
+)
+
+_DECLARED: tuple[Option[Any], ...] = (
+    SCAN_TAG_NAME,
+    SCAN_WATERMARK,
+    INCREMENTAL_BETWEEN,
+    INCREMENTAL_BETWEEN_TIMESTAMP,
+    INCREMENTAL_BETWEEN_SCAN_MODE,
+    READ_CHANGELOG,
+    READ_COLUMNS,
+    READ_PROTECT,
+    READ_STREAM_MAX_FILES_PER_TRIGGER,
+    READ_STREAM_MAX_BYTES_PER_TRIGGER,
+    READ_STREAM_MAX_ROWS_PER_TRIGGER,
+    READ_STREAM_MIN_ROWS_PER_TRIGGER,
+    READ_STREAM_MAX_TRIGGER_DELAY_MS,
+    *_OF_TABLE,
+    *_OF_FILE_SYSTEM,
+)
+SOURCE_OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
 """By key; some that a table has as well are among them and count over the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
@@ -116,24 +137,13 @@ class SourceOptions:
 
     raw: Mapping[str, str]
 
-    def text(self, key: str) -> str | None:
-        """A text, or its default."""
-        value = self._value(key)
-        return None if value is None else str(value)
-
-    def integer(self, key: str) -> int | None:
-        """A number; None when it is not given."""
-        value = self._value(key)
-        assert value is None or isinstance(value, int), key
-        return value
-
-    def boolean(self, key: str) -> bool:
-        """A switch."""
-        return self._value(key) is True
+    def __getitem__(self, option: Option[Value]) -> Value:
+        """The value of an option, or its default."""
+        return option.read(self.raw)
 
     def columns(self) -> tuple[str, ...] | None:
         """``read.columns``; None: all."""
-        text = self.text("read.columns")
+        text = self.raw.get(READ_COLUMNS.key)
         return None if text is None else tuple(part.strip() for part in text.split(","))
 
     def of_table(self) -> dict[str, str]:
@@ -145,9 +155,6 @@ class SourceOptions:
         """Those that say how a store is reached."""
         keys = {option.key for option in _OF_FILE_SYSTEM}
         return {key: text for key, text in self.raw.items() if key in keys}
-
-    def _value(self, key: str) -> Value:
-        return SOURCE_OPTIONS[key].read(self.raw)
 
 
 def read_source_options(given: Mapping[str, str]) -> SourceOptions:

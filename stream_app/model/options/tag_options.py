@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
+from typing import Any
 
 from stream_app.model.options.option import (
     Option,
@@ -42,65 +43,80 @@ def zone_of(text: str) -> datetime.tzinfo:
     return datetime.timezone(datetime.timedelta(minutes=sign * minutes))
 
 
-TAG_OPTIONS: tuple[Option, ...] = (
-    choice_option(
-        "tag.automatic-creation",
-        "none",
-        "By which time a job gives tags of its own accord: that at which snapshots were committed "
-        "(process-time) or their watermark, of which stream_app writes none; batch tags the "
-        "commits of batch jobs, which stream_app's job is not.",
-        "none",
-        "process-time",
-        "watermark",
-        "batch",
-    ),
-    choice_option(
-        "tag.creation-period",
-        "daily",
-        "How often: the first snapshot behind the end of a period gets the period's tag; by "
-        "process time one is made for it when none comes.",
-        "daily",
-        "hourly",
-        "two-hours",
-    ),
-    duration_option(
-        "tag.creation-period-duration", None, "Another period; its tags are named yyyyMMddHHmm."
-    ),
-    duration_option(
-        "tag.creation-delay", "0 ms", "How long after its end a period still waits for late rows."
-    ),
-    choice_option(
-        "tag.period-formatter",
-        "with_dashes",
-        "How daily and hourly tags are named: '2026-01-31 07', '20260131 07' or '2026013107'.",
-        "with_dashes",
-        "without_dashes",
-        "without_dashes_and_spaces",
-    ),
-    integer_option(
-        "tag.num-retained-max", None, "Automatic tags beyond this number are deleted.", minimum=1
-    ),
-    duration_option(
-        "tag.default-time-retained",
-        None,
-        "Time after which a tag is deleted for which nothing else was said (default: never).",
-    ),
-    boolean_option(
-        "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
-    ),
-    boolean_option("tag.time-expire-enabled", True, "Delete tags whose time is over."),
-    boolean_option(
-        "tag.create-success-file",
-        False,
-        "Beside each tag write tag/tag-success-file/NAME_SUCCESS, for those who wait for it.",
-    ),
-    text_option(
-        "sink.process-time-zone",
-        None,
-        "Time zone of tags by process-time (default: that of the machine).",
-        parse=parse_zone,
-    ),
-    text_option(
-        "sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", parse=parse_zone
-    ),
+TAG_AUTOMATIC_CREATION = choice_option(
+    "tag.automatic-creation",
+    "none",
+    "By which time a job gives tags of its own accord: that at which snapshots were committed "
+    "(process-time) or their watermark, of which stream_app writes none; batch tags the "
+    "commits of batch jobs, which stream_app's job is not.",
+    "none",
+    "process-time",
+    "watermark",
+    "batch",
+)
+TAG_CREATION_PERIOD = choice_option(
+    "tag.creation-period",
+    "daily",
+    "How often: the first snapshot behind the end of a period gets the period's tag; by "
+    "process time one is made for it when none comes.",
+    "daily",
+    "hourly",
+    "two-hours",
+)
+TAG_CREATION_PERIOD_DURATION = duration_option(
+    "tag.creation-period-duration", None, "Another period; its tags are named yyyyMMddHHmm."
+)
+TAG_CREATION_DELAY = duration_option(
+    "tag.creation-delay", "0 ms", "How long after its end a period still waits for late rows."
+)
+TAG_PERIOD_FORMATTER = choice_option(
+    "tag.period-formatter",
+    "with_dashes",
+    "How daily and hourly tags are named: '2026-01-31 07', '20260131 07' or '2026013107'.",
+    "with_dashes",
+    "without_dashes",
+    "without_dashes_and_spaces",
+)
+TAG_NUM_RETAINED_MAX = integer_option(
+    "tag.num-retained-max", None, "Automatic tags beyond this number are deleted.", minimum=1
+)
+TAG_DEFAULT_TIME_RETAINED = duration_option(
+    "tag.default-time-retained",
+    None,
+    "Time after which a tag is deleted for which nothing else was said (default: never).",
+)
+TAG_AUTOMATIC_COMPLETION = boolean_option(
+    "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
+)
+TAG_TIME_EXPIRE_ENABLED = boolean_option(
+    "tag.time-expire-enabled", True, "Delete tags whose time is over."
+)
+TAG_CREATE_SUCCESS_FILE = boolean_option(
+    "tag.create-success-file",
+    False,
+    "Beside each tag write tag/tag-success-file/NAME_SUCCESS, for those who wait for it.",
+)
+SINK_PROCESS_TIME_ZONE = text_option(
+    "sink.process-time-zone",
+    None,
+    "Time zone of tags by process-time (default: that of the machine).",
+    parse=parse_zone,
+)
+SINK_WATERMARK_TIME_ZONE = text_option(
+    "sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", parse=parse_zone
+)
+
+TAG_OPTIONS: tuple[Option[Any], ...] = (
+    TAG_AUTOMATIC_CREATION,
+    TAG_CREATION_PERIOD,
+    TAG_CREATION_PERIOD_DURATION,
+    TAG_CREATION_DELAY,
+    TAG_PERIOD_FORMATTER,
+    TAG_NUM_RETAINED_MAX,
+    TAG_DEFAULT_TIME_RETAINED,
+    TAG_AUTOMATIC_COMPLETION,
+    TAG_TIME_EXPIRE_ENABLED,
+    TAG_CREATE_SUCCESS_FILE,
+    SINK_PROCESS_TIME_ZONE,
+    SINK_WATERMARK_TIME_ZONE,
 )

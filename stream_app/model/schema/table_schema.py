@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream_app.errors import UsageError
+from stream_app.model.options.compaction_options import (
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
+)
 from stream_app.model.options.core_options import CoreOptions, has_buckets
+from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,
@@ -97,7 +102,7 @@ class TableSchema:
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """Columns that choose the bucket, in hash order."""
-        return self.core_options.columns("bucket-key") or self.trimmed_primary_keys
+        return self.core_options.columns(BUCKET_KEY) or self.trimmed_primary_keys
 
     @cached_property
     def bucket_key_types(self) -> tuple[DataType, ...]:
@@ -108,7 +113,7 @@ class TableSchema:
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:
         """The columns of ``sequence.field``."""
-        return self.core_options.columns("sequence.field")
+        return self.core_options.columns(SEQUENCE_FIELD)
 
 
 def new_table_schema(
@@ -207,7 +212,7 @@ def _key_problems(
         )
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
-        for key in core.columns("bucket-key")
+        for key in core.columns(BUCKET_KEY)
         if key not in trimmed
     ]
     return problems
@@ -219,7 +224,7 @@ def _append_problems(
     """Problems of a table without a primary key."""
     problems = []
     core = CoreOptions(options)
-    bucket_keys = core.columns("bucket-key")
+    bucket_keys = core.columns(BUCKET_KEY)
     if not has_buckets(core.bucket, has_primary_key=False):
         problems.append("option 'bucket' must be -1 or at least 1")
     elif core.bucket == -1 and bucket_keys:
@@ -245,7 +250,7 @@ def _append_problems(
 
 def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
     """Options that name columns which are not there."""
-    sequence_fields = CoreOptions(options).columns("sequence.field")
+    sequence_fields = CoreOptions(options).columns(SEQUENCE_FIELD)
     problems = [
         f"sequence.field names {name!r}, which is no column"
         for name in dict.fromkeys(sequence_fields)
@@ -267,9 +272,9 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
 def expiry_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
     """What is wrong with a table's ``record-level.*`` options, in words."""
     core = CoreOptions(options)
-    if core.optional_integer("record-level.expire-time") is None:
+    if core[RECORD_LEVEL_EXPIRE_TIME] is None:
         return []
-    name = core.text("record-level.time-field")
+    name = core[RECORD_LEVEL_TIME_FIELD]
     if name not in columns.names:
         what = f"names {name!r}, which is no column" if name else "is not set"
         return [f"record-level.expire-time is set, record-level.time-field {what}"]

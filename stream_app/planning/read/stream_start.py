@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 
 
 class StartMode(enum.Enum):
@@ -112,7 +113,7 @@ def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> Stre
     Raises:
         UsageError: as `stream_start`.
     """
-    mode, snapshot_id = options.text("scan.mode"), options.optional_integer("scan.snapshot-id")
+    mode, snapshot_id = options[SCAN_MODE], options[SCAN_SNAPSHOT_ID]
     if mode == "default" and timestamp_millis is not None:
         snapshot_id = None
     elif mode != "default":

@@ -9,6 +9,18 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.expire_options import (
+    CHANGELOG_NUM_RETAINED_MAX,
+    CHANGELOG_NUM_RETAINED_MIN,
+    CHANGELOG_TIME_RETAINED,
+    CONSUMER_CHANGELOG_ONLY,
+    SNAPSHOT_CLEAN_EMPTY_DIRECTORIES,
+    SNAPSHOT_EXPIRE_LIMIT,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_NUM_RETAINED_MIN,
+    SNAPSHOT_TIME_RETAINED,
+)
+from stream_app.model.options.option import Option
 from stream_app.planning.upkeep.expire_range import Retention
 
 
@@ -67,29 +79,29 @@ def expire_config(
     Raises:
         UsageError: more are to be kept at least than at most.
     """
-    most = options.integer("snapshot.num-retained.max") if num_max is None else num_max
-    least = options.integer("snapshot.num-retained.min")
+    most = options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max
+    least = options[SNAPSHOT_NUM_RETAINED_MIN]
     if num_max is not None:
         least = min(least, num_max)
     snapshots = Retention(
         num_max=most,
         num_min=least if num_min is None else num_min,
-        time_ms=options.integer("snapshot.time-retained") if time_ms is None else time_ms,
+        time_ms=options[SNAPSHOT_TIME_RETAINED] if time_ms is None else time_ms,
     )
 
-    def changelog(key: str, otherwise: int) -> int:
-        given = options.optional_integer(f"changelog.{key}")
+    def changelog(option: Option[int | None], otherwise: int) -> int:
+        given = options[option]
         return otherwise if given is None else given
 
     return ExpireConfig(
         snapshots=snapshots,
         changelogs=Retention(
-            num_max=changelog("num-retained.max", snapshots.num_max),
-            num_min=changelog("num-retained.min", snapshots.num_min),
-            time_ms=changelog("time-retained", snapshots.time_ms),
+            num_max=changelog(CHANGELOG_NUM_RETAINED_MAX, snapshots.num_max),
+            num_min=changelog(CHANGELOG_NUM_RETAINED_MIN, snapshots.num_min),
+            time_ms=changelog(CHANGELOG_TIME_RETAINED, snapshots.time_ms),
         ),
-        limit=options.integer("snapshot.expire.limit") if limit is None else limit,
+        limit=options[SNAPSHOT_EXPIRE_LIMIT] if limit is None else limit,
         writes_changelog=options.raw.get("changelog-producer", "none").lower() != "none",
-        consumers_keep_snapshots=not options.boolean("consumer.changelog-only"),
-        cleans_folders=options.boolean("snapshot.clean-empty-directories"),
+        consumers_keep_snapshots=not options[CONSUMER_CHANGELOG_ONLY],
+        cleans_folders=options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES],
     )

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.options.source_options import PATH, read_source_options
+from stream_app.model.options.source_options import PATH, READ_CHANGELOG, read_source_options
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_schema
@@ -82,7 +82,7 @@ class PaimonDataSource(DataSource):
 
     @property
     def _row_kind(self) -> bool:
-        return self._options.boolean("read.changelog") or self._system == AUDIT_LOG
+        return self._options[READ_CHANGELOG] or self._system == AUDIT_LOG
 
     def _arrow_schema(self) -> pa.Schema:
         try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.options.source_options import SourceOptions
+from stream_app.model.options.source_options import SCAN_WATERMARK, SourceOptions
+from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 from stream_app.table.versions.time_travel import Timestamp, Version
 
 _SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
@@ -65,7 +66,7 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
     Raises:
         UsageError: there are two, or it does not go with ``scan.mode``.
     """
-    mode = options.text("scan.mode") or "default"
+    mode = options[SCAN_MODE] or "default"
     given = [key for key in _ALL if key in options.raw]
     if len(given) > 1:
         raise UsageError(
@@ -104,7 +105,7 @@ def batch_choice(options: SourceOptions) -> Choice:
     """
     key = given_start(options)
     if key is None:
-        compacted = options.text("scan.mode") == "compacted-full"
+        compacted = options[SCAN_MODE] == "compacted-full"
         return LatestCompacted() if compacted else Version()
     text = options.raw[key]
     if key == _BETWEEN:
@@ -117,8 +118,8 @@ def batch_choice(options: SourceOptions) -> Choice:
     if key == _TAG:
         return Version(tag=text)
     if key == _SNAPSHOT:
-        return Version(snapshot=options.integer(key))
-    return Version(watermark=options.integer(key))
+        return Version(snapshot=options[SCAN_SNAPSHOT_ID])
+    return Version(watermark=options[SCAN_WATERMARK])
 
 
 def _pair(key: str, text: str) -> tuple[str, str]:

@@ -19,7 +19,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from stream_app.errors import UsageError
-from stream_app.model.options.source_options import SourceOptions
+from stream_app.model.options.source_options import (
+    READ_STREAM_MAX_BYTES_PER_TRIGGER,
+    READ_STREAM_MAX_FILES_PER_TRIGGER,
+    READ_STREAM_MAX_ROWS_PER_TRIGGER,
+    READ_STREAM_MAX_TRIGGER_DELAY_MS,
+    READ_STREAM_MIN_ROWS_PER_TRIGGER,
+    SourceOptions,
+)
 from stream_app.model.row_kind import RowKind
 from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_batch
@@ -163,12 +170,12 @@ def stream_reader(
             fix="leave it out: a consumer-id keeps what the stream has not read yet",
         )
     limits = {
-        "max_files": options.integer("read.stream.maxFilesPerTrigger"),
-        "max_bytes": options.integer("read.stream.maxBytesPerTrigger"),
-        "max_rows": options.integer("read.stream.maxRowsPerTrigger"),
+        "max_files": options[READ_STREAM_MAX_FILES_PER_TRIGGER],
+        "max_bytes": options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
+        "max_rows": options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
     }
-    rows = options.integer("read.stream.minRowsPerTrigger")
-    millis = options.integer("read.stream.maxTriggerDelayMs")
+    rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
+    millis = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
     fewest = None if rows is None or millis is None else FewestRows(rows, millis / 1000)
     offsets = stream_offsets(_told(table, options.of_table()), limits)
     return StreamReader(offsets, columns, row_kind=row_kind, fewest=fewest)

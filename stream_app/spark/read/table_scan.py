@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import DataSplit
-from stream_app.model.options.source_options import SourceOptions
+from stream_app.model.options.source_options import (
+    INCREMENTAL_BETWEEN_SCAN_MODE,
+    READ_CHANGELOG,
+    READ_PROTECT,
+    SourceOptions,
+)
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.spark.read.scan_choice import (
     Between,
@@ -198,7 +203,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         UnsupportedTableError: we would read the table wrongly.
     """
     choice = batch_choice(options)
-    retained_ms = options.integer("read.protect")
+    retained_ms = options[READ_PROTECT]
     if retained_ms is not None and (
         isinstance(choice, Between | BetweenTimes) or system not in ("", *ROW_TABLES)
     ):
@@ -206,14 +211,14 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             "read.protect keeps the files of one version, and this read has none such",
             fix="leave it out; tags keep both ends of a range",
         )
-    row_kind = options.boolean("read.changelog") or system == AUDIT_LOG
+    row_kind = options[READ_CHANGELOG] or system == AUDIT_LOG
     if isinstance(choice, Between | BetweenTimes):
         if system not in ("", AUDIT_LOG):
             raise UsageError(
                 f"system table {system!r} has no range of versions",
                 fix="leave out incremental-between, or read audit_log",
             )
-        mode = options.text("incremental-between-scan-mode") or "auto"
+        mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
     found, snapshot = _at(table, choice)
     if system in SYSTEM_TABLES:

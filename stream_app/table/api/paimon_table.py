@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
+from stream_app.model.options.stream_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.file_store_table import FileStoreTable
@@ -213,8 +214,8 @@ class PaimonTable:
             start=begin if given else start_of_table(store),
             end=end,
             follow=follow,
-            consumer_id=consumer_id or store.options.text("consumer-id") or None,
-            ignore_progress=store.options.boolean("consumer.ignore-progress")
+            consumer_id=consumer_id or store.options[CONSUMER_ID] or None,
+            ignore_progress=store.options[CONSUMER_IGNORE_PROGRESS]
             if ignore_progress is None
             else ignore_progress,
             poll_seconds=poll_seconds,

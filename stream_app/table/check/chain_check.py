@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from stream_app.errors import CorruptFileError
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check.followers import changelog_findings, consumer_findings
 from stream_app.planning.check.versions import chain_findings, identity_findings
@@ -45,7 +46,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> list[Finding]:
     """Consumers that have been silent for too long go by themselves, and are passed over."""
-    expiration_ms = table.options.optional_integer("consumer.expiration-time")
+    expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:
         consumers = table.consumers.consumers()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check.changelog_replay import ReplayRange, VersionChanges, replay_range
@@ -150,7 +151,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         CorruptFileError: a schema cannot be read.
     """
     check_readable(table, merges=True)
-    if table.options.optional_integer("record-level.expire-time") is not None:
+    if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     found: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
     for version in named_versions(table):

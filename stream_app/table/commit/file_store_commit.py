@@ -20,6 +20,12 @@ from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.commit_options import (
+    COMMIT_MAX_RETRIES,
+    COMMIT_MAX_RETRY_WAIT,
+    COMMIT_MIN_RETRY_WAIT,
+    COMMIT_TIMEOUT,
+)
 from stream_app.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     SOURCE_END_PROPERTY,
@@ -202,8 +208,8 @@ class FileStoreCommit:
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
         options, clock = self.table.options, self.table.clock
-        retries = options.integer("commit.max-retries")
-        timeout_ms = options.optional_integer("commit.timeout")
+        retries = options[COMMIT_MAX_RETRIES]
+        timeout_ms = options[COMMIT_TIMEOUT]
         began = clock.steady_seconds()
         # Whoever commits has just followed the table, or made its newest snapshot: that is looked
         # for only when another one turns out to be newer.
@@ -219,8 +225,8 @@ class FileStoreCommit:
             clock.sleep(
                 retry_wait_s(
                     retry,
-                    min_ms=options.integer("commit.min-retry-wait"),
-                    max_ms=options.integer("commit.max-retry-wait"),
+                    min_ms=options[COMMIT_MIN_RETRY_WAIT],
+                    max_ms=options[COMMIT_MAX_RETRY_WAIT],
                     name=files.name,
                 )
             )

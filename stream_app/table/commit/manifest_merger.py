@@ -12,6 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.commit_options import (
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_FILE_SIZE,
+)
 from stream_app.planning.commit.live_entries import compacted_entries
 from stream_app.planning.commit.manifest_merge import full_merge, manifest_groups
 from stream_app.table.file_store_table import FileStoreTable
@@ -27,17 +32,17 @@ class ManifestMerger:
     def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Manifests that mean the same; those that are not among `metas` were written for it."""
         options = self.table.options
-        target_size = options.integer("manifest.target-file-size")
+        target_size = options[MANIFEST_TARGET_FILE_SIZE]
         rewritten = full_merge(
             metas,
             target_size=target_size,
-            threshold=options.integer("manifest.full-compaction-threshold-size"),
+            threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
         )
         if rewritten:
             return self._full(metas, rewritten)
         merged: list[ManifestFileMeta] = []
         for group in manifest_groups(
-            metas, target_size=target_size, min_count=options.integer("manifest.merge-min-count")
+            metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
         ):
             if len(group) == 1:
                 merged.append(group[0])

@@ -22,6 +22,7 @@ from stream_app.errors import CorruptFileError, UnsupportedTableError, UsageErro
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
@@ -70,7 +71,7 @@ class AppendCompactCoordinator:
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
         self._failed = FailedAppendTasks(CompactionFailures(self.table.clock))
-        self._is_due = not self.table.options.boolean("write-only")
+        self._is_due = not self.table.options[WRITE_ONLY]
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Nothing: the planner finds files by itself."""
@@ -110,7 +111,7 @@ class AppendCompactCoordinator:
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
         """As `trigger`, for what is there now: there are no levels to fill."""
-        if self.table.options.boolean("write-only"):
+        if self.table.options[WRITE_ONLY]:
             raise UsageError(
                 "a full compaction was asked of a table that is write-only",
                 fix="set the option 'write-only' to false, or compact with another job",
@@ -229,7 +230,7 @@ class AppendCompactCoordinator:
         self._plan_again()
 
     def _plan_again(self) -> None:
-        self._is_due = not self.table.options.boolean("write-only")
+        self._is_due = not self.table.options[WRITE_ONLY]
 
     def _begin_planning(self) -> None:
         units = [running.request.unit for running in self._running.values()]

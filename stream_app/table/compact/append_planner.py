@@ -15,6 +15,13 @@ from dataclasses import dataclass, field
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.compaction_options import (
+    COMPACTION_DELETE_RATIO_THRESHOLD,
+    COMPACTION_FILE_NUM_LIMIT,
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_MIN_FILE_NUM,
+)
+from stream_app.model.options.read_options import SOURCE_SPLIT_OPEN_FILE_COST
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.append_compaction import (
     PackRules,
@@ -77,8 +84,8 @@ def pack_rules(table: FileStoreTable) -> PackRules:
     """What the table's options say."""
     return PackRules(
         target_file_size=table.schema.target_file_size,
-        open_file_cost=table.options.integer("source.split.open-file-cost"),
-        min_file_num=table.options.integer("compaction.min.file-num"),
+        open_file_cost=table.options[SOURCE_SPLIT_OPEN_FILE_COST],
+        min_file_num=table.options[COMPACTION_MIN_FILE_NUM],
     )
 
 
@@ -157,7 +164,7 @@ class AppendCompactPlanner:
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
         """Take in small files that no round has seen; whether there may be more of them."""
-        limit = self.table.options.integer("compaction.file-num-limit")
+        limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
                 self._entries = self._next_entries(looked_at)
@@ -226,7 +233,7 @@ def is_candidate(table: FileStoreTable, file: DataFileMeta, deletions: Deletions
     if file.file_name not in deletions:
         return False
     deleted = deletions[file.file_name][1]
-    share = table.options.real("compaction.delete-ratio-threshold")
+    share = table.options[COMPACTION_DELETE_RATIO_THRESHOLD]
     return deleted is None or deleted > file.row_count * share
 
 
@@ -284,7 +291,7 @@ def _windows(
         picked = pick_full(
             queue,
             compaction_file_size=schema.compaction_file_size,
-            rewrite_all=table.options.boolean("compaction.force-rewrite-all-files"),
+            rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
         )
         if picked:
             yield picked
@@ -293,7 +300,7 @@ def _windows(
         picked, queue = pick_compact_before(
             queue,
             target_file_size=schema.target_file_size,
-            min_file_num=table.options.integer("compaction.min.file-num"),
+            min_file_num=table.options[COMPACTION_MIN_FILE_NUM],
         )
         if not picked:
             return

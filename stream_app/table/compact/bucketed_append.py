@@ -19,6 +19,11 @@ from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_MIN_FILE_NUM,
+    WRITE_ONLY,
+)
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.bucketed_append_compaction import (
     Files,
@@ -155,11 +160,11 @@ def bucketed_append_managers(
             policy=None,
             stop_trigger=options.stop_trigger,
             total_buckets=total_buckets,
-            rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
+            rewrite_all=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
             target_file_size=schema.target_file_size,
             compaction_file_size=schema.compaction_file_size,
-            min_file_num=options.integer("compaction.min.file-num"),
-            writes_only=options.boolean("write-only"),
+            min_file_num=options[COMPACTION_MIN_FILE_NUM],
+            writes_only=options[WRITE_ONLY],
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }

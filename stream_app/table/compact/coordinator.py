@@ -22,6 +22,10 @@ from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    WRITE_ONLY,
+)
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
@@ -260,10 +264,10 @@ def bucket_managers(
             partition=bucket[0],
             bucket=bucket[1],
             levels=Levels(files, num_levels=options.num_levels, key_of=table.key_of),
-            policy=None if options.boolean("write-only") else compact_strategy(options),
+            policy=None if options[WRITE_ONLY] else compact_strategy(options),
             stop_trigger=options.stop_trigger,
             total_buckets=total_buckets,
-            rewrite_all=options.boolean("compaction.force-rewrite-all-files"),
+            rewrite_all=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
             must_rewrite=has_expired_rows(table),
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()

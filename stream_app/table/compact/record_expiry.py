@@ -11,22 +11,26 @@ from stream_app.errors import StreamAppError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.mergetree.compact.record_level_expire import MILLISECONDS_FROM, RecordLevelExpire
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import (
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
+)
 from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
     """Which rows are too old at this moment; None when rows do not expire."""
-    expire_ms = table.options.optional_integer("record-level.expire-time")
+    expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
         return None
     bound = table.clock.now_ms() // 1000 - expire_ms // 1000
-    return RecordLevelExpire(table.options.text("record-level.time-field"), bound)
+    return RecordLevelExpire(table.options[RECORD_LEVEL_TIME_FIELD], bound)
 
 
 def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
     """Tells of a file, by its statistics, whether it has rows that are too old now."""
-    if table.options.optional_integer("record-level.expire-time") is None:
+    if table.options[RECORD_LEVEL_EXPIRE_TIME] is None:
         return lambda _: False
 
     def check(file: DataFileMeta) -> bool:
@@ -39,7 +43,7 @@ def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
 
 def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     """The least time in a file; None when its statistics do not tell."""
-    column = table.schema.fields.field(table.options.text("record-level.time-field"))
+    column = table.schema.fields.field(table.options[RECORD_LEVEL_TIME_FIELD])
     try:
         schema = table.schema
         if file.schema_id != schema.schema_id:

@@ -13,33 +13,46 @@ from stream_app.mergetree.compact.universal_compaction import (
     UniversalCompaction,
 )
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.compaction_options import (
+    COMPACTION_FORCE_UP_LEVEL_0,
+    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_OFFPEAK_END_HOUR,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OPTIMIZATION_INTERVAL,
+    COMPACTION_SIZE_RATIO,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
+    FORCE_LOOKUP,
+    LOOKUP_COMPACT,
+)
 from stream_app.model.options.core_options import CoreOptions
 
 
 def compact_strategy(options: CoreOptions) -> CompactStrategy:
     """The universal rules with the table's settings, and around them what lifts level 0."""
     universal = UniversalCompaction(
-        max_size_amplification_percent=options.integer("compaction.max-size-amplification-percent"),
-        size_ratio=options.integer("compaction.size-ratio"),
+        max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
+        size_ratio=options[COMPACTION_SIZE_RATIO],
         run_count_trigger=options.compaction_trigger,
         early=EarlyFullCompaction(
-            interval_ms=options.optional_integer("compaction.optimization-interval"),
-            total_size=options.optional_integer("compaction.total-size-threshold"),
-            incremental_size=options.optional_integer("compaction.incremental-size-threshold"),
+            interval_ms=options[COMPACTION_OPTIMIZATION_INTERVAL],
+            total_size=options[COMPACTION_TOTAL_SIZE_THRESHOLD],
+            incremental_size=options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD],
         ),
         off_peak=_off_peak_hours(options),
     )
-    if options.boolean("force-lookup") or traits_of(options.merge_engine).needs_lookup:
-        is_gentle = options.text("lookup-compact") == "gentle"
+    if options[FORCE_LOOKUP] or traits_of(options.merge_engine).needs_lookup:
+        is_gentle = options[LOOKUP_COMPACT] == "gentle"
         return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)
-    if options.boolean("compaction.force-up-level-0"):
+    if options[COMPACTION_FORCE_UP_LEVEL_0]:
         return ForceUpLevel0Compaction(universal)
     return universal
 
 
 def _off_peak_hours(options: CoreOptions) -> OffPeakHours | None:
-    start = options.integer("compaction.offpeak.start.hour")
-    end = options.integer("compaction.offpeak.end.hour")
+    start = options[COMPACTION_OFFPEAK_START_HOUR]
+    end = options[COMPACTION_OFFPEAK_END_HOUR]
     if -1 in (start, end):
         return None
-    return OffPeakHours(start, end, options.integer("compaction.offpeak-ratio"))
+    return OffPeakHours(start, end, options[COMPACTION_OFFPEAK_RATIO])

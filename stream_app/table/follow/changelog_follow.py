@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamContent
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.planning.read.stream_start import StreamStart
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition, StreamStep
 from stream_app.planning.upkeep.expire_config import expire_config
@@ -169,7 +170,7 @@ class ChangelogFollow:
         if consumer_id is None or position.is_full:
             return
         now = self._table.clock.now_ms()
-        expires_after = self._table.options.optional_integer("consumer.expiration-time")
+        expires_after = self._table.options[CONSUMER_EXPIRATION_TIME]
         is_silent = expires_after is not None and now - self._told_at > expires_after // 3
         if position.snapshot_id != self._told or is_silent:
             self._table.consumers.reset(consumer_id, position.snapshot_id)

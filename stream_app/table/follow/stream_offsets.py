@@ -17,6 +17,11 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.data_split import StreamSplit
+from stream_app.model.options.stream_options import (
+    CONSUMER_EXPIRATION_TIME,
+    CONSUMER_ID,
+    CONSUMER_IGNORE_PROGRESS,
+)
 from stream_app.planning.read.stream_step import StepLimits, StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.next_snapshot import check_progress, check_still_read, snapshot_name
@@ -62,8 +67,8 @@ class StreamOffsets:
                 wants next has expired.
         """
         options = self.table.options
-        name = options.text("consumer-id")
-        if name and not options.boolean("consumer.ignore-progress"):
+        name = options[CONSUMER_ID]
+        if name and not options[CONSUMER_IGNORE_PROGRESS]:
             following = self.table.consumers.next_snapshot(name)
             if following is not None:
                 check_progress(self.table, name, following)
@@ -92,7 +97,7 @@ class StreamOffsets:
 
     def taken(self, offset: Offset) -> None:
         """What lies before an offset is done with: a consumer's progress is written down."""
-        name, position = self.table.options.text("consumer-id"), self._position(offset)
+        name, position = self.table.options[CONSUMER_ID], self._position(offset)
         # Of a version that is read in part, nobody could go on by the consumer alone.
         if name and not position.is_full:
             self.table.consumers.reset(name, position.snapshot_id)
@@ -101,14 +106,14 @@ class StreamOffsets:
     def silent_s(self) -> float | None:
         """How long a consumer may say nothing before he should `stay`; None: for ever."""
         options = self.table.options
-        expiration_ms = options.optional_integer("consumer.expiration-time")
-        if expiration_ms is None or not options.text("consumer-id"):
+        expiration_ms = options[CONSUMER_EXPIRATION_TIME]
+        if expiration_ms is None or not options[CONSUMER_ID]:
             return None
         return expiration_ms / 3000
 
     def stay(self) -> None:
         """Nothing comes in: the consumer says that he is still there, at the place that he told."""
-        name = self.table.options.text("consumer-id")
+        name = self.table.options[CONSUMER_ID]
         following = self.table.consumers.next_snapshot(name)
         if following is not None:
             self.table.consumers.reset(name, following)

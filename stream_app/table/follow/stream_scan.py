@@ -23,6 +23,13 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
+from stream_app.model.options.stream_options import (
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    STREAMING_READ_APPEND_OVERWRITE,
+    STREAMING_READ_OVERWRITE,
+)
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_level
 from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
@@ -52,7 +59,7 @@ class StreamScan:
     def __post_init__(self) -> None:
         check_readable(self.table, merges=False)
         has_key = self.table.schema.has_primary_key
-        if has_key and self.table.options.boolean("streaming-read-overwrite"):
+        if has_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
                 "streaming-read-overwrite = true: stream_app does not tell what an OVERWRITE "
                 "snapshot changed",
@@ -158,8 +165,7 @@ class StreamScan:
         match follow_up(
             snapshot,
             has_changelog=self._changelog_producer != "none",
-            reads_overwrites=not has_key
-            and self.table.options.boolean("streaming-read-append-overwrite"),
+            reads_overwrites=not has_key and self.table.options[STREAMING_READ_APPEND_OVERWRITE],
         ):
             case FollowUp.DELTA:
                 entries = read.added_entries(snapshot)
@@ -196,7 +202,7 @@ class StreamScan:
         return StreamPosition(snapshot_id=snapshot_id, is_full=True)
 
     def _compacted(self, earliest: int, latest: int) -> int:
-        commits = self.table.options.optional_integer("full-compaction.delta-commits")
+        commits = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
         if self._changelog_producer == "full-compaction" and commits is None:
             commits = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest):
@@ -226,8 +232,8 @@ def start_of_table(table: FileStoreTable) -> StreamStart:
         UsageError: the mode is not one of a streaming read, or lacks what it needs.
     """
     options = table.options
-    millis = options.optional_integer("scan.timestamp-millis")
-    text = options.text("scan.timestamp")
+    millis = options[SCAN_TIMESTAMP_MILLIS]
+    text = options[SCAN_TIMESTAMP]
     if millis is None and text:
         millis = millis_of(text)
     return start_of_options(options, millis)

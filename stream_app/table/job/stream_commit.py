@@ -19,6 +19,7 @@ from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -221,11 +222,14 @@ class StreamTableCommit:
 
         Raises:
             UsageError: the table is write-only.
+            ValueError: there is no identifier to publish under: no epoch yet, and none was given.
         """
         return list(self.compacting_whole(buckets))
 
     def compacting_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
         """As `compact_whole`, snapshot by snapshot."""
+        if self.last_identifier is None:
+            raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         asked = set(pending)
@@ -252,7 +256,7 @@ class StreamTableCommit:
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for whoever compacts it."""
-        if self.table.options.boolean("write-only"):
+        if self.table.options[WRITE_ONLY]:
             runs, follow = self.coordinator.most_sorted_runs, self._follower.follow
             self._publisher.tally.waited_s += self._write_only.wait(runs, follow)
         else:

@@ -20,6 +20,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from stream_app.errors import StreamAppError
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.options.expire_options import (
+    PARTITION_EXPIRATION_CHECK_INTERVAL,
+    SNAPSHOT_EXPIRE_EXECUTION_MODE,
+)
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
@@ -96,11 +102,11 @@ class TableMaintenance:
         self._identity, self._is_gone = table.identity(), False
         self._metrics, self._lock = MaintenanceMetrics(), threading.Lock()
         self._tags, self._tagging = TagUpkeep(table), threading.Lock()
-        is_write_only = table.options.boolean("write-only")
+        is_write_only = table.options[WRITE_ONLY]
         self._tasks = [] if is_write_only else self._all_tasks()
         self._looked_at = self._glanced_at = table.clock.steady_seconds()
         self._wait_s, self._done = _IDLE_WAIT_S, 0
-        is_beside = table.options.text("snapshot.expire.execution-mode") == "async"
+        is_beside = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire") if is_beside else None
         self._running: Future[None] | None = None
 
@@ -108,7 +114,7 @@ class TableMaintenance:
         """The one that commits first; tags and consumers before the snapshots that they keep."""
         config = expire_config(self._table.options)
         tag_rules(self._table)
-        interval_s = self._table.options.integer("partition.expiration-check-interval") / 1000
+        interval_s = self._table.options[PARTITION_EXPIRATION_CHECK_INTERVAL] / 1000
         retention = partition_retention(self._table.options)
         snapshots, changelogs = ExpireSnapshots(self._table), ExpireChangelogs(self._table)
 
@@ -247,7 +253,7 @@ class TableMaintenance:
         yield MaintenanceMetrics(files=report.files, bytes=report.bytes)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
-        expiration_ms = self._table.options.optional_integer("consumer.expiration-time")
+        expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None:
             return
         for consumer in self._table.consumers.expire(self._table.clock.now_ms(), expiration_ms):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stream_app.errors import CompactionError, StoppedError
+from stream_app.model.options.compaction_options import WRITE_ONLY_COMPACTOR_TIMEOUT
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class WriteOnlyBound:
         """
         options, clock = self.table.options, self.table.clock
         limit = options.write_only_stop_trigger
-        patience = options.integer("write-only.compactor-timeout") / 1000
+        patience = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
         began = clock.steady_seconds()
         while (runs := sorted_runs()) > limit // 2:
             self._warn(runs, limit)

@@ -28,6 +28,10 @@ from stream_app.model.data_split import DataSplit, SplitGroup
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.read_options import (
+    SOURCE_SPLIT_OPEN_FILE_COST,
+    SOURCE_SPLIT_TARGET_SIZE,
+)
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.split_generator import (
     SplitRules,
@@ -81,8 +85,8 @@ class SplitScan:
         """Which files of a bucket are read together; steps 2 to 4."""
         options, file_stats = self.table.options, self._file_stats()
         rules = SplitRules(
-            target_size=options.integer("source.split.target-size"),
-            open_file_cost=options.integer("source.split.open-file-cost"),
+            target_size=options[SOURCE_SPLIT_TARGET_SIZE],
+            open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
         if not self.table.schema.has_primary_key:
             return append_groups(self._passing(files, file_stats.all), rules)

@@ -20,6 +20,7 @@ from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.options.table_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -172,7 +173,7 @@ class _Shown:
 
     def spec(self, partition: bytes) -> str:
         """``dt=2024-01-01/hour=3``: as a folder's name, but nothing is escaped."""
-        default = self.table.options.text("partition.default-name")
+        default = self.table.options[PARTITION_DEFAULT_NAME]
         names = self.table.schema.partition_keys
         texts = self._partition_texts(partition, default)
         return "/".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))

@@ -23,6 +23,12 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.expire_options import (
+    PARTITION_EXPIRATION_BATCH_SIZE,
+    PARTITION_EXPIRATION_MAX_NUM,
+    PARTITION_EXPIRATION_STRATEGY,
+    PARTITION_EXPIRATION_TIME,
+)
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.upkeep.partition_time import (
     DatedPartition,
@@ -89,10 +95,10 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     Raises:
         UsageError: an option has a value that we do not know.
     """
-    time_ms = options.optional_integer("partition.expiration-time")
+    time_ms = options[PARTITION_EXPIRATION_TIME]
     if time_ms is None:
         return None
-    strategy = options.text("partition.expiration-strategy").lower()
+    strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
     known = [each.value for each in AgeOf]
     if strategy not in known:
         raise UsageError(
@@ -103,8 +109,8 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
         time_ms=time_ms,
         age_of=AgeOf(strategy),
         time=time_of_partitions(options),
-        at_most=options.integer("partition.expiration-max-num"),
-        batch_size=options.optional_integer("partition.expiration-batch-size"),
+        at_most=options[PARTITION_EXPIRATION_MAX_NUM],
+        batch_size=options[PARTITION_EXPIRATION_BATCH_SIZE],
     )
 
 

@@ -24,6 +24,7 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.announcements import ExpiryAnnouncement
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.announcements import is_expiring
 from stream_app.planning.upkeep.expire_config import ExpireConfig
@@ -339,7 +340,7 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
     """The first snapshot that a consumer has not read yet; None: nobody waits."""
-    expiration_ms = table.options.optional_integer("consumer.expiration-time")
+    expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
 
 

@@ -31,6 +31,8 @@ from dataclasses import dataclass, replace
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.model.announcements import RollbackAnnouncement
 from stream_app.model.manifest_entry import FileKind
+from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
+from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.upkeep.announcements import expiry_in_the_way
 from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_numbers
@@ -135,7 +137,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
     _delete_latecomers(table, target)
     table.snapshots.write_latest_hint(target)
-    clean = table.options.boolean("snapshot.clean-empty-directories")
+    clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, plan.files, clean_folders=clean)  # 6
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
@@ -204,7 +206,7 @@ def _check_target(table: FileStoreTable, target: int) -> None:
 def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
     now, expiration_ms = (
         table.clock.now_ms(),
-        table.options.optional_integer("consumer.expiration-time"),
+        table.options[CONSUMER_EXPIRATION_TIME],
     )
     return rollback_numbers(
         target.snapshot_id,

@@ -22,6 +22,7 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus
 from stream_app.model.bucket_change import ManifestCommittable
+from stream_app.model.options.tag_options import TAG_DEFAULT_TIME_RETAINED, TAG_TIME_EXPIRE_ENABLED
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.upkeep.tag_creation import (
@@ -167,7 +168,7 @@ class TagUpkeep:
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         self._make_up_success_file(rules)
         created = []
-        retained_ms = self.table.options.optional_integer("tag.default-time-retained")
+        retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
         for due in due_tags(rules, next_begin, times):
             now = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
             tag = Tag(
@@ -212,7 +213,7 @@ class TagUpkeep:
         return found[::-1]
 
     def _over(self, rules: TagRules | None) -> tuple[str, ...]:
-        expires = self.table.options.boolean("tag.time-expire-enabled")
+        expires = self.table.options[TAG_TIME_EXPIRE_ENABLED]
         if not expires and (rules is None or rules.num_max is None):
             return ()
         files = self.table.tags.statuses()

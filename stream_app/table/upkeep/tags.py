@@ -16,7 +16,20 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.options.tag_options import zone_of
+from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
+from stream_app.model.options.tag_options import (
+    SINK_PROCESS_TIME_ZONE,
+    SINK_WATERMARK_TIME_ZONE,
+    TAG_AUTOMATIC_COMPLETION,
+    TAG_AUTOMATIC_CREATION,
+    TAG_CREATION_DELAY,
+    TAG_CREATION_PERIOD,
+    TAG_CREATION_PERIOD_DURATION,
+    TAG_DEFAULT_TIME_RETAINED,
+    TAG_NUM_RETAINED_MAX,
+    TAG_PERIOD_FORMATTER,
+    zone_of,
+)
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
@@ -52,7 +65,7 @@ def new_tag(
     snapshot = _snapshot_to_tag(table, number)
     _check_not_automatic(table, name, snapshot)
     if retained_ms is None:
-        retained_ms = table.options.optional_integer("tag.default-time-retained")
+        retained_ms = table.options[TAG_DEFAULT_TIME_RETAINED]
     created = None if retained_ms is None else local_wall_clock_ms(table.clock)
     return Tag(name=name, snapshot=snapshot, create_time_ms=created, time_retained_ms=retained_ms)
 
@@ -170,7 +183,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
     if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
         return  # somebody has just given one of these versions another name
-    clean = table.options.boolean("snapshot.clean-empty-directories")
+    clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, deletion.files, clean_folders=clean)
 
 
@@ -273,14 +286,14 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
         UsageError: the delay is as long as a period, so no tag would ever be in time.
     """
     options = table.options
-    if options.text("tag.automatic-creation") not in ("process-time", "watermark"):
+    if options[TAG_AUTOMATIC_CREATION] not in ("process-time", "watermark"):
         return None
     periods = tag_periods(
-        options.text("tag.creation-period"),
-        options.text("tag.period-formatter"),
-        options.optional_integer("tag.creation-period-duration"),
+        options[TAG_CREATION_PERIOD],
+        options[TAG_PERIOD_FORMATTER],
+        options[TAG_CREATION_PERIOD_DURATION],
     )
-    delay_ms = options.integer("tag.creation-delay")
+    delay_ms = options[TAG_CREATION_DELAY]
     if delay_ms >= periods.period_ms:
         raise UsageError(
             f"option 'tag.creation-delay': {delay_ms} ms is not below the period of "
@@ -291,18 +304,18 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
     return TagRules(
         periods=periods,
         delay_ms=delay_ms,
-        completes=options.boolean("tag.automatic-completion"),
-        num_max=options.optional_integer("tag.num-retained-max"),
+        completes=options[TAG_AUTOMATIC_COMPLETION],
+        num_max=options[TAG_NUM_RETAINED_MAX],
     )
 
 
 def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
     """The time on the wall by which a snapshot gets its tag."""
     options = table.options
-    if options.text("tag.automatic-creation") == "watermark":
-        millis, zone = snapshot.watermark, options.text("sink.watermark-time-zone")
+    if options[TAG_AUTOMATIC_CREATION] == "watermark":
+        millis, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
     else:
-        millis, zone = snapshot.time_millis, options.text("sink.process-time-zone")
+        millis, zone = snapshot.time_millis, options[SINK_PROCESS_TIME_ZONE]
     if millis is None:
         return SnapshotTime(snapshot.snapshot_id, None)
     return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(millis, zone))
@@ -310,9 +323,9 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
 
 def process_time_ms(table: FileStoreTable) -> int | None:
     """The time on the wall by which tags are due of themselves; None: they wait for watermarks."""
-    if table.options.text("tag.automatic-creation") != "process-time":
+    if table.options[TAG_AUTOMATIC_CREATION] != "process-time":
         return None
-    return wall_clock_ms(table.clock.now_ms(), table.options.text("sink.process-time-zone"))
+    return wall_clock_ms(table.clock.now_ms(), table.options[SINK_PROCESS_TIME_ZONE])
 
 
 def wall_clock_ms(millis: int, zone: str) -> int:

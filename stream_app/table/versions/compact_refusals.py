@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -41,7 +42,7 @@ class CompactableFiles:
 
     @property
     def _leaves_compaction(self) -> bool:
-        return self.table.options.boolean("write-only")
+        return self.table.options[WRITE_ONLY]
 
     def _check_schema(self, schema_id: int) -> None:
         ours = self.table.schema

@@ -15,6 +15,13 @@ from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import (
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    WRITE_BUFFER_SIZE,
+    WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
+    WRITE_BUFFER_SPILLABLE,
+)
 from stream_app.model.row_kind import RowKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
@@ -64,11 +71,11 @@ def bucket_writer(
         layout=layout,
         buffer=SortBufferWriteBuffer(
             layout=layout,
-            memory_limit=options.integer("write-buffer-size"),
+            memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog tells every change, so rows of one key must not be merged before.
             merge_early=None if options.writes_changelog else merge_function,
-            spillable=options.boolean("write-buffer-spillable"),
-            spill_limit=options.optional_integer("write-buffer-spill.max-disk-size"),
+            spillable=options[WRITE_BUFFER_SPILLABLE],
+            spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=spill_folder,
         ),
         merge_function=merge_function,
@@ -81,9 +88,9 @@ def bucket_writer(
 
 def _ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
     ignored: set[RowKind] = set()
-    if options.boolean("ignore-delete"):
+    if options[IGNORE_DELETE]:
         ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
-    if options.boolean("ignore-update-before"):
+    if options[IGNORE_UPDATE_BEFORE]:
         ignored.add(RowKind.UPDATE_BEFORE)
     return frozenset(ignored)
 

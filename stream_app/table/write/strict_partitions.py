@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.expire_options import (
+    PARTITION_TIMESTAMP_FORMAT_STRICT,
+    PARTITION_TIMESTAMP_FORMATTER,
+    PARTITION_TIMESTAMP_PATTERN,
+)
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.upkeep.partition_time import PartitionTime, partition_time
 
-_WAYS = ("partition.timestamp-pattern", "partition.timestamp-formatter")
+_WAYS = (PARTITION_TIMESTAMP_PATTERN, PARTITION_TIMESTAMP_FORMATTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
     Raises:
         UsageError: the formatter has a letter that we do not know.
     """
-    pattern, formatter = (options.text(key) or None for key in _WAYS)
+    pattern, formatter = (options[option] or None for option in _WAYS)
     return partition_time(pattern, formatter)
 
 
@@ -51,7 +56,7 @@ def strict_partitions(schema: TableSchema) -> StrictPartitions | None:
         UsageError: the formatter has a letter that we do not know.
     """
     options = schema.core_options
-    is_strict = options.boolean("partition.timestamp-format.strict")
-    if not (is_strict and schema.partition_keys and any(map(options.text, _WAYS))):
+    is_strict = options[PARTITION_TIMESTAMP_FORMAT_STRICT]
+    if not (is_strict and schema.partition_keys and any(options[option] for option in _WAYS)):
         return None
     return StrictPartitions(partition_type=schema.partition_type, time=time_of_partitions(options))

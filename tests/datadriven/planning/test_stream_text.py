@@ -10,6 +10,7 @@ from pathlib import Path
 from stream_app.errors import UsageError
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.stream_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.follow_up import follow_up, least_full_level
 from stream_app.planning.read.stream_start import start_of_options
@@ -54,7 +55,7 @@ def a_split(line: str) -> StreamSplit:
 def start(case: Case) -> str:
     options = CoreOptions(dict(line.split("=") for line in case.input_lines))
     try:
-        found = start_of_options(options, options.optional_integer("scan.timestamp-millis"))
+        found = start_of_options(options, options[SCAN_TIMESTAMP_MILLIS])
     except UsageError as error:
         return str(error)
     given = {"snapshot": found.snapshot_id, "millis": found.timestamp_millis}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench import __main__ as bench_command
+from bench import requests
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.counting_file_io import CountingFileIO
@@ -90,3 +92,18 @@ def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
     assert job.files.count("list", "/tag") == 4
     assert job.files.count("read", "/tag/") == 0
     assert by_content(read_rows(job.table)) == by_content(job.writer.model.rows())
+
+
+@pytest.mark.parametrize("asked", [22, 23])
+def test_the_bench_fails_above_its_goal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: int
+) -> None:
+    found = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
+    monkeypatch.setattr(requests, "measure", lambda _: iter([found]))
+    monkeypatch.setattr("sys.argv", ["bench", "requests"])
+    if asked == 22:
+        bench_command.main()
+    else:
+        with pytest.raises(SystemExit, match="more requests than the goal: only new files"):
+            bench_command.main()
+    assert f"{asked}.0 requests a snapshot" in capsys.readouterr().out

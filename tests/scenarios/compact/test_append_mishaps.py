@@ -11,6 +11,7 @@ import pytest
 from stream_app.app.arguments.compact import CompactJob
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
@@ -183,8 +184,8 @@ def test_a_task_that_fails_at_its_end_leaves_no_file(
 
 def test_the_older_key_of_write_only(tmp_path: Path) -> None:
     table = a_table(tmp_path, **{"write.compaction-skip": "true"})
-    assert table.options.boolean("write-only")
-    assert not table.with_options({"write-only": "false"}).options.boolean("write-only")
+    assert table.options[WRITE_ONLY]
+    assert not table.with_options({"write-only": "false"}).options[WRITE_ONLY]
 
 
 def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:

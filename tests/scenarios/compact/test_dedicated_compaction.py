@@ -37,6 +37,20 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
     return StreamTableCommit(job, "compactor", executor, last_identifier=BATCH_COMMIT_IDENTIFIER)
 
 
+@pytest.mark.parametrize("keys", ["k", ""])
+def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
+    """It could be published never, and waiting for that would not end."""
+    bucket = {"bucket": 1 if keys else -1}
+    table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table
+    writer = TableWriter(table)
+    for epoch in range(6):
+        writer.write([("+I", {"k": epoch, "a": epoch})])
+    executor = CompactLater(table)
+    with pytest.raises(ValueError, match="no identifier"):
+        StreamTableCommit(table, "another", executor).compact_whole()
+    assert executor.waiting == []
+
+
 def test_a_lost_conflict_drops_the_compaction_and_asks_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,7 +154,7 @@ def test_beside_a_damaged_tag_no_other_loses_its_files(
     expire(table)
     cut(table, "cut")
     before = files_on_disk(table)
-    assert main(["delete-tag", table.location, "old"]) == 1
+    assert main(["delete-tag", table.location, "old"]) == 2
     told = capsys.readouterr().err
     assert told.startswith("no tag is deleted, because another version cannot be read")
     assert f"delete-tag {table.location} cut" in told

@@ -21,6 +21,7 @@ from demo.embedded_broker import main as run_broker
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, load_config
+from stream_app.cdc.debezium.options import COLUMN_ENCODING, OPTIONS
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,6 +40,9 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     load_config(tmp_path / "all.toml", [], {})
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, flags=re.MULTILINE))
     assert {key for keys in KEYS.values() for key in keys} - shown == {"topic-pattern"}
+    named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
+    keys = {option.key for option in OPTIONS} - {COLUMN_ENCODING}
+    assert named == keys | {"column.amount.encoding"}
 
 
 def test_pools_have_what_spark_wants() -> None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
+from stream_app.model.options.commit_options import COMMIT_TIMEOUT
+from stream_app.model.options.compaction_options import NUM_LEVELS, WRITE_ONLY
 from stream_app.model.options.core_options import OPTIONS, REFUSED, CoreOptions
 from stream_app.model.options.ignored_options import IGNORED_KEYS
 from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.table_options import (
+    BUCKET_KEY,
+    IGNORE_DELETE,
+    SEQUENCE_FIELD,
+    WRITE_BUFFER_SIZE,
+)
 
 
 @pytest.mark.parametrize("key", OPTIONS)
@@ -18,7 +26,7 @@ def test_an_option_is_well_declared(key: str) -> None:
     assert option.meaning.endswith(".")
     assert option.kind in ("integer", "real", "size", "duration", "boolean", "text")
     assert not option.only or option.default in option.only
-    if option.default is not None:
+    if option.default not in (None, ""):
         text = str(option.default)
         assert option.read({key: text.lower() if text in ("True", "False") else text}) == (
             option.default
@@ -36,9 +44,9 @@ def test_the_lists_of_keys_hold_keys() -> None:
 
 
 def test_an_older_name_counts_when_the_new_one_is_absent() -> None:
-    assert CoreOptions({"deduplicate.ignore-delete": "true"}).boolean("ignore-delete")
+    assert CoreOptions({"deduplicate.ignore-delete": "true"})[IGNORE_DELETE]
     both = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
-    assert not CoreOptions(both).boolean("ignore-delete")
+    assert not CoreOptions(both)[IGNORE_DELETE]
 
 
 def test_values_by_kind() -> None:
@@ -50,20 +58,18 @@ def test_values_by_kind() -> None:
             "write-only": "TRUE",
         }
     )
-    assert options.columns("sequence.field") == ("a", "b")
-    assert options.columns("bucket-key") == ()
-    assert options.optional_integer("commit.timeout") == 120_000
-    assert options.optional_integer("num-levels") is None
-    assert options.integer("write-buffer-size") == 1024
-    assert options.boolean("write-only")
-    assert options.text("bucket-key") == ""
-    with pytest.raises(AssertionError, match="num-levels"):
-        options.integer("num-levels")
+    assert options.columns(SEQUENCE_FIELD) == ("a", "b")
+    assert options.columns(BUCKET_KEY) == ()
+    assert options[COMMIT_TIMEOUT] == 120_000
+    assert options[NUM_LEVELS] is None
+    assert options[WRITE_BUFFER_SIZE] == 1024
+    assert options[WRITE_ONLY]
+    assert options[BUCKET_KEY] == ""
 
 
 def test_an_error_names_the_key_that_was_written() -> None:
     with pytest.raises(UsageError) as caught:
-        CoreOptions({"write.compaction-skip": "perhaps"}).boolean("write-only")
+        CoreOptions({"write.compaction-skip": "perhaps"})[WRITE_ONLY]
     assert str(caught.value) == (
         "option 'write.compaction-skip': 'perhaps' is neither true nor false\n"
         "  to fix: write-only: This job does not compact; another one must."

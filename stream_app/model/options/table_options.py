@@ -1,0 +1,173 @@
+"""Options of a table that have no page of their own: buckets, keys, files, statistics, buffers.
+
+Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `core_options` has them all by key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stream_app.model.merge_engine import MERGE_ENGINES
+from stream_app.model.options.option import (
+    Option,
+    boolean_option,
+    choice_option,
+    integer_option,
+    parse_exact_columns,
+    parse_integer,
+    parse_stats_mode,
+    size_option,
+    text_option,
+)
+
+BUCKET = Option(
+    key="bucket",
+    parse=parse_integer,
+    default=-1,
+    kind="integer",
+    minimum=-2,
+    meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
+    "rows go into files as they come.",
+)
+BUCKET_KEY = text_option(
+    "bucket-key",
+    None,
+    "Columns that choose the bucket, comma separated; default: the primary key "
+    "without the partition columns. Needed for buckets without a primary key.",
+    parse=parse_exact_columns,
+)
+BUCKET_FUNCTION_TYPE = choice_option(
+    "bucket-function.type",
+    "default",
+    "Hash that chooses the bucket.",
+    "default",
+)
+MERGE_ENGINE = choice_option(
+    "merge-engine",
+    "deduplicate",
+    "How rows of one key are merged: deduplicate keeps the newest.",
+    *MERGE_ENGINES,
+)
+SEQUENCE_FIELD = text_option(
+    "sequence.field",
+    None,
+    "Columns (comma separated) that decide which version of a key is the newest, "
+    "before the order of arrival; nulls are the oldest.",
+)
+SEQUENCE_FIELD_SORT_ORDER = choice_option(
+    "sequence.field.sort-order",
+    "ascending",
+    "Which sequence.field value is the newest: "
+    "the largest (ascending) or the smallest (descending).",
+    "ascending",
+    "descending",
+)
+CHANGELOG_PRODUCER = choice_option(
+    "changelog-producer",
+    "none",
+    "Whether changelog files are written: none, or input (every change as it came in).",
+    "none",
+    "input",
+)
+IGNORE_DELETE = boolean_option(
+    "ignore-delete",
+    False,
+    "Drop -D and -U records before they are written.",
+    older_keys=(
+        "first-row.ignore-delete",
+        "deduplicate.ignore-delete",
+        "partial-update.ignore-delete",
+    ),
+)
+IGNORE_UPDATE_BEFORE = boolean_option(
+    "ignore-update-before", False, "Drop -U records before they are written."
+)
+FILE_FORMAT = choice_option("file.format", "parquet", "Format of new data files.", "parquet")
+FILE_COMPRESSION = choice_option(
+    "file.compression",
+    "zstd",
+    "Codec of data files.",
+    "zstd",
+    "none",
+    "uncompressed",
+    "gzip",
+    "lz4",
+    "snappy",
+)
+FILE_COMPRESSION_ZSTD_LEVEL = integer_option(
+    "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
+)
+DATA_FILE_THIN_MODE = boolean_option(
+    "data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."
+)
+METADATA_STATS_MODE = text_option(
+    "metadata.stats-mode",
+    "truncate(16)",
+    "Column statistics kept in manifests: none, counts, truncate(n) or full.",
+    parse=parse_stats_mode,
+)
+DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = size_option(
+    "deletion-vector.index-file.target-size",
+    "2 mb",
+    "A new file of deletion vectors is begun at this size, in tables without buckets.",
+)
+TARGET_FILE_SIZE = size_option(
+    "target-file-size",
+    None,
+    "A new data file is begun at this size (default: 128 mb, and 256 mb without a primary key).",
+)
+WRITE_BUFFER_SIZE = size_option(
+    "write-buffer-size", "256 mb", "Memory of one bucket's write buffer."
+)
+WRITE_BUFFER_SPILLABLE = boolean_option(
+    "write-buffer-spillable", True, "Spill sorted runs to local disk when it is full."
+)
+WRITE_BUFFER_SPILL_MAX_DISK_SIZE = size_option(
+    "write-buffer-spill.max-disk-size",
+    None,
+    "Disk that a buffer may use to spill (default: no limit).",
+)
+PARTITION_DEFAULT_NAME = text_option(
+    "partition.default-name",
+    "__DEFAULT_PARTITION__",
+    "Directory of null and empty partition values.",
+)
+PARTITION_LEGACY_NAME = boolean_option(
+    "partition.legacy-name", True, "Name DATE partitions by their day number."
+)
+DATA_FILE_PATH_DIRECTORY = text_option(
+    "data-file.path-directory",
+    None,
+    "Folder of data files below the table's own (default: the table's own).",
+)
+DATA_FILE_PREFIX = text_option("data-file.prefix", "data-", "First part of data file names.")
+CHANGELOG_FILE_PREFIX = text_option(
+    "changelog-file.prefix", "changelog-", "First part of changelog file names."
+)
+
+TABLE_OPTIONS: tuple[Option[Any], ...] = (
+    BUCKET,
+    BUCKET_KEY,
+    BUCKET_FUNCTION_TYPE,
+    MERGE_ENGINE,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+    CHANGELOG_PRODUCER,
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    FILE_FORMAT,
+    FILE_COMPRESSION,
+    FILE_COMPRESSION_ZSTD_LEVEL,
+    DATA_FILE_THIN_MODE,
+    METADATA_STATS_MODE,
+    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
+    TARGET_FILE_SIZE,
+    WRITE_BUFFER_SIZE,
+    WRITE_BUFFER_SPILLABLE,
+    WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    DATA_FILE_PATH_DIRECTORY,
+    DATA_FILE_PREFIX,
+    CHANGELOG_FILE_PREFIX,
+)
