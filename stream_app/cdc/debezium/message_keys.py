@@ -37,7 +37,7 @@ _SHAPE_NAMES_MAX = 4_000
 """Bytes of a shape's names: of many times as much Arrow makes no expression."""
 _PAYLOAD = b'"payload":'
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_SCALAR = r"[-+.0-9A-Za-z]+"
+_SCALAR = r"(?:-?[0-9][-+.0-9eE]*|true|false|null)"
 # A number without a scale is an object: {"scale":0,"value":"AQ=="}.
 _OBJECT = rf'\{{[^{{}}\[\]"]*(?:{_STRING}[^{{}}\[\]"]*)*\}}'
 _VALUE = rf"\s*(?:{_STRING}|{_SCALAR}|{_OBJECT})\s*"

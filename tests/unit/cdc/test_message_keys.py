@@ -43,6 +43,7 @@ def names_of(*keys: str | bytes | None, reader: MessageKeys | None = None) -> li
         pytest.param("Struct{id=1}", None, id="text-of-a-struct"),
         pytest.param(b"\x00\x00\x00\x00\x01\x02", None, id="avro"),
         pytest.param('{"id":1', None, id="cut-off"),
+        pytest.param('{"id":Infinity}', None, id="bare-constant"),
         pytest.param("{" * 100_000, None, id="nested"),
         pytest.param("[1]", None, id="list"),
     ],
@@ -56,7 +57,8 @@ def test_names_of_a_key(key: str | bytes | None, names: set[str] | None) -> None
 
 
 VALUES = st.one_of(
-    st.integers(), st.text(max_size=5), st.booleans(), st.none(), st.floats(allow_nan=False),
+    st.integers(), st.text(max_size=5), st.booleans(), st.none(),
+    st.floats(allow_nan=False, allow_infinity=False),
     st.dictionaries(st.sampled_from(["scale", "value", "id"]), st.text(max_size=3), max_size=2),
 )  # fmt: skip
 KEYS = st.one_of(
