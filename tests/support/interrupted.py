@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS_MAX = 15.0 if "PYTEST_XDIST_WORKER" in os.environ else 5.0
-"""Five seconds are promised; tests that run side by side share the cores with each other's Spark."""
+"""Five seconds are promised; tests that run side by side share the cores."""
 _NOISE = re.compile(r"Traceback|KeyboardInterrupt|Exception|^\s+at [\w.$]+\(|Py4J", re.MULTILINE)
 
 
