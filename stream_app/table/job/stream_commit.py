@@ -83,8 +83,7 @@ class StreamTableCommit:
 
     def __post_init__(self) -> None:
         self._constraints = WriteConstraints(self.table)
-        latest = look_at_newest(self.table, self._constraints.look_at_all)
-        self._history = CommitHistory(self.table, self.commit_user, latest)
+        self._history = self._begun_history()
         self._commit = FileStoreCommit(self.table, self._history)
         self.coordinator = stream_compactions(self.table, self.executor)
         self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
@@ -92,8 +91,23 @@ class StreamTableCommit:
         self._follower = TableFollower(
             self.table, self._history, self._constraints, self.coordinator, self._write_only
         )
-        if self.last_identifier is None and (last := self._history.last_epoch()):
-            self.last_identifier, self.last_source_end = last.identifier, last.source_end
+
+    def _begun_history(self) -> CommitHistory:
+        """What this user has committed so far, and the snapshot that tells it.
+
+        The newest epoch must not come from a snapshot above the known one: a rollback of that
+        snapshot would pass unseen, and the epoch would be missing.
+        """
+        while True:
+            latest = look_at_newest(self.table, self._constraints.look_at_all)
+            history = CommitHistory(self.table, self.commit_user, latest)
+            if self.last_identifier is not None:
+                return history
+            last = history.last_epoch()
+            if (self.table.snapshots.latest_id() or 0) == history.known_id:
+                if last is not None:
+                    self.last_identifier, self.last_source_end = last.identifier, last.source_end
+                return history
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch is in the table already; then nothing is to be done for it.
