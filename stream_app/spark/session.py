@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
@@ -114,10 +116,23 @@ def start_session(
     builder = SparkSession.builder.appName(app_name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
+    _start_context(chosen)
     spark = builder.getOrCreate()
     if _LOG_CONFIGURATION not in spark.sparkContext.getConf().get(_JAVA_OPTIONS, ""):
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _start_context(settings: Mapping[str, str]) -> None:
+    """Start Spark's context, and keep the answer to Ctrl-C that the process had before.
+
+    PySpark sets an answer of its own, which asks the JVM. In the middle of another question to the
+    JVM, such as those that make the session, that ends with a trace.
+    """
+    answer = signal.getsignal(signal.SIGINT)
+    SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, answer)
 
 
 def where_spark_says_more(environ: Mapping[str, str]) -> str:
