@@ -58,8 +58,8 @@ class ReaderSettings:
         client: librdkafka's options and their values; they may hold passwords.
         fails_on_loss: whether lost offsets are an error; else a line in the log.
         timeout_s: without a message or a sign of the range's end, after which reading fails.
-        tail_timeout_s: the same for offsets behind the partition's end: a new leader may not know
-            yet how far all replicas are.
+        tail_timeout_s: without a message, after which the broker is asked whether the partition
+            ends before the range, or is gone. A new leader may not know its end at once.
     """
 
     client: tuple[tuple[str, str], ...] = field(repr=False)
@@ -75,18 +75,20 @@ class _Progress:
     Attributes:
         at: the next offset.
         since: when it was reached, in steady seconds.
-        at_end: whether the partition ended there when the broker was last asked.
+        at_end: whether the partition ended there when it was last fetched.
+        has_asked: whether the broker was asked what there is, because nothing came.
     """
 
     whole: OffsetRange
     at: int
     since: float
     at_end: bool = False
+    has_asked: bool = False
     last_error: str = ""
 
     def moved(self, to: int, now: float) -> None:
         if to > self.at:
-            self.at, self.since, self.at_end = to, now, False
+            self.at, self.since, self.at_end, self.has_asked = to, now, False, False
 
 
 class RangeReader:
@@ -269,10 +271,7 @@ class RangeReader:
             if code in _LOGIN and not self._has_answered:
                 raise _login_error(text, progress.whole)
         waited = self._clock.steady_seconds() - progress.since
-        if progress.at_end and waited > self._settings.tail_timeout_s:
-            newest = self._watermarks(progress)[1]
-            self._lose(progress, progress.whole.end, f"the partition ends at {newest}")
-        elif waited > self._settings.timeout_s:
+        if waited > self._settings.timeout_s:
             told = f"; the last error was: {progress.last_error}" if progress.last_error else ""
             raise SourceError(
                 f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{told}",
@@ -280,6 +279,18 @@ class RangeReader:
                 fix="see that the brokers run and that this host reaches the addresses that they "
                 "advertise (advertised.listeners)",
             )
+        if waited > self._settings.tail_timeout_s and not progress.has_asked:
+            progress.has_asked = True
+            self._ask_what_is_there(progress)
+
+    def _ask_what_is_there(self, progress: _Progress) -> None:
+        """What a partition that gives nothing lacks for good is lost."""
+        whole = progress.whole
+        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if found in _GONE:
+            self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
+        elif not isinstance(found, int) and progress.at_end and found[1] <= progress.at:
+            self._lose(progress, whole.end, f"the partition ends at {found[1]}")
 
     def _failure(self, progress: _Progress, code: int) -> SourceError:
         text, where = self._client.text(code), str(progress.whole)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -124,7 +123,7 @@ def test_messages_larger_than_a_fetch(broker: EmbeddedBroker, read: Reader) -> N
 
 @pytest.fixture
 def transactions(broker: EmbeddedBroker) -> str:
-    """Offsets 0-4 committed, 5 a marker, 6-10 aborted, 11 a marker, 12-14 committed, 15 a marker."""
+    """Committed 0 to 4, aborted 6 to 10, committed 12 to 14; a marker behind each."""
     topic = new_topic(broker)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
     producer.init_transactions(WAIT_S)
@@ -203,7 +202,7 @@ def test_deleted_offsets_are_an_error_or_left_out(broker: EmbeddedBroker, read: 
     whole = [OffsetRange(topic, 0, 0, 50)]
     assert rows(read(broker.bootstrap, whole)) == placed(0, 50)
     cut(broker, topic, 20)
-    with pytest.raises(Exception, match=r"(?is)offset.* 0(,| to).*50"):
+    with pytest.raises(Exception, match=r"offsets? \[?0(, 50| to 20)"):
         read(broker.bootstrap, whole)
     assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == placed(20, 50)
     older = [OffsetRange(topic, 0, 5, 15)]
@@ -222,7 +221,7 @@ def test_a_topic_that_is_made_anew_has_lost_its_offsets(
     delete_topic(broker, topic)
     new_topic(broker, name=topic)
     fill(broker, topic, numbered(0, 10))
-    with pytest.raises(Exception, match=r"(?is)offset.* 30(,| to).*50"):
+    with pytest.raises(Exception, match=r"offsets? \[?30(,| to) 50"):
         read(broker.bootstrap, later)
     assert rows(read(broker.bootstrap, later, fails_on_loss=False)) == []
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 0, 10)])) == placed(0, 10)
@@ -232,6 +231,6 @@ def test_offsets_behind_the_end_are_lost(broker: EmbeddedBroker, read: Reader) -
     topic = new_topic(broker)
     fill(broker, topic, numbered(0, 10))
     beyond = [OffsetRange(topic, 0, 4, 15)]
-    with pytest.raises(Exception, match=r"(?is)offset.* 10(,| to).*15"):
+    with pytest.raises(Exception, match=r"offsets? \[?10(,| to) 15"):
         read(broker.bootstrap, beyond)
     assert rows(read(broker.bootstrap, beyond, fails_on_loss=False)) == placed(4, 10)
