@@ -24,7 +24,7 @@ PRELOADED = (
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.formats",
-    "stream_app.spark.ingest.route_blocks",
+    "stream_app.spark.ingest.route_task",
     "stream_app.spark.ingest.write_task",
     "stream_app.table.compact.compact_bucket",
 )
