@@ -85,7 +85,7 @@ def source_findings(
 
 def _incomparable(table: FileStoreTable) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
-    if not table.schema.has_primary_key:
+    if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be told apart"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"

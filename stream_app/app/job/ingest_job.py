@@ -316,7 +316,7 @@ def _at_work(batch: MicroBatch) -> Activity | None:
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
     decode = table_format(config.source.format, schema, format_setup(config.source, schema))
-    if schema.has_primary_key:
+    if schema.kind.merges_by_key:
         return decode
     return InsertOnly(
         messages=decode,

@@ -37,7 +37,7 @@ from pyspark.sql import DataFrame
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.format.bucket_hash import bucket_of, murmur_hash
+from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.decode_counts import (
     ColumnSighting,
@@ -45,6 +45,7 @@ from stream_app.spark.ingest.decode_counts import (
     PartitionEnd,
     Where,
 )
+from stream_app.table.kinds.registry import kind_of
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""
@@ -167,7 +168,7 @@ class _Router:
 
     def __init__(self, plan: RoutePlan) -> None:
         self._plan = plan
-        self._blocks = _BlockRows(plan.tasks, by_source=plan.schema.is_bucket_unaware)
+        self._blocks = _BlockRows(plan.tasks, by_source=not plan.schema.kind.has_buckets)
         self._gathered: dict[Where, _Gathered] = {}
         self._gathered_bytes = 0
         self._enough_bytes = len(plan.schema.bucket_numbers) * _WORTHWHILE_BLOCK_BYTES
@@ -321,12 +322,8 @@ def split_by_bucket(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
     """Rows by (serialized partition, bucket); inside a bucket in the order in which they came."""
-    buckets_count = len(schema.bucket_numbers)
-    groups: Codes = np.zeros(rows.num_rows, np.int64)
-    if not schema.is_bucket_unaware:
-        keys = schema.fields.project(schema.bucket_keys)
-        columns = [rows.column(key.name) for key in keys]
-        groups = bucket_of(columns, keys.types, buckets_count).astype(np.int64)
+    assigner = kind_of(schema).bucket_assigner(schema)
+    groups, buckets_count = assigner.assign(rows), assigner.count
     partition_columns = [rows.column(name) for name in schema.partition_keys]
     groups += _partition_codes(partition_columns, rows.num_rows) * buckets_count
     order = np.argsort(_narrow(groups), kind="stable")

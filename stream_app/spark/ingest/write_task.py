@@ -21,8 +21,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.ingest.route_blocks import BlockKind
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
-from stream_app.table.write.table_write import TableWrite
 
 RESULT_COLUMNS = "kind INT, payload BINARY"
 _RESULT_SCHEMA = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
@@ -57,7 +57,7 @@ def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Itera
     schema = change_schema(arrow_schema(plan.table.schema.fields))
     with (
         storage_errors(plan.table.location),
-        TableWrite(plan.table, next_sequence_number=plan.next_sequence_number) as write,
+        table_write(plan.table, next_sequence_number=plan.next_sequence_number) as write,
     ):
         for batch in batches:
             kinds, partitions, buckets = (

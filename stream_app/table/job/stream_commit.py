@@ -23,13 +23,14 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import StreamCompactions, stream_compactions
+from stream_app.table.compact.compactions import StreamCompactions
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.table_follower import TableFollower, look_at_newest
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.kinds.registry import kind_of
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class StreamTableCommit:
         self._constraints = WriteConstraints(self.table)
         self._history = self._begun_history()
         self._commit = FileStoreCommit(self.table, self._history)
-        self.coordinator = stream_compactions(self.table, self.executor)
+        self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
         self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
         self._write_only = WriteOnlyBound(self.table, self.stopping)
         self._follower = TableFollower(
