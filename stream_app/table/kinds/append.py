@@ -16,7 +16,7 @@ from stream_app.table.compact.append_task import compact_append
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
-from stream_app.table.write.bucket_assigner import NoBuckets
+from stream_app.table.write.bucket_assigner import WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 
 
@@ -47,7 +47,7 @@ def _planned_compactions(
 
 
 APPEND_KIND = TableKind(
-    bucket_assigner=NoBuckets,
+    bucket_assigner=WithoutBuckets,
     bucket_writer=_bucket_writer,
     compactions=AppendCompactCoordinator,
     planned_compactions=_planned_compactions,

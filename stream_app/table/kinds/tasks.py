@@ -1,4 +1,4 @@
-"""What tasks do to a table, as its kind has it: write rows, and run decided compactions."""
+"""What tasks do to a table, as its kind has it: assign buckets, write rows, run compactions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ from dataclasses import replace
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
+from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
 
-__all__ = ["CompactExecutor", "CompactRequest", "bucket_writer", "compact_bucket", "table_write"]
+__all__ = [
+    "CompactExecutor",
+    "CompactRequest",
+    "bucket_assigner",
+    "bucket_writer",
+    "compact_bucket",
+    "table_write",
+]
+
+
+def bucket_assigner(schema: TableSchema) -> BucketAssigner:
+    """Finds the partition and bucket of new rows."""
+    return kind_of(schema).bucket_assigner(schema)
 
 
 def table_write(table: FileStoreTable, *, next_sequence_number: int) -> TableWrite:

@@ -40,7 +40,7 @@ class TableWrite:
         All rows of a bucket come one after another: it is finished when another one begins.
         """
         if bucket != self._bucket:
-            self._finish_bucket()
+            self.finish_bucket()
             self._bucket = bucket
             self._writer = self._bucket_writer(
                 self._table, *bucket, next_sequence_number=self._next_sequence_number
@@ -48,13 +48,19 @@ class TableWrite:
         assert self._writer is not None
         self._writer.write(rows)
 
+    def finish_bucket(self) -> None:
+        """Finish the bucket that rows came for last: its writer lets go of its memory."""
+        if self._writer is not None and self._bucket is not None:
+            self._changes.append(finish(self._writer, *self._bucket))
+        self._writer = self._bucket = None
+
     def prepare_commit(self) -> list[BucketChange]:
         """Finish, and wait until every file is safe; a change for each bucket.
 
         Raises:
             OSError: a file could not be written.
         """
-        self._finish_bucket()
+        self.finish_bucket()
         self._sync.wait()
         changes, self._changes = self._changes, []
         return changes
@@ -71,11 +77,6 @@ class TableWrite:
         if error is not None:
             self._abort()
         self._sync.close()
-
-    def _finish_bucket(self) -> None:
-        if self._writer is not None and self._bucket is not None:
-            self._changes.append(finish(self._writer, *self._bucket))
-        self._writer = self._bucket = None
 
     def _abort(self) -> None:
         if self._writer is not None:

@@ -1,6 +1,6 @@
 """What new rows of a table must respect: sequence numbers, numbers of buckets, columns.
 
-Kept by stream_commit from every manifest entry that it sees.
+Part of `table.job.table_state`, kept from every manifest entry that it sees.
 """
 
 from __future__ import annotations
