@@ -40,12 +40,16 @@ from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import (
+    CompactRequest,
+    bucket_assigner,
+    bucket_writer,
+    compact_bucket,
+    table_write,
+)
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_assigner import bucket_assigner
-from stream_app.table.write.bucket_writer import bucket_writer, finish
-from stream_app.table.write.table_write import TableWrite
+from stream_app.table.write.bucket_writer import finish
 
 RUNS_MERGED = 5
 ROW_GROUP_ROWS = 250_000
@@ -139,7 +143,7 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
             parts.setdefault((partition, bucket), []).append(part)
 
     def write() -> list[BucketChange]:
-        with TableWrite(table, next_sequence_number=0) as task:
+        with table_write(table, next_sequence_number=0) as task:
             for bucket, blocks in parts.items():
                 for block in blocks:
                     task.write(bucket, block)

@@ -26,7 +26,7 @@ PRELOADED = (
     "stream_app.cdc.formats",
     "stream_app.spark.ingest.route_task",
     "stream_app.spark.ingest.write_task",
-    "stream_app.table.compact.compact_bucket",
+    "stream_app.table.kinds.tasks",
 )
 
 

@@ -32,8 +32,8 @@ from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.write.bucket_assigner import bucket_assigner
 
 _CHUNK_ROWS = 200_000
 """Changes that are written to a sorted run of each bucket at a time."""
@@ -86,7 +86,7 @@ def source_findings(
 
 def _incomparable(table: FileStoreTable) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
-    if not table.schema.has_primary_key:
+    if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be told apart"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"

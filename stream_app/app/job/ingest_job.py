@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.format_setup import format_setup, table_format
@@ -74,21 +75,6 @@ from stream_app.table.opening import create_or_open, open_table
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The job's arguments, the same for ``stream-app ingest`` and ``spark-submit``."""
-    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set one key, e.g. --set stream.trigger=availableNow; may be repeated",
-    )
-    parser.add_argument(
-        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -317,7 +303,7 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
     decode = table_format(config.source.format, schema, format_setup(config.source, schema))
-    if schema.has_primary_key:
+    if schema.kind.merges_by_key:
         return decode
     return InsertOnly(
         messages=decode,

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.bucket_assigner import BucketAssigner, bucket_assigner
+from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""

@@ -21,6 +21,7 @@ from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.ingest.blocks import BlockKind
 from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 
@@ -52,7 +53,7 @@ def write_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
             schema = change_schema(arrow_schema(table.schema.fields))
             stack.enter_context(storage_errors(table.location))
             first = plan.table(index).next_sequence_number
-            write = stack.enter_context(TableWrite(table, next_sequence_number=first))
+            write = stack.enter_context(table_write(table, next_sequence_number=first))
             writes.append((index, write))
             for block in blocks:
                 if block.kind == BlockKind.CHANGES:

@@ -20,8 +20,9 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.compact.compactions import StreamCompactions, stream_compactions
+from stream_app.table.compact.compactions import StreamCompactions
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.write_constraints import WriteConstraints
 
@@ -78,7 +79,7 @@ class TableState:
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
         self.history = self._begun_history()
-        self.coordinator = stream_compactions(self.table, self.executor)
+        self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
 
     def _begun_history(self) -> CommitHistory:
         """What this user has committed so far, and the snapshot that tells it.

@@ -94,11 +94,6 @@ class WithoutBuckets:
         return _grouped(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 
-def bucket_assigner(schema: TableSchema) -> BucketAssigner:
-    """The assigner of a table's kind."""
-    return WithoutBuckets(schema) if schema.is_bucket_unaware else FixedBuckets(schema)
-
-
 def _grouped(
     rows: pa.RecordBatch, schema: TableSchema, buckets: Codes, buckets_count: int
 ) -> Iterator[BucketRows]:

@@ -17,15 +17,18 @@ from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.bucket_writer import BucketWriter, bucket_writer, finish
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, finish
 
 
 class TableWrite:
     """A task's writer; use it in ``with``: what was written is deleted when the body fails."""
 
-    def __init__(self, table: FileStoreTable, *, next_sequence_number: int) -> None:
+    def __init__(
+        self, table: FileStoreTable, bucket_writer: BucketWriters, *, next_sequence_number: int
+    ) -> None:
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=self._sync)
+        self._bucket_writer = bucket_writer
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
         self._writer: BucketWriter | None = None
@@ -39,7 +42,7 @@ class TableWrite:
         if bucket != self._bucket:
             self.finish_bucket()
             self._bucket = bucket
-            self._writer = bucket_writer(
+            self._writer = self._bucket_writer(
                 self._table, *bucket, next_sequence_number=self._next_sequence_number
             )
         assert self._writer is not None

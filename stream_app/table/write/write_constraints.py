@@ -38,7 +38,7 @@ class WriteConstraints:
 
         Then whoever plans compactions finds those that cannot be compacted.
         """
-        if not self.table.schema.is_bucket_unaware:
+        if self.table.schema.kind.has_buckets:
             self.look_at(FileStoreScan(self.table).live(snapshot))
 
     def look_at(self, entries: Iterable[ManifestEntry]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.write.bucket_assigner import bucket_assigner
+from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.write.refused_partitions import NameablePartitions
 from tests.support.small_table import small_table
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
