@@ -252,7 +252,7 @@ def _stream(
                 topic=_only_topic(config.source),
                 sort_messages=config.source.kind == "files",
             ),
-            runner=SparkEpochs(spark),
+            runner=_runner(config, spark, checkpoint),
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
@@ -281,6 +281,25 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
+
+
+def _runner(config, spark, checkpoint):
+    import os
+
+    if os.environ.get("SQL") or config.source.kind != "kafka":
+        return SparkEpochs(spark)
+    from stream_app.kafka.client_options import client_options
+    from stream_app.kafka.librdkafka import library
+    from stream_app.kafka.range_reader import ReaderSettings
+    from stream_app.spark.ingest.range_epochs import RangeEpochs
+
+    o = client_options(
+        config.source.bootstrap_servers, config.source.kafka_options, library().features
+    )
+    assert not o.problems, o.problems
+    return RangeEpochs(
+        spark, ReaderSettings(client=tuple(o.options.items())), lambda: query_id(checkpoint)
+    )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

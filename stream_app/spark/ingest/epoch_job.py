@@ -13,13 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
-from stream_app.spark.ingest.blocks import BLOCK_COLUMNS, BLOCK_ORDER
+from stream_app.spark.ingest.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.ingest.epoch_plan import EpochPlan
 from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
 from stream_app.spark.ingest.route_task import route_partition
-from stream_app.spark.ingest.write_task import RESULT_COLUMNS, write_partition
+from stream_app.spark.ingest.write_task import TaskBlock, TaskResult, write_partition
 
 INGEST_POOL = "ingest"
+RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
+_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
 _POSITION = ["topic", "partition", "offset"]
 
 
@@ -54,7 +56,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return route_partition(batches, plan)
+        return block_rows(route_partition(batches, plan), plan.shape.tasks)
 
     shape = plan.shape
     if shape.sort_messages:
@@ -69,12 +71,27 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
-    """Write all blocks; columns of `RESULT_COLUMNS`."""
+    """Write all blocks; columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return write_partition(batches, plan)
+        return map(_result_row, write_partition(task_blocks(batches), plan))
 
     return blocks.mapInArrow(run, RESULT_COLUMNS)
+
+
+def task_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskBlock]:
+    """The blocks in batches of `BLOCK_COLUMNS`."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in TaskBlock._fields[:-1])
+        data = (cell.as_buffer() for cell in batch.column("block"))
+        yield from map(TaskBlock, *columns, data)
+
+
+def _result_row(result: TaskResult) -> pa.RecordBatch:
+    arrays = [
+        pa.array([value], kind) for value, kind in zip(result, _RESULT_SCHEMA.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RESULT_SCHEMA)
 
 
 def with_keys(messages: DataFrame, bad: pa.Table) -> pa.Table:

@@ -17,6 +17,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.ingest.blocks import BlockKind, bad_records_of
 from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.ingest.write_task import TaskResult
 
 Messages = TypeVar("Messages")
 Messages_contra = TypeVar("Messages_contra", contravariant=True)
@@ -59,11 +60,11 @@ class EpochRunner(Protocol[Messages_contra]):
         ...
 
 
-def outputs_of(plan: EpochPlan, results: Iterable[tuple[int, int, bytes]]) -> Sequence[TableOutput]:
+def outputs_of(plan: EpochPlan, results: Iterable[TaskResult]) -> Sequence[TableOutput]:
     """The output for each of the plan's tables.
 
     Args:
-        results: rows of `write_task.RESULT_COLUMNS`, in any order.
+        results: of all writing tasks, in any order.
     """
     outputs = [TableOutput() for _ in plan.tables]
     for table, kind, payload in results:

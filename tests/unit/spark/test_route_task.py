@@ -29,6 +29,7 @@ from stream_app.spark.ingest.blocks import (
     BLOCK_ORDER,
     BlockKind,
     bad_records_of,
+    block_rows,
     task_addresses,
 )
 from stream_app.spark.ingest.decode_counts import DecodeCounts, PartitionEnd, counts_of
@@ -104,7 +105,9 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
     blocks = [
         row
         for batches in tasks
-        for batch in route_partition(batches, pickle.loads(pickle.dumps(plan)))
+        for batch in block_rows(
+            route_partition(batches, pickle.loads(pickle.dumps(plan))), plan.shape.tasks
+        )
         for row in batch.to_pylist()
     ]
     return sorted(blocks, key=lambda block: [block[name] for name in BLOCK_ORDER])
