@@ -68,12 +68,9 @@ def _planned_compactions(
     full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
-    found = []
-    for manager in bucket_managers(table, snapshot, buckets).values():
-        unit = manager.pick_full() if full else manager.pick(local_ms=local_ms)
-        if unit is not None:
-            found.append(manager.request(unit))
-    return found
+    managers = bucket_managers(table, snapshot, buckets).values()
+    due = (manager.due(local_ms=local_ms, full=full) for manager in managers)
+    return [request for request in due if request is not None]
 
 
 def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
@@ -97,7 +94,7 @@ def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
 KEYED_KIND = TableKind(
     bucket_assigner=FixedBuckets,
     bucket_writer=_bucket_writer,
-    compactions=CompactCoordinator,
+    compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=_rewrite,
 )
