@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -35,7 +34,6 @@ class EpochHere:
 
     def run(self, epoch: int, messages: Parts, plan: EpochPlan) -> Sequence[TableOutput]:
         self.plans[epoch] = plan
-        plan = pickle.loads(pickle.dumps(plan))
         tasks: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for part in messages:
             for batch in route_partition([part], plan):

@@ -57,13 +57,14 @@ class TableWrite:
     def prepare_commit(self) -> list[BucketChange]:
         """Finish, and wait until every file is safe; a change for each bucket.
 
+        The files are still deleted when the body fails afterwards.
+
         Raises:
             OSError: a file could not be written.
         """
         self.finish_bucket()
         self._sync.wait()
-        changes, self._changes = self._changes, []
-        return changes
+        return list(self._changes)
 
     def __enter__(self) -> TableWrite:
         return self
