@@ -139,6 +139,9 @@ class SizeModel:
             )
         return WrittenFiles(tuple(after))
 
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        return WrittenFiles((file.upgraded(output_level),))
+
     def _file(
         self,
         level: int,
