@@ -140,7 +140,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
     writer = TableWriter(table)
     other = a_compactor(table)
     compactor = a_compactor(table)
-    submit = compactor.executor.submit
+    submit = compactor.state.executor.submit
     is_first: list[bool] = []
 
     def overtaken(request: CompactRequest) -> Future[BucketChange]:
@@ -151,14 +151,14 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
             writer.write(rows(99))
         return future
 
-    compactor.executor.submit = overtaken  # type: ignore[method-assign]
+    compactor.state.executor.submit = overtaken  # type: ignore[method-assign]
     asked = []
     for cycle in range(8):
         for epoch in range(2):
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
         compactor.compact_whole()
-        asked.append(set(compactor.coordinator.sorted_runs().values()))
+        asked.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
     assert asked == [{1}] * 8
 
 
