@@ -171,7 +171,8 @@ _KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
     (key,) = comparable_key(row, _KEY_TYPES)
-    return int(key)
+    assert isinstance(key, int)
+    return key
 
 
 @dataclass

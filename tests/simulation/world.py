@@ -188,12 +188,12 @@ class World:
             for place, name, value in before:
                 setattr(place, name, value)
 
-    def _wait(self, futures: Iterable[Future[Any]], **_: object) -> None:
+    def _wait(self, futures: Iterable[Future[Any]], **_: Any) -> None:
         """In place of `concurrent.futures.wait` for the first one."""
         futures = list(futures)
         self.scheduler.wait_until(lambda: any(future.done() for future in futures))
 
-    def _thread(self, *, target: Callable[[], None], **_: object) -> _Starter:
+    def _thread(self, *, target: Callable[[], None], **_: Any) -> _Starter:
         """In place of `threading.Thread`."""
         process = self.scheduler.current.process
         return _Starter(lambda: self.scheduler.spawn(process, target))

@@ -125,7 +125,7 @@ def small_table(
     columns: str,
     primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
-    **options: object,
+    **options: Any,
 ) -> SmallTable:
     """A new table; options with _ for - and __ for a dot."""
     texts = {

@@ -63,7 +63,7 @@ def a_stream(path: str, **options: str) -> StreamReader:
 
 def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...]]]:
     """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
-    taken = []
+    taken: list[list[tuple[Any, ...]]] = []
     while True:
         begin = stream._given or stream.initialOffset()
         end = stream.latestOffset()

@@ -6,7 +6,7 @@ every change; `check_chain` holds each snapshot against the rules of the format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -184,7 +184,7 @@ def read_rows(table: FileStoreTable) -> list[Row]:
     )
 
 
-def by_content(rows: Sequence[Row]) -> list[str]:
+def by_content(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Rows as texts in an order that depends on nothing else."""
     return sorted(repr(sorted(row.items())) for row in rows)
 
@@ -212,9 +212,7 @@ def assert_table_is(writer: TableWriter) -> None:
     check_chain(table)
 
 
-def assert_same_changes(
-    found: Sequence[tuple[str, Row]], written: Sequence[Change], model: Model
-) -> None:
+def assert_same_changes(found: Sequence[Change], written: Sequence[Change], model: Model) -> None:
     """Each change once; those of a key in their order, or in that of the sequence columns."""
     wanted = [
         (kind, normal_value(dict(row)))
@@ -229,10 +227,8 @@ def assert_same_changes(
     assert _by_key(found, model.keys) == _by_key(wanted, model.keys)
 
 
-def _by_key(
-    changes: Sequence[tuple[str, Row]], keys: Sequence[str]
-) -> dict[str, list[tuple[str, Row]]]:
-    grouped: dict[str, list[tuple[str, Row]]] = {}
+def _by_key(changes: Sequence[Change], keys: Sequence[str]) -> dict[str, list[Change]]:
+    grouped: dict[str, list[Change]] = {}
     for kind, row in changes:
         grouped.setdefault(repr([row[name] for name in keys]), []).append((kind, row))
     return grouped

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ REQUESTS_MAX = 22
 class Job:
     """A job on a table whose questions are counted."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
+    def __init__(self, folder: Path, **options: Any) -> None:
         given = small_table(folder / "db.db" / "t", "k INT NOT NULL, v STRING", "k", **options)
         self.files = CountingFileIO()
         self.writer = TableWriter(replace(given.table, file_io=self.files))

@@ -7,6 +7,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
 @pytest.mark.parametrize("keys", ["k", ""])
 def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
     """It could be published never, and waiting for that would not end."""
-    bucket = {"bucket": 1 if keys else -1}
+    bucket: dict[str, Any] = {"bucket": 1 if keys else -1}
     table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table
     writer = TableWriter(table)
     for epoch in range(6):
@@ -61,7 +62,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(
         writer.write(rows(epoch))
     executor = CompactLater(writer.table)
     compactor = a_compactor(writer.table, executor)
-    tries = []
+    tries: list[int] = []
 
     wait_for_any = CompactCoordinator.wait_for_any
 

@@ -217,7 +217,9 @@ def test_is_taken_by_duckdb_polars_and_pandas_in_a_line(small: SmallTable) -> No
     """As the documentation shows it."""
     table = stream_app.open_table(small.path)
     rows = table.read()  # noqa: F841 - DuckDB finds it by its name
-    assert duckdb.sql("SELECT v, count(*) FROM rows GROUP BY v ORDER BY v").fetchall() == [
+    counts = duckdb.sql("SELECT v, count(*) FROM rows GROUP BY v ORDER BY v")
+    assert counts is not None
+    assert counts.fetchall() == [
         ("a", 4), ("b", 10),
     ]  # fmt: skip
     frame = polars.from_arrow(table.read(columns=["k"], where="v = 'a'"))

@@ -73,12 +73,17 @@ def keys_of(table: FileStoreTable) -> list[int]:
     return sorted(row["k"] for row in read_rows(table))
 
 
+def commit_and_expire(table: FileStoreTable) -> None:
+    commit_as("job", table)
+    expire(table)
+
+
 def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTable) -> None:
     for stop in stops_of(story, go_back):
         table = copy_of(story)
         rollback = Actor(table, go_back)
         rollback.run_to(stop)
-        job = Actor(table, lambda seen: (commit_as("job", seen), expire(seen)))
+        job = Actor(table, commit_and_expire)
         job.finish()
         rollback.finish()
         assert isinstance(rollback.error, UNREADABLE | UsageError | None), rollback.error

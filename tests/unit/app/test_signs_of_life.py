@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from stream_app.app.job.job_log import quiet_libraries
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife
@@ -34,7 +35,7 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
     for second in range(until):
         clock.seconds = second
         if second in activities:
-            signs.at_work = lambda now=activities[second]: now
+            signs.at_work = partial(activities.__getitem__, second)
         if second in heard:
             signs.heard()
         if line := signs.look():

@@ -58,7 +58,7 @@ def a_schema(
     )
 
 
-def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: int) -> RoutePlan:
+def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> RoutePlan:
     schema = schema or a_schema()
     decode = message_format(
         "debezium-json",
@@ -115,7 +115,7 @@ def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[di
     return rows
 
 
-ALL_KEY_TYPES = {
+ALL_KEY_TYPES: dict[str, list[Any]] = {
     "b BOOLEAN": [True, False],
     "i INT": [0, -1, 2**31 - 1],
     "l BIGINT": [0, -(2**63), 77],
@@ -144,7 +144,7 @@ def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...],
         ],
         schema=arrow_schema(schema.fields),
     )
-    want = Counter()
+    want: Counter[tuple[bytes, float, str]] = Counter()
     for row in range(rows.num_rows):
         values = {
             field.name: python_value(rows.column(field.name)[row], field.data_type)
@@ -198,9 +198,9 @@ def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
     for row in changes_of(blocks_of(plan, *tasks), plan.schema):
         got[row["k"]].append(row["offset_"])
     want = defaultdict(list)
-    for _, _, offset, row in messages:
-        assert row is not None
-        want[row["k"]].append(offset)
+    for _, _, offset, written in messages:
+        assert written is not None
+        want[written["k"]].append(offset)
     assert got == want
 
 

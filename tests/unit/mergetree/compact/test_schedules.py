@@ -234,7 +234,7 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     for rows in data.draw(st.lists(changes(SHAPES[0], max_size=8), max_size=8)):
         bucket.flush(rows)
     policy = bucket.manager.policy
-    assert policy is not None
+    assert isinstance(policy, UniversalCompaction)
     for _ in range(50):
         bucket.trigger(full=False)
         if not bucket.manager.running:
