@@ -33,4 +33,4 @@ def test_sections_are_apart_and_have_the_fewest_runs(intervals: list[list[int]])
             assert all(left[1] < right[0] for left, right in pairwise(run))
         # No fewer runs will do: so many files hold one and the same key.
         deepest = max(sum(s <= key <= e for s, e in members) for key, _ in members)
-        assert len(section) == deepest
+        assert len(runs) == deepest
