@@ -6,7 +6,7 @@ every change; `check_chain` holds each snapshot against the rules of the format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.read.merge_read import MergeRead
 from tests.support.normal_rows import Row, normal_rows, normal_value
-from tests.support.small_table import Change, write_changes
+from tests.support.small_table import Change, SteppingClock, write_changes
 from tests.support.table_checks import check_chain
 
 KIND_TEXTS = ("+I", "-U", "+U", "-D")
@@ -117,6 +117,18 @@ class Model:
                 if key not in newest or rank >= newest[key][0]:
                     newest[key] = (rank, kind, dict(row))
         return [normal_value(row) for _, kind, row in newest.values() if kind in ("+I", "+U")]
+
+
+@dataclass
+class WorkingClock(SteppingClock):
+    """Whoever waits for a compaction gets what `work` does."""
+
+    work: Callable[[], object] = field(kw_only=True)
+
+    def wait_for_any(
+        self, futures: Collection[Future[Any]], timeout_s: float | None = None
+    ) -> None:
+        self.work()
 
 
 @dataclass

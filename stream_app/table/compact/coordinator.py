@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.clock import local_wall_clock_ms
@@ -197,7 +197,7 @@ class CompactCoordinator:
         """Return when a compaction has finished, at once when none runs."""
         futures = list(self._futures())
         if futures and not any(future.done() for future in futures):
-            wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
         """Results that wait to be committed; failed compactions are logged and forgotten."""

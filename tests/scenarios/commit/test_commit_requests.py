@@ -96,15 +96,12 @@ def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [22, 23])
-def test_the_bench_fails_above_its_goal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: int
-) -> None:
+def test_the_bench_fails_above_its_goal(capsys: pytest.CaptureFixture[str], asked: int) -> None:
     found = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
-    monkeypatch.setattr(requests, "measure", lambda _: iter([found]))
-    monkeypatch.setattr("sys.argv", ["bench", "requests"])
+    parts = {"requests": lambda *_: requests.lines([found])}
     if asked == 22:
-        bench_command.main()
+        bench_command.main(["requests"], parts)
     else:
         with pytest.raises(SystemExit, match="more requests than the goal: only new files"):
-            bench_command.main()
+            bench_command.main(["requests"], parts)
     assert f"{asked}.0 requests a snapshot" in capsys.readouterr().out

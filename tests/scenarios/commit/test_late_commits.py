@@ -7,6 +7,7 @@ file operations in turn, and everything else happens there.
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CheckpointError, CommitConflictError, UsageError
-from stream_app.fileio import local_file_io
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -208,15 +208,15 @@ def test_a_snapshot_that_a_crash_could_take_away_is_not_reported(
 ) -> None:
     writer = TableWriter(small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",)).table)
     writer.write(row(0, "a"))
-    sync = local_file_io._sync
+    sync = os.fsync
 
-    def failing(path: str) -> None:
-        if path.endswith("/snapshot"):
+    def failing(number: int) -> None:
+        if Path(f"/proc/self/fd/{number}").readlink().name == "snapshot":
             raise OSError(errno.EIO, "Input/output error")
-        sync(path)
+        sync(number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_file_io, "_sync", failing)
+        patch.setattr("os.fsync", failing)
         with pytest.raises(UnsyncedError):
             writer.write(row(1, "a"))
     writer.replay()

@@ -33,7 +33,6 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact.compact_bucket import compact_bucket
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
@@ -42,7 +41,7 @@ from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.overtaken_file_io import OvertakenFileIO
 from tests.support.small_table import CompactHere, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
-from tests.support.table_writer import read_rows
+from tests.support.table_writer import WorkingClock, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EXAMPLES, STEPS = 60, 30
@@ -163,9 +162,15 @@ class Job(RuleBasedStateMachine):
             self.left_behind |= self.executor.uncommitted
             for request, _ in self.executor.waiting[1:]:
                 self.executor.lose(request)
-        table = replace(self.table, file_io=self.overtaken)
+        clock = WorkingClock(work=self.end_one)
+        table = replace(self.table, file_io=self.overtaken, clock=clock)
         self.executor = CompactOnDemand(table, self.left_behind)
         self.commit = StreamTableCommit(table, "job", self.executor)
+
+    def end_one(self) -> None:
+        """Whoever waits for a compaction gets one."""
+        if self.executor.waiting:
+            self.executor.end(0)
 
     @rule(changes=CHANGES, overtaken=st.sampled_from(["", "", "writing", "1st", "2nd"]))
     def write(self, changes: list[tuple[str, int]], overtaken: str) -> None:
@@ -292,14 +297,7 @@ class Job(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_to_compactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(coordinator: CompactCoordinator, timeout_s: float | None = None) -> None:
-        """Who waits for a compaction gets one."""
-        executor = coordinator.executor
-        if isinstance(executor, CompactOnDemand) and executor.waiting:
-            executor.end(0)
-
-    monkeypatch.setattr(CompactCoordinator, "wait_for_any", work)
+def test_whatever_happens_to_compactions() -> None:
     run_state_machine_as_test(
         Job,
         settings=settings(

@@ -7,9 +7,10 @@ from functools import partial
 
 from stream_app.app.job.job_log import quiet_libraries
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife
+from stream_app.clock import Clock
 
 
-class SetClock:
+class SetClock(Clock):
     """Stands still until it is set."""
 
     seconds = 0.0

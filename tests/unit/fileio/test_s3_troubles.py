@@ -183,7 +183,7 @@ def test_who_may_read_but_not_write_is_told_so(s3: S3Server) -> None:
 def test_a_store_that_knows_no_conditions_is_told(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     location = f"s3://{s3.new_bucket()}/t"
     table = create_or_open(location, SCHEMA, file_io_options=s3.options)
     s3.error, s3.error_at = (501, "NotImplemented"), "/.probe"
