@@ -30,10 +30,10 @@ from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
-from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 GOAL = 1.25
 CELLS = 6_000_000

@@ -32,8 +32,8 @@ from bench.compaction import (
     sorted_runs,
 )
 from bench.steps import file_rows
-from stream_app.table.compact.compact_bucket import compact_bucket
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
+from stream_app.table.write.bucket_writer import finish
 
 ROWS = 400_000
 ROUNDS = 15

@@ -18,8 +18,8 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.table.opening import open_table
+from stream_app.table.write.column_defaults import with_defaults
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, SmallTable

@@ -19,11 +19,11 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 KINDS = {kind.short: kind for kind in RowKind}
 TIME_MS = 1_767_225_600_000  # 2026-01-01
@@ -118,7 +118,7 @@ def write_changes(
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types
     buckets = [0] * len(changes)
-    if not schema.is_bucket_unaware:
+    if schema.kind.has_buckets:
         buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[tuple[bytes, int], list[int]] = {}

@@ -195,7 +195,7 @@ class _Compaction:
         self.summary.level0_bytes = sum(
             entry.file.file_size
             for entry in FileStoreScan(job.table).live(latest, buckets)
-            if entry.file.level == 0 and job.table.schema.has_primary_key
+            if entry.file.level == 0 and job.table.kind.merges_by_key
         )
         steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
         with _progress(self.job.terminal_width) as progress:

@@ -124,7 +124,6 @@ class CompactManager:
             return False
         if self._running is not None:
             return False
-        levels = self.levels
         unit = self.pick_full() if full else self.pick(local_ms=local_ms)
         if unit is None:
             self._idle_flushes += self._has_flushed
@@ -133,7 +132,15 @@ class CompactManager:
         self._has_flushed = False
         if unit is None:
             return False
-        request = CompactRequest(
+        self._unit = unit
+        self._begun_ms = local_ms
+        self._running = executor.submit(self.request(unit))
+        return True
+
+    def request(self, unit: CompactUnit) -> CompactRequest:
+        """The unit with all that whoever runs it must know."""
+        levels = self.levels
+        return CompactRequest(
             partition=self.partition,
             bucket=self.bucket,
             unit=unit,
@@ -146,10 +153,6 @@ class CompactManager:
             rewrite_all=self.rewrite_all,
             runs=levels.number_of_sorted_runs(),
         )
-        self._unit = unit
-        self._begun_ms = local_ms
-        self._running = executor.submit(request)
-        return True
 
     def finished(self) -> Future[BucketChange] | None:
         """The compaction that has finished and waits to be committed, if any."""

@@ -1,9 +1,9 @@
 """Coordinates the compactions of a table without keys and buckets: small files become few.
 
-`stream_commit` owns it, on the driver. Several tasks may run in one partition, each on its own
-files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside the
-job: `append_planner` belongs to that thread while it runs. Everything else belongs to the caller's
-thread. `FailedAppendTasks` decides which failed tasks run again, and when.
+`table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
+own files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
+the job: `append_planner` belongs to that thread while it runs. Everything else belongs to the
+caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
 
 Source: Paimon `append/AppendCompactCoordinator.java`,
 `flink/source/AppendBypassCoordinateOperator.java`.

@@ -1,6 +1,6 @@
 """Rewrites files of a table without keys into fewer, in a task: row after row, as they lie.
 
-Called by `table.compact.compact_bucket`.
+Called by `table.kinds.tasks`.
 
 Source: Paimon `append/AppendCompactTask.java`,
 `operation/BaseAppendFileStoreWrite.java#compactRewrite`.

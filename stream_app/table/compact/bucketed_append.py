@@ -9,10 +9,10 @@ Source: Paimon `append/BucketedAppendCompactManager.java`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
@@ -34,6 +34,7 @@ from stream_app.planning.compact.bucketed_append_compaction import (
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import compactable_entries
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,3 +169,55 @@ def bucketed_append_managers(
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }
+
+
+def neighbour_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    partitions: Collection[bytes] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    """All windows of neighbours in each bucket of a snapshot; each request can run alone.
+
+    Args:
+        partitions: serialized ones; None: all.
+        full: rewrite whatever lies behind the large files at each bucket's beginning.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
+    """
+    if snapshot is None:
+        return []
+    live: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, partitions):
+        live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return [
+        append_request(*bucket, picked, "full" if full else "small files")
+        for bucket, files in live.items()
+        for picked in _windows(table, files, full=full)
+    ]
+
+
+def _windows(
+    table: FileStoreTable, files: Sequence[DataFileMeta], *, full: bool
+) -> Iterator[Files]:
+    schema, queue = table.schema, in_sequence(files)
+    if full:
+        picked = pick_full(
+            queue,
+            compaction_file_size=schema.compaction_file_size,
+            rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+        )
+        if picked:
+            yield picked
+        return
+    while True:
+        picked, queue = pick_compact_before(
+            queue,
+            target_file_size=schema.target_file_size,
+            min_file_num=table.options[COMPACTION_MIN_FILE_NUM],
+        )
+        if not picked:
+            return
+        yield picked

@@ -1,23 +1,15 @@
-"""What `stream_commit` asks of a table's compactions, and which kind of table has which.
-
-Source: Paimon `operation/AbstractFileStoreWrite.java#createWriterContainer`.
-"""
+"""What `stream_commit` asks of a table's compactions; each kind of table has its own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
-from stream_app.table.compact.bucketed_append import BucketedAppendCompactCoordinator
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.metrics import CompactionLoad
 from stream_app.table.compact.report import FinishedCompaction
-from stream_app.table.file_store_table import FileStoreTable
 
 
 class StreamCompactions(Protocol):
@@ -124,12 +116,3 @@ class StreamCompactions(Protocol):
     ) -> None:
         """The results cannot be committed: delete their files, believe the table again."""
         ...
-
-
-def stream_compactions(table: FileStoreTable, executor: CompactExecutor) -> StreamCompactions:
-    """The compactions that fit the kind of table."""
-    if table.schema.has_primary_key:
-        return CompactCoordinator(table, executor)
-    if table.schema.is_bucket_unaware:
-        return AppendCompactCoordinator(table, executor)
-    return BucketedAppendCompactCoordinator(table, executor)

@@ -1,7 +1,7 @@
 """The compactions of all buckets that a job touches: levels, triggers, results.
 
-Owned by `stream_commit`, on the driver. Each bucket has a `CompactManager`, restored from the
-table when the bucket is first touched and followed from what is committed.
+Owned by `table.job.table_state`, on the driver. Each bucket has a `CompactManager`, restored from
+the table when the bucket is first touched and followed from what is committed.
 
 Unlike here, Paimon keeps a manager in each writer task, here the driver has them
 all, because Spark's tasks end with the epoch.

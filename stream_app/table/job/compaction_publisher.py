@@ -1,6 +1,6 @@
 """Publishes finished compactions as COMPACT snapshots; what conflicts is dropped, never an epoch.
 
-Used by stream_commit. See docs/adr/0006.
+Used by `stream_commit`. See docs/adr/0006.
 """
 
 from __future__ import annotations

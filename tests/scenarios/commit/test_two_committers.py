@@ -13,9 +13,9 @@ from stream_app.errors import CommitConflictError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import SmallTable, small_table
 

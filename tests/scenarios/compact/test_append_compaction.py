@@ -18,13 +18,13 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.append_planner import (
     AppendCompactPlanner,
     Plan,
-    append_compact_requests,
 )
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
@@ -315,16 +315,17 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    assert append_compact_requests(table, None) == []
+    planned = kind_of(table.schema).planned_compactions
+    assert planned(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):
         writer.write([*rows(epoch, dt="a"), *rows(epoch, dt="b")])
     latest = table.snapshots.latest()
     buckets = 2 if options == BUCKETED else 1
-    found = append_compact_requests(table, latest)
+    found = planned(table, latest)
     assert len(found) == 2 * buckets
     partition = found[0].partition
-    some = append_compact_requests(table, latest, partitions=[partition], full=True)
+    some = planned(table, latest, [(partition, 0)], full=True)
     assert [request.partition for request in some] == [partition] * buckets
     result = compact_bucket(table, some[0])
     assert result.removed == some[0].unit.files

@@ -11,11 +11,11 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from tests.support.compacting_table import a_table, rows
 from tests.support.lsm_files import a_file
 from tests.support.small_table import SteppingClock

@@ -32,10 +32,10 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.overtaken_file_io import OvertakenFileIO
