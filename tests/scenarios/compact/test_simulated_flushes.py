@@ -25,11 +25,11 @@ from bench.compaction_simulation import (
     simulate,
     simulated_bucket,
 )
+from stream_app.table.compact.coordinator import CompactCoordinator
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 STOP_ABOVE_TRIGGER = 3
-"""The default of the stop trigger."""from stream_app.table.compact.coordinator import CompactCoordinator
-
+"""The default of the stop trigger."""
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
