@@ -24,8 +24,8 @@ PRELOADED = (
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.formats",
-    "stream_app.spark.ingest.route_task",
-    "stream_app.spark.ingest.write_task",
+    "stream_app.spark.epoch.route_task",
+    "stream_app.spark.epoch.write_task",
     "stream_app.table.kinds.tasks",
 )
 

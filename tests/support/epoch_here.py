@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
-from stream_app.spark.ingest.blocks import Block, BlockDealer
-from stream_app.spark.ingest.epoch_plan import EpochPlan
-from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
-from stream_app.spark.ingest.route_task import route_partition
-from stream_app.spark.ingest.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
 Parts = Sequence[pa.RecordBatch]
 """The messages of an epoch; one task reads each batch."""

@@ -49,6 +49,10 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
     open_checkpoint,
@@ -57,15 +61,11 @@ from stream_app.spark.ingest.checkpoint_state import (
     source_end,
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.decode_counts import DecodeCounts
-from stream_app.spark.ingest.epoch_job import SparkEpochs
-from stream_app.spark.ingest.epoch_plan import EpochShape
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
-from stream_app.spark.ingest.warm_up import warming_up
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -252,7 +252,7 @@ def _stream(
                 topic=_only_topic(config.source),
                 sort_messages=config.source.kind == "files",
             ),
-            runner=_runner(config, spark, checkpoint),
+            runner=FrameEpochs(spark),
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
@@ -281,25 +281,6 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
-
-
-def _runner(config, spark, checkpoint):
-    import os
-
-    if os.environ.get("SQL") or config.source.kind != "kafka":
-        return SparkEpochs(spark)
-    from stream_app.kafka.client_options import client_options
-    from stream_app.kafka.librdkafka import library
-    from stream_app.kafka.range_reader import ReaderSettings
-    from stream_app.spark.ingest.range_epochs import RangeEpochs
-
-    o = client_options(
-        config.source.bootstrap_servers, config.source.kafka_options, library().features
-    )
-    assert not o.problems, o.problems
-    return RangeEpochs(
-        spark, ReaderSettings(client=tuple(o.options.items())), lambda: query_id(checkpoint)
-    )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
-from stream_app.spark.ingest.blocks import Block, BlockDealer
-from stream_app.spark.ingest.epoch_job import INGEST_POOL
-from stream_app.spark.ingest.epoch_plan import EpochPlan
-from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
-from stream_app.spark.ingest.planned_ranges import count_input_rows, planned_ranges
-from stream_app.spark.ingest.route_task import route_partition
-from stream_app.spark.ingest.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.frame_epochs import INGEST_POOL
+from stream_app.spark.epoch.planned_ranges import count_input_rows, planned_ranges
+from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
 Pair = tuple[tuple[Any, ...], tuple[int, bytes]]
 """A block in the shuffle: its task and its place, then its kind and bytes."""

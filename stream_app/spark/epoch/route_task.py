@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.spark.ingest.blocks import Block, BlockKind
-from stream_app.spark.ingest.decode_counts import DecodeCounts, Where, counts_of_batch
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import Block, BlockKind
+from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
+from stream_app.spark.epoch.epoch_plan import EpochPlan
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task gathers no further when its blocks have this size on average."""

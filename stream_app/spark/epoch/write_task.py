@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.ingest.blocks import BlockKind
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import BlockKind
+from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.spark.ingest.decode_counts import Where
+from stream_app.spark.epoch.decode_counts import Where
 
 BLOCK_COLUMNS = (
     "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "

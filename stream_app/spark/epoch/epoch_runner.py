@@ -1,6 +1,6 @@
 """The port by which an epoch's tasks are run, and what they give.
 
-Implemented by `epoch_job` (a Spark job) and by tests (in the caller).
+Implemented by `frame_epochs` (a Spark job) and by tests (in the caller).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.model.bucket_change import BucketChange
-from stream_app.spark.ingest.blocks import BlockKind, bad_records_of
-from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.ingest.epoch_plan import EpochPlan
-from stream_app.spark.ingest.write_task import TaskResult
+from stream_app.spark.epoch.blocks import BlockKind, bad_records_of
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.write_task import TaskResult
 
 Messages = TypeVar("Messages")
 Messages_contra = TypeVar("Messages_contra", contravariant=True)

@@ -14,8 +14,8 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from stream_app.spark.ingest.epoch_job import route_blocks, write_blocks
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.frame_epochs import route_blocks, write_blocks
 
 _LOG = logging.getLogger(__name__)
 _GROUP = "stream_app warm-up"

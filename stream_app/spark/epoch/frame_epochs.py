@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
-from stream_app.spark.ingest.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
-from stream_app.spark.ingest.epoch_plan import EpochPlan
-from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
-from stream_app.spark.ingest.route_task import route_partition
-from stream_app.spark.ingest.write_task import TaskBlock, TaskResult, write_partition
+from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
 INGEST_POOL = "ingest"
 RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
@@ -26,7 +26,7 @@ _POSITION = ["topic", "partition", "offset"]
 
 
 @dataclass(frozen=True, slots=True)
-class SparkEpochs:
+class FrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch."""
 
     spark: SparkSession
