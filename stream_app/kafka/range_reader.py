@@ -245,8 +245,8 @@ class RangeReader:
 
     def _tell_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
         what = (
-            f"the offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be read: "
-            f"{there}"
+            f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
+            f"read: {there}"
         )
         if self._settings.fails_on_loss:
             raise WrongSourceError(

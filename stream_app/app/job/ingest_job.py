@@ -31,6 +31,7 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.job.source_reader import native_reader
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
@@ -45,6 +46,7 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
@@ -63,6 +65,8 @@ from stream_app.spark.ingest.epoch_plan import EpochShape
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
+from stream_app.spark.ingest.range_epochs import RangeEpochs
+from stream_app.spark.ingest.source_ranges import SourceRanges
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.ingest.warm_up import warming_up
@@ -120,6 +124,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
+        reader = native_reader(config.source)
         table, checkpoint = _prepared(config, clock)
         sink = None
         if events is not None:
@@ -127,7 +132,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
-        _stream(config, table, checkpoint, log, signs)
+        _stream(config, table, checkpoint, log, signs, reader)
 
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
@@ -227,13 +232,19 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
 
 
 def _stream(
-    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
+    config: AppConfig,
+    table: FileStoreTable,
+    checkpoint: Folder,
+    log: EventLog,
+    signs: SignsOfLife,
+    reader: ReaderSettings | None,
 ) -> None:
     stream = config.stream
     name = f"{config.table.database}.{config.table.name}"
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
+    runner = _runner(config, spark, checkpoint, reader)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
@@ -252,7 +263,7 @@ def _stream(
                 topic=_only_topic(config.source),
                 sort_messages=config.source.kind == "files",
             ),
-            runner=SparkEpochs(spark),
+            runner=runner,
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
@@ -268,11 +279,12 @@ def _stream(
             on_idle=log.idle,
             on_drained=log.drained,
             stop_requested=stop_requested,
+            messages_of=runner.messages_of,
         )
         stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, plan):
+        with warming_up(spark, lambda: runner.warm_up(plan)):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
@@ -281,6 +293,20 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
+
+
+def _runner(
+    config: AppConfig, spark: SparkSession, checkpoint: Folder, reader: ReaderSettings | None
+) -> RangeEpochs | SparkEpochs:
+    if reader is None:
+        return SparkEpochs(spark)
+    source, context = config.source, spark.sparkContext
+    return RangeEpochs(
+        context=context,
+        ranges_of=SourceRanges(checkpoint, source.fail_on_data_loss).of_epoch,
+        settings=reader,
+        parts=source.min_partitions or context.defaultParallelism,
+    )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

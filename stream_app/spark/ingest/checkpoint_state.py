@@ -103,6 +103,12 @@ def source_end(folder: Folder, epoch: int) -> str:
     return "\n".join(lines[2:])  # behind the version and Spark's own settings
 
 
+def source_begin(folder: Folder) -> str:
+    """Where the only source began in the first epoch, as JSON."""
+    # A zero byte, the version and a line break stand before it.
+    return folder.files.read_bytes(folder.path("sources/0/0")).decode().partition("\n")[2]
+
+
 def _read(folder: Folder) -> CheckpointState | None:
     try:
         document = json.loads(folder.files.read_bytes(folder.path(_FILE)))

@@ -20,6 +20,14 @@ from stream_app.spark.ingest.route_task import route_partition
 from stream_app.spark.ingest.write_task import RESULT_COLUMNS, write_partition
 
 INGEST_POOL = "ingest"
+_TOMBSTONE = (
+    "'' AS topic",
+    "0 AS partition",
+    "id AS offset",
+    "timestamp_millis(0) AS timestamp",
+    "CAST(NULL AS BINARY) AS key",
+    "CAST(NULL AS BINARY) AS value",
+)
 _POSITION = ["topic", "partition", "offset"]
 
 
@@ -40,6 +48,16 @@ class SparkEpochs:
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:
         """See `EpochRunner.with_keys`."""
         return with_keys(messages, bad)
+
+    def messages_of(self, epoch: int) -> int | None:  # noqa: ARG002
+        """None: Spark itself counts the messages that it reads."""
+        return None
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch of tombstones, which writes nothing."""
+        tasks = plan.shape.tasks
+        messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
+        write_blocks(route_blocks(messages, plan), plan).collect()
 
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -52,6 +52,7 @@ class RunningStream:
         on_progress: is told how far the source was read by an epoch.
         on_idle: is told how far the source was read when there was nothing new.
         on_drained: is told the same when a source that is to be drained has been.
+        messages_of: how many messages an epoch had that Spark did not read itself; None: unknown.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -62,6 +63,7 @@ class RunningStream:
     on_idle: Callable[[SourceProgress], None]
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    messages_of: Callable[[int], int | None] = lambda _: None
     _reported: int = -1
     _told: str = ""
     _newest: SourceProgress | None = None
@@ -121,8 +123,10 @@ class RunningStream:
         told = progress.json
         if told == self._told:
             return
-        self._told, self._newest = told, source_progress(json.loads(told))
-        report = self._newest
+        report = source_progress(json.loads(told))
+        if messages := self.messages_of(report.epoch):
+            report = replace(report, messages=messages)
+        self._told, self._newest = told, report
         if report.epoch > self._reported and (report.messages or report.lag):
             self._reported = report.epoch
             self.on_progress(report)

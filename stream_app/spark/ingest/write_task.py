@@ -30,57 +30,63 @@ RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
 
 Rows of kind ``CHANGES`` hold a pickled `BucketChange`; the others hold the block.
 """
-_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+_RESULT_TYPES = (pa.int32(), pa.int32(), pa.binary())
+_RESULT_SCHEMA = pa.schema(list(zip(("table", "kind", "payload"), _RESULT_TYPES, strict=True)))
 
 
-class _Block(NamedTuple):
+class ShuffledBlock(NamedTuple):
+    """What of a block a writing task needs; see `blocks.BLOCK_COLUMNS`."""
+
     table: int
     kind: int
     partition: bytes
     bucket: int
-    data: pa.Scalar
+    data: pa.Buffer
+
+
+Result = tuple[int, int, bytes]
+"""A row of `RESULT_COLUMNS`."""
 
 
 def write_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[pa.RecordBatch]:
-    """Write a task's blocks; batches of `RESULT_COLUMNS`.
+    """`written_blocks` for batches of `blocks.BLOCK_COLUMNS`; batches of `RESULT_COLUMNS`."""
+    for result in written_blocks(_blocks(batches), plan):
+        columns = [
+            pa.array([value], kind) for value, kind in zip(result, _RESULT_TYPES, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_RESULT_SCHEMA)
+
+
+def written_blocks(blocks: Iterable[ShuffledBlock], plan: EpochPlan) -> Iterator[Result]:
+    """Write a task's blocks, which come in the order of `blocks.BLOCK_ORDER`.
 
     What the task has written, in whichever table, is deleted when it fails.
     """
     writes: list[tuple[int, TableWrite]] = []
     with ExitStack() as stack:
-        for index, blocks in itertools.groupby(_blocks(batches), key=lambda block: block.table):
+        for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
             table = plan.table(index).table
             schema = change_schema(arrow_schema(table.schema.fields))
             stack.enter_context(storage_errors(table.location))
             first = plan.table(index).next_sequence_number
             write = stack.enter_context(table_write(table, next_sequence_number=first))
             writes.append((index, write))
-            for block in blocks:
+            for block in of_table:
                 if block.kind == BlockKind.CHANGES:
-                    rows = pa.ipc.read_record_batch(block.data.as_buffer(), schema)
+                    rows = pa.ipc.read_record_batch(block.data, schema)
                     write.write((block.partition, block.bucket), rows)
                 else:
-                    yield _result(index, block.kind, block.data.as_py())
+                    yield index, block.kind, block.data.to_pybytes()
             write.finish_bucket()
         for index, write in writes:
             with storage_errors(plan.table(index).table.location):
                 changes = write.prepare_commit()
             for change in changes:
-                yield _result(index, BlockKind.CHANGES, pickle.dumps(change))
+                yield index, int(BlockKind.CHANGES), pickle.dumps(change)
 
 
-def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Block]:
+def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledBlock]:
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in _Block._fields[:-1])
-        yield from map(_Block, *columns, batch.column("block"))
-
-
-def _result(table: int, kind: int, payload: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([table], pa.int32()),
-            pa.array([int(kind)], pa.int32()),
-            pa.array([payload], pa.binary()),
-        ],
-        schema=_RESULT_SCHEMA,
-    )
+        columns = (batch.column(name).to_pylist() for name in ShuffledBlock._fields[:-1])
+        data = (cell.as_buffer() for cell in batch.column("block"))
+        yield from map(ShuffledBlock, *columns, data)
