@@ -187,8 +187,8 @@ class _Compaction:
         else:
             self._once()
         seconds = self.clock.steady_seconds() - began
-        runs: dict[object, int] = dict(self.stream.coordinator.sorted_runs())
-        print(self.summary.text(runs, self.stream.coordinator.dropped(), seconds), flush=True)
+        runs: dict[object, int] = dict(self.stream.coordinator.back_pressure.sorted_runs())
+        print(self.summary.text(runs, self.stream.coordinator.dropped.total, seconds), flush=True)
         self._check_stuck()
 
     def _once(self) -> None:
@@ -232,7 +232,7 @@ class _Compaction:
         self.stream.touch(buckets)
         if choice.is_a_choice:
             self.stream.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in self.stream.coordinator.sorted_runs().items():
+        for bucket, runs in self.stream.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
@@ -249,7 +249,7 @@ class _Compaction:
         paths = self.job.table.paths
         stuck = {
             paths.bucket(*bucket): error
-            for bucket, error in self.stream.coordinator.stuck().items()
+            for bucket, error in self.stream.coordinator.failures.stuck().items()
         }
         if stuck:
             raise CompactionError(

@@ -155,9 +155,9 @@ def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
     for row in changes_of(blocks_of(plan, *tasks), schema_of(plan)):
         got[row["k"]].append(row["offset_"])
     want = defaultdict(list)
-    for _, _, offset, row in messages:
-        assert row is not None
-        want[row["k"]].append(offset)
+    for _, _, offset, written in messages:
+        assert written is not None
+        want[written["k"]].append(offset)
     assert got == want
 
 
