@@ -17,7 +17,7 @@ import atexit
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -106,7 +106,7 @@ class RangeReader:
         self._batch_messages = _FIRST_MESSAGES
         self._has_answered = False
 
-    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+    def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
         """The messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
 
         A batch is of one partition, and none is empty.
