@@ -17,7 +17,7 @@ import atexit
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -106,7 +106,7 @@ class RangeReader:
         self._batch_messages = _FIRST_MESSAGES
         self._has_answered = False
 
-    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+    def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
         """The messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
 
         A batch is of one partition, and none is empty.
@@ -245,8 +245,8 @@ class RangeReader:
 
     def _tell_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
         what = (
-            f"the offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be read: "
-            f"{there}"
+            f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
+            f"read: {there}"
         )
         if self._settings.fails_on_loss:
             raise WrongSourceError(

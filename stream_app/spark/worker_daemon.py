@@ -21,9 +21,11 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 PRELOADED = (
+    "confluent_kafka",
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.formats",
+    "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",
     "stream_app.table.kinds.tasks",

@@ -33,6 +33,8 @@ MEANINGS = {
     "source.max-offsets-per-trigger": "Records of an epoch; absent: all that there are.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when records are gone that were not read yet.",
+    "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
+    "native one if it can follow `source.kafka`.",
     "source.merge-shards": "`true`: the records of several tables of the source belong into the "
     "table, whose primary key tells their rows apart. Else they stop the job.",
     "source.kafka.…": "Anything under `kafka.` is handed to Kafka's Java client.",

@@ -31,6 +31,7 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.job.source_reader import native_reader
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
@@ -45,6 +46,7 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
@@ -52,6 +54,7 @@ from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
@@ -120,6 +123,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
+        reader = native_reader(config.source)
         table, checkpoint = _prepared(config, clock)
         sink = None
         if events is not None:
@@ -127,7 +131,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
-        _stream(config, table, checkpoint, log, signs)
+        _stream(config, table, checkpoint, log, signs, reader)
 
 
 def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
@@ -227,13 +231,19 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
 
 
 def _stream(
-    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
+    config: AppConfig,
+    table: FileStoreTable,
+    checkpoint: Folder,
+    log: EventLog,
+    signs: SignsOfLife,
+    reader: ReaderSettings | None,
 ) -> None:
     stream = config.stream
     name = f"{config.table.database}.{config.table.name}"
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
+    runner = _runner(spark, checkpoint, reader)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
@@ -252,7 +262,7 @@ def _stream(
                 topic=_only_topic(config.source),
                 sort_messages=config.source.kind == "files",
             ),
-            runner=FrameEpochs(spark),
+            runner=runner,
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
@@ -272,7 +282,7 @@ def _stream(
         stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, plan):
+        with warming_up(spark, lambda: runner.warm_up(plan)):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
@@ -281,6 +291,14 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
+
+
+def _runner(
+    spark: SparkSession, checkpoint: Folder, reader: ReaderSettings | None
+) -> RangeEpochs | FrameEpochs:
+    if reader is None:
+        return FrameEpochs(spark)
+    return RangeEpochs(spark, reader, lambda: query_id(checkpoint))
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

@@ -22,6 +22,14 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_parti
 INGEST_POOL = "ingest"
 RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
 _RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+_TOMBSTONE = (
+    "'' AS topic",
+    "0 AS partition",
+    "id AS offset",
+    "timestamp_millis(0) AS timestamp",
+    "CAST(NULL AS BINARY) AS key",
+    "CAST(NULL AS BINARY) AS value",
+)
 _POSITION = ["topic", "partition", "offset"]
 
 
@@ -42,6 +50,12 @@ class FrameEpochs:
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:
         """See `EpochRunner.with_keys`."""
         return with_keys(messages, bad)
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch of tombstones, which writes nothing."""
+        tasks = plan.shape.tasks
+        messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
+        write_blocks(route_blocks(messages, plan), plan).collect()
 
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:

@@ -45,9 +45,19 @@ class RangeEpochs:
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: read, decode, route, write")
-        ranges = planned_ranges(messages)
+        outputs = outputs_of(plan, self.results(planned_ranges(messages), plan))
+        read = sum(output.counts.messages for output in outputs)
+        count_input_rows(self.spark, self.query_id(), read)
+        return outputs
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch of nothing, in which the workers start and their readers connect."""
+        self.results([OffsetRange("", 0, 0, 0)] * plan.shape.tasks, plan)
+
+    def results(self, ranges: Sequence[OffsetRange], plan: EpochPlan) -> list[TaskResult]:
+        """Read ranges, a task each, and write what they hold."""
         if not ranges:
-            return outputs_of(plan, ())
+            return []
         settings, tasks = self.settings, plan.shape.tasks
 
         def route(planned: Iterable[OffsetRange]) -> Iterator[Pair]:
@@ -57,14 +67,12 @@ class RangeEpochs:
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_partition(map(_task_block, pairs), plan)
 
-        routed = context.parallelize(ranges, len(ranges)).mapPartitions(route)
+        routed = self.spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(route)
         dealt = routed.repartitionAndSortWithinPartitions(
             tasks, partitionFunc=_task, keyfunc=_order
         )
-        outputs = outputs_of(plan, dealt.mapPartitions(write).collect())
-        read = sum(output.counts.messages for output in outputs)
-        count_input_rows(self.spark, self.query_id(), read)
-        return outputs
+        found: list[TaskResult] = dealt.mapPartitions(write).collect()
+        return found
 
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:  # noqa: ARG002
         """See `EpochRunner.with_keys`; here no key is left behind."""

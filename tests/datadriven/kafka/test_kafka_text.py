@@ -1,4 +1,4 @@
-"""Java's options in, librdkafka's out; offsets in, ranges out."""
+"""Java's options in, librdkafka's out; ranges of a task in, what its reader reads out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import pytest
 
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.jaas import JaasError, read_jaas
-from stream_app.kafka.offset_ranges import (
-    OffsetRange,
-    epoch_ranges,
-    joined,
-    read_offsets,
-    split_ranges,
-)
+from stream_app.kafka.offset_ranges import OffsetRange, joined
 from tests.support.datadriven import Case, files, run_file
 
 
@@ -44,18 +38,6 @@ def jaas(case: Case) -> str:
     return "\n".join([module.name, *pairs])
 
 
-def epoch(case: Case) -> str:
-    """Two lines: where the epoch begins and ends, as Spark writes offsets."""
-    begins, ends = (read_offsets(line) for line in case.input_lines)
-    found = epoch_ranges(begins, ends)
-    return "\n".join([*map(_short, found.ranges), *(f"lost: {what}" for what in found.losses)])
-
-
-def split(case: Case) -> str:
-    """Ranges PLACE BEGIN END into about parts=N."""
-    return "\n".join(map(_short, split_ranges(_ranges(case), int(case.args["parts"]))))
-
-
 def join(case: Case) -> str:
     """Ranges of one task, as its reader reads them."""
     return "\n".join(map(_short, joined(_ranges(case))))
@@ -74,7 +56,7 @@ def _short(each: OffsetRange) -> str:
     return f"{each.topic}/{each.partition} {each.begin} {each.end}"
 
 
-COMMANDS = {command.__name__: command for command in (options, jaas, epoch, split, join)}
+COMMANDS = {command.__name__: command for command in (options, jaas, join)}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -94,7 +94,7 @@ def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
         reader = RangeReader(settings)
         assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
         broker.stop()
-        back = threading.Thread(target=lambda: (time.sleep(2), broker.start()))
+        back = threading.Timer(2, broker.start)
         back.start()
         try:
             assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)

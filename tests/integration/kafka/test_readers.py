@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pytest
@@ -41,10 +41,10 @@ def fill(
     messages: Sequence[tuple[Cell, Cell]],
     *,
     partition: int = 0,
-    **options: str,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "message.max.bytes": 2**25, **options}
+        {"bootstrap.servers": broker.bootstrap, "message.max.bytes": 2**25, **(options or {})}
     )
     for key, value in messages:
         producer.produce(topic, value, key, partition, headers={"h": b"not read"})
@@ -69,7 +69,8 @@ def placed(begin: int, end: int) -> list[tuple[int, Cell, Cell]]:
 def test_exactly_the_planned_offsets(broker: EmbeddedBroker, read: Reader, codec: str) -> None:
     topic = new_topic(broker)
     before = time.time()
-    fill(broker, topic, numbered(0, 700), **{"compression.type": codec, "linger.ms": "50"})
+    options = {"compression.type": codec, "linger.ms": "50"}
+    fill(broker, topic, numbered(0, 700), options=options)
     found = read(broker.bootstrap, [OffsetRange(topic, 0, 13, 677)])
     assert rows(found) == placed(13, 677)
     assert set(found.column("topic").to_pylist()) == {topic}
