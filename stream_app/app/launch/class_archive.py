@@ -2,7 +2,7 @@
 
 At its start the JVM looks some 12,000 classes up in 250 jars, reads and verifies them. From an
 archive it maps them. The archive is made once, by a small run of the job:
-``python -m stream_app.app.job.class_archive``, which ``./run.sh setup`` and the image call. Without
+``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call. Without
 it, or with one that does not fit, the job starts all the same; the JVM compares the jars itself.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stream_app.app.job.jars import jar_folder, spark_home
-from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.app.launch.jars import jar_folder, spark_home
+from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
