@@ -174,8 +174,11 @@ def _folder(config: AppConfig, location: str) -> Folder:
 def _session(config: AppConfig) -> SparkSession:
     """Spark's session; there is one."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
-    name = f"stream_app {config.table.database}.{config.table.name}"
-    return start_session(name, {**settings, **config.spark})
+    return start_session(f"stream_app {_job_name(config)}", {**settings, **config.spark})
+
+
+def _job_name(config: AppConfig) -> str:
+    return f"{config.table.database}.{config.table.name}"
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -239,11 +242,12 @@ def _stream(
     reader: ReaderSettings | None,
 ) -> None:
     stream = config.stream
-    name = f"{config.table.database}.{config.table.name}"
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
-    runner = _runner(spark, checkpoint, reader)
+    runner: FrameEpochs | RangeEpochs = FrameEpochs(spark)
+    if reader is not None:
+        runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint))
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
@@ -267,7 +271,6 @@ def _stream(
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
         )
-        plan = batch.plan()
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
         running = RunningStream(
@@ -282,8 +285,8 @@ def _stream(
         stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(_source(config).read_stream(spark), name)
+        with warming_up(spark, lambda: runner.warm_up(batch.plan())):
+            running.run(_source(config).read_stream(spark), _job_name(config))
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
@@ -291,14 +294,6 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
-
-
-def _runner(
-    spark: SparkSession, checkpoint: Folder, reader: ReaderSettings | None
-) -> RangeEpochs | FrameEpochs:
-    if reader is None:
-        return FrameEpochs(spark)
-    return RangeEpochs(spark, reader, lambda: query_id(checkpoint))
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

@@ -1,9 +1,9 @@
 """Spark's classes as the JVM has them in memory, kept in a file: the job starts sooner.
 
 At its start the JVM looks some 12,000 classes up in 250 jars, reads and verifies them. From an
-archive it maps them. The archive is made once, by a small run of the job:
-``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call. Without
-it, or with one that does not fit, the job starts all the same; the JVM compares the jars itself.
+archive it maps them. A small run of the job makes the archive, once:
+``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call.
+Without it, or with one that does not fit, the job starts all the same; the JVM compares the jars.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
 """

@@ -2,8 +2,8 @@
 
 No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
 and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. The verbs
-that start Spark, the demo's broker and the tests call it; ``python -m stream_app.app.launch.jars SET``
-prints a set.
+that start Spark, the demo's broker and the tests call it;
+``python -m stream_app.app.launch.jars SET`` prints a set.
 
 A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
 folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
