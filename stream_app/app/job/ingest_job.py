@@ -242,7 +242,6 @@ def _stream(
     reader: ReaderSettings | None,
 ) -> None:
     stream = config.stream
-    quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
     runner: FrameEpochs | RangeEpochs = FrameEpochs(spark)
@@ -252,15 +251,7 @@ def _stream(
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
         batch = MicroBatch(
-            feeds=[
-                TableFeed(
-                    job=job,
-                    format_of=lambda table: _message_format(config, table),
-                    dead_letters=DeadLetters(quarantine, stream.max_bad_records),
-                    check_tables=SourceTableCheck(checkpoint).check,
-                    listener=log,
-                )
-            ],
+            feeds=[_feed(config, job, checkpoint, log)],
             shape=EpochShape(
                 tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
                 topic=_only_topic(config.source),
@@ -271,6 +262,7 @@ def _stream(
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
         )
+        plan = batch.plan()
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
         running = RunningStream(
@@ -285,7 +277,7 @@ def _stream(
         stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, lambda: runner.warm_up(batch.plan())):
+        with warming_up(spark, lambda: runner.warm_up(plan)):
             running.run(_source(config).read_stream(spark), _job_name(config))
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
@@ -294,6 +286,20 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
+
+
+def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -> TableFeed:
+    quarantine = config.stream.quarantine
+    return TableFeed(
+        job=job,
+        format_of=lambda table: _message_format(config, table),
+        dead_letters=DeadLetters(
+            None if quarantine is None else _folder(config, quarantine),
+            config.stream.max_bad_records,
+        ),
+        check_tables=SourceTableCheck(checkpoint).check,
+        listener=log,
+    )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
