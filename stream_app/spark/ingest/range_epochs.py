@@ -4,10 +4,16 @@ The micro-batch's DataFrame is not run: Spark's source plans the offsets, and ea
 ranges by `kafka.range_reader`. What goes through the shuffle are pairs of Python objects, few and
 large, so no plan is made and no code generated. What a task does stands in `route_task` and
 `write_task`.
+
+Spark notes in the checkpoint where an epoch ends before it calls the job. The epoch begins where
+the one before ended, the first one where the source began.
+
+Source: Spark `KafkaSourceInitialOffsetWriter.scala`, `OffsetSeqLog.scala`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,14 +23,26 @@ import pyarrow as pa
 from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame
 
-from stream_app.kafka.offset_ranges import EpochRanges, OffsetRange, split_ranges
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import (
+    EpochRanges,
+    OffsetRange,
+    Offsets,
+    epoch_ranges,
+    read_offsets,
+    split_ranges,
+)
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
 from stream_app.spark.ingest.blocks import BLOCK_ORDER, task_addresses
+from stream_app.spark.ingest.checkpoint_state import source_begin, source_end
 from stream_app.spark.ingest.epoch_job import INGEST_POOL
 from stream_app.spark.ingest.epoch_plan import EpochPlan
 from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
 from stream_app.spark.ingest.route_task import route_partition
 from stream_app.spark.ingest.write_task import Result, ShuffledBlock, written_blocks
+from stream_app.spark.job_folder import Folder
+
+_LOG = logging.getLogger(__name__)
 
 _EPOCHS_REMEMBERED = 16
 
@@ -32,6 +50,42 @@ BlockKey = tuple[int, int, bytes, int, str, int, int]
 """The address of a task, and the columns of `BLOCK_ORDER`."""
 BlockPair = tuple[BlockKey, tuple[int, bytes]]
 """A block on its way: its key, its kind and its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRanges:
+    """Of the epochs of a checkpoint.
+
+    Attributes:
+        fails_on_loss: whether a partition that is gone is an error; else a line in the log.
+    """
+
+    checkpoint: Folder
+    fails_on_loss: bool
+
+    def of_epoch(self, epoch: int) -> EpochRanges:
+        """What the epoch reads.
+
+        Raises:
+            WrongSourceError: a partition is gone, or has become shorter.
+        """
+        found = epoch_ranges(self._begins(epoch), read_offsets(source_end(self.checkpoint, epoch)))
+        if found.losses:
+            told = "; ".join(found.losses)
+            if self.fails_on_loss:
+                raise WrongSourceError(
+                    f"records were lost before they were read: {told}",
+                    where="source.topics",
+                    fix="was the topic deleted or made anew? source.fail-on-data-loss = false goes "
+                    "on with what is left",
+                )
+            _LOG.warning("records were lost before they were read: %s; going on", told)
+        return found
+
+    def _begins(self, epoch: int) -> Offsets:
+        if epoch == 0:
+            return read_offsets(source_begin(self.checkpoint))
+        return read_offsets(source_end(self.checkpoint, epoch - 1))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.spark.ingest.source_ranges import SourceRanges
+from stream_app.spark.ingest.range_epochs import SourceRanges
 from stream_app.spark.job_folder import Folder
 
 
