@@ -28,7 +28,7 @@ READING_OPTIONS: Mapping[str, str] = {
     # The end of a partition shows where no message tells that a range is over.
     "enable.partition.eof": "true",
     "log_level": "0",  # what goes wrong comes as events
-    # Java's clients do; it costs 0.02 µs a message.
+    # As Java's clients do.
     "check.crcs": "true",
     # A fetch that waits holds up the next one of this broker.
     "fetch.wait.max.ms": "10",

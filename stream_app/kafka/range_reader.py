@@ -58,8 +58,8 @@ class ReaderSettings:
         client: librdkafka's options and their values; they may hold passwords.
         fails_on_loss: whether lost offsets are an error; else a line in the log.
         timeout_s: without a message or a sign of the range's end, after which reading fails.
-        tail_timeout_s: without a message, after which the broker is asked whether the partition
-            ends before the range, or is gone. A new leader may not know its end at once.
+        tail_timeout_s: without a message at the partition's end, after which the broker is asked
+            whether it does end before the range. A new leader may not know its end at once.
     """
 
     client: tuple[tuple[str, str], ...] = field(repr=False)
@@ -76,7 +76,7 @@ class _Progress:
         at: the next offset.
         since: when it was reached, in steady seconds.
         at_end: whether the partition ended there when it was last fetched.
-        has_asked: whether the broker was asked what there is, because nothing came.
+        has_asked: whether the broker was asked for the partition's end since.
     """
 
     whole: OffsetRange
@@ -132,7 +132,9 @@ class RangeReader:
                 self._client = Client(dict(self._settings.client))
 
     def close(self) -> None:
-        """End connections and threads."""
+        """End connections and threads; what is being read ends with them."""
+        while self._started:
+            self._stop_first()
         self._client.close()
 
     def _start_some(self, waiting: deque[OffsetRange]) -> None:
@@ -161,6 +163,7 @@ class RangeReader:
                 if batch is not None:
                     self._batch_messages = _next_size(self._batch_messages, batch)
                     yield batch
+                    progress.since = self._clock.steady_seconds()  # not while others worked
             else:
                 self._check_patience(progress)
 
@@ -202,8 +205,7 @@ class RangeReader:
                 self._go_on_where_there_is_something(progress)
                 return
             elif code in _GONE:
-                self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
-                return
+                progress.last_error = self._client.text(code)
             else:
                 raise self._failure(progress, code)
 
@@ -272,25 +274,32 @@ class RangeReader:
                 raise _login_error(text, progress.whole)
         waited = self._clock.steady_seconds() - progress.since
         if waited > self._settings.timeout_s:
-            told = f"; the last error was: {progress.last_error}" if progress.last_error else ""
-            raise SourceError(
-                f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{told}",
-                where=str(progress.whole),
-                fix="see that the brokers run and that this host reaches the addresses that they "
-                "advertise (advertised.listeners)",
-            )
-        if waited > self._settings.tail_timeout_s and not progress.has_asked:
+            self._give_up(progress, waited)
+        elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:
             progress.has_asked = True
-            self._ask_what_is_there(progress)
+            self._lose_what_is_behind_the_end(progress)
 
-    def _ask_what_is_there(self, progress: _Progress) -> None:
-        """What a partition that gives nothing lacks for good is lost."""
+    def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
+        whole = progress.whole
+        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if not isinstance(found, int) and found[1] <= progress.at:
+            self._lose(progress, whole.end, f"the partition ends at {found[1]}")
+
+    def _give_up(self, progress: _Progress, waited: float) -> None:
+        """A partition that is gone is a loss; it is not earlier, because brokers that start, or
+        have just made a topic, do not know it either."""
         whole = progress.whole
         found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if found in _GONE:
             self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
-        elif not isinstance(found, int) and progress.at_end and found[1] <= progress.at:
-            self._lose(progress, whole.end, f"the partition ends at {found[1]}")
+            return
+        told = f"; the last error was: {progress.last_error}" if progress.last_error else ""
+        raise SourceError(
+            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{told}",
+            where=str(whole),
+            fix="see that the brokers run and that this host reaches the addresses that they "
+            "advertise (advertised.listeners)",
+        )
 
     def _failure(self, progress: _Progress, code: int) -> SourceError:
         text, where = self._client.text(code), str(progress.whole)

@@ -37,7 +37,7 @@ MEANINGS = {
     "native one if it can follow `source.kafka`.",
     "source.merge-shards": "`true`: the records of several tables of the source belong into the "
     "table, whose primary key tells their rows apart. Else they stop the job.",
-    "source.kafka.…": "Anything under `kafka.` is handed to Kafka's Java client.",
+    "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     "source.debezium.…": "Options of the format, below.",
     "source.path": "With `files`: the folder.",
     "source.max-files-per-trigger": "With `files`: files of an epoch; absent: all that there are.",

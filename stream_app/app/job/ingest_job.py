@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +25,7 @@ from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
+from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
@@ -31,7 +33,6 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.job.source_reader import native_reader
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
@@ -123,19 +124,27 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
-        reader = native_reader(config.source)
-        table, checkpoint = _prepared(config, clock)
+        prepared = _prepared(config, clock)
         sink = None
         if events is not None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
-        _stream(config, table, checkpoint, log, signs, reader)
+        _stream(config, prepared, log, signs)
 
 
-def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
-    """Table and checkpoint, which fit each other and the source."""
+class _Prepared(NamedTuple):
+    """Table and checkpoint, which fit each other and the source; and the source's reader."""
+
+    table: FileStoreTable
+    checkpoint: Folder
+    reader: ReaderSettings | None
+
+
+def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
+    """All that can be had without Spark's session."""
+    reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
     topic_ids = _check_source(config)
@@ -164,7 +173,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
         state,
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
-    return table, checkpoint
+    return _Prepared(table, checkpoint, reader)
 
 
 def _folder(config: AppConfig, location: str) -> Folder:
@@ -233,14 +242,8 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
     return chosen
 
 
-def _stream(
-    config: AppConfig,
-    table: FileStoreTable,
-    checkpoint: Folder,
-    log: EventLog,
-    signs: SignsOfLife,
-    reader: ReaderSettings | None,
-) -> None:
+def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsOfLife) -> None:
+    table, checkpoint, reader = prepared
     stream = config.stream
     spark = _session(config)
     stop_requested = threading.Event()

@@ -17,6 +17,7 @@ from stream_app.kafka.range_reader import RangeReader, ReaderSettings, kept_read
 from tests.support.ingest_process import a_free_port
 from tests.support.kafka_broker import delete_topic, new_topic, produce
 from tests.support.secure_kafka import PASSWORD, SecureKafka
+from tests.support.small_table import StandingClock
 from tests.support.topic_reader import read_natively, settings_for
 
 pytestmark = pytest.mark.kafka
@@ -122,6 +123,23 @@ def test_who_stops_in_the_middle_leaves_nothing_behind(kafka_broker: EmbeddedBro
         assert next(batches).column("value").to_pylist() == VALUES[:50]
         batches.close()
     assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
+
+
+def test_time_that_others_take_is_no_silence_of_the_broker(kafka_broker: EmbeddedBroker) -> None:
+    topic, clock = filled(kafka_broker), StandingClock()
+    reader = RangeReader(settings_for(kafka_broker.bootstrap), clock)
+    batches = reader.read([OffsetRange(topic, 0, 0, 250)])
+    assert next(batches).num_rows == 200
+    clock.sleep(1000)
+    later = [(None, b"later")] * 50
+    writer = threading.Timer(1, produce, (kafka_broker, topic, later), {"partition": 0})
+    writer.start()
+    assert sum(batch.num_rows for batch in batches) == 50
+    writer.join()
+    # Closed in the middle, a reader ends all the same.
+    batches = reader.read(whole(topic))
+    next(batches)
+    reader.close()
 
 
 def _read_in_child(
