@@ -13,7 +13,7 @@ import argparse
 import cProfile
 import pstats
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -128,7 +128,7 @@ def random_rows(
 
 
 def sorted_runs(
-    table: FileStoreTable, runs: int, batches: Iterator[Sequence[pa.RecordBatch]]
+    table: FileStoreTable, runs: int, batches: Iterator[Iterable[pa.RecordBatch]]
 ) -> tuple[DataFileMeta, ...]:
     """Write each element as a level-0 file, the oldest first."""
     files: list[DataFileMeta] = []

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from stream_app.clock import Clock
 from stream_app.format.binary_row import comparable_key, serialize_row
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_task import CompactTask
@@ -83,7 +84,7 @@ FLUSHES = 10_000
 
 
 @dataclass
-class SimulatedClock:
+class SimulatedClock(Clock):
     """The table's clock: local midnight at the start."""
 
     seconds: float = field(default_factory=lambda: datetime(2026, 1, 5).astimezone().timestamp())
@@ -174,7 +175,8 @@ _KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
     (key,) = comparable_key(row, _KEY_TYPES)
-    return int(key)
+    assert isinstance(key, int)
+    return key
 
 
 @dataclass

@@ -154,9 +154,12 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
         for message in write()
         for file in message.written
     ]
-    writing, encoding = in_turns(
-        runs, write, lambda: [encode(table, rows, folder) for rows in written]
-    )
+
+    def encode_all() -> None:
+        for rows in written:
+            encode(table, rows, folder)
+
+    writing, encoding = in_turns(runs, write, encode_all)
     changes = sum(rows.num_rows for rows in decoded)
     size = sum(rows.nbytes for rows in decoded)
     return Step("write", changes, size, writing.wall_s, "encode only", encoding.wall_s, 1.3)

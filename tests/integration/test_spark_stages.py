@@ -376,5 +376,6 @@ def pools_of(spark: SparkSession, group: str) -> Sequence[str]:
     return [
         store.lastStageAttempt(stage).schedulingPool()
         for job in tracker.getJobIdsForGroup(group)
-        for stage in tracker.getJobInfo(job).stageIds
+        if (told := tracker.getJobInfo(job)) is not None
+        for stage in told.stageIds
     ]

@@ -121,7 +121,7 @@ def test_we_read_the_vectors_of_javas_deletes(
 ) -> None:
     table = create_append(paimon_java, location, is_64=is_64, **kind)
     first, second, *_, last = live_of(table)
-    deletes = [
+    deletes: list[dict[ManifestEntry, Sequence[int]]] = [
         {first: [0, 1, 20]},
         {first: [1, 2, 21], second: [5]},
         {last: range(len(keys_of(table, last)))},

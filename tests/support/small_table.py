@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.clock import Clock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
@@ -30,7 +31,7 @@ Change = tuple[str, Mapping[str, Any]]
 
 
 @dataclass
-class SteppingClock:
+class SteppingClock(Clock):
     """A second passes at each look; waiting takes no time."""
 
     millis: int = TIME_MS
@@ -41,6 +42,22 @@ class SteppingClock:
 
     def steady_seconds(self) -> float:
         return self.now_ms() / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.millis += int(seconds * 1000)
+
+
+@dataclass
+class StandingClock(Clock):
+    """Stands still until it is set or somebody waits."""
+
+    millis: int = TIME_MS
+
+    def now_ms(self) -> int:
+        return self.millis
+
+    def steady_seconds(self) -> float:
+        return self.millis / 1000
 
     def sleep(self, seconds: float) -> None:
         self.millis += int(seconds * 1000)
@@ -125,7 +142,7 @@ def small_table(
     columns: str,
     primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
-    **options: object,
+    **options: Any,
 ) -> SmallTable:
     """A new table; options with _ for - and __ for a dot."""
     texts = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
@@ -143,7 +143,7 @@ class AppendCompactCoordinator:
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
         futures += [] if self._planning is None else [self._planning]
         if futures and not any(future.done() for future in futures):
-            wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
         """Results that wait to be committed. Failed tasks are logged and planned again.

@@ -10,7 +10,7 @@ all, because Spark's tasks end with the epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.clock import local_wall_clock_ms
@@ -141,7 +141,7 @@ class CompactCoordinator:
         """Return when a compaction has finished, at once when none runs."""
         futures = list(self._futures())
         if futures and not any(future.done() for future in futures):
-            wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
         """Results that wait to be committed; failed compactions are logged and forgotten."""

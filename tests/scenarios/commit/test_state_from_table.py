@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ KINDS = {
 
 
 def a_writer(folder: Path, kind: str) -> TableWriter:
-    options: dict = dict(KINDS[kind])
+    options: dict[str, Any] = dict(KINDS[kind])
     keys = options.pop("keys")
     columns = "dt STRING NOT NULL, k INT NOT NULL, v STRING"
     path = folder / "db.db" / "t"
@@ -87,7 +88,7 @@ def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
     kinds = ["+I", "+I", "-D"] if deletes else ["+I"]
-    found = [
+    found: list[Change] = [
         (rng.choice(kinds), {"dt": rng.choice(DAYS), "k": rng.randrange(9), "v": f"{epoch}.{n}"})
         for n in range(rng.randrange(1, 9))
     ]

@@ -15,7 +15,10 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.append_planner import AppendCompactPlanner
+from stream_app.table.compact.append_planner import (
+    AppendCompactPlanner,
+    Plan,
+)
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,11 +37,11 @@ from tests.support.table_writer import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-UNAWARE: dict[str, object] = {"bucket": -1}
-BUCKETED: dict[str, object] = {"bucket": 2, "bucket-key": "k"}
+UNAWARE: dict[str, Any] = {"bucket": -1}
+BUCKETED: dict[str, Any] = {"bucket": 2, "bucket-key": "k"}
 
 
-def a_table(folder: Path, *by: str, **options: object) -> FileStoreTable:
+def a_table(folder: Path, *by: str, **options: Any) -> FileStoreTable:
     columns = "k INT, v STRING, dt STRING"
     return small_table(folder / "db.db" / "t", columns, (), by, **options).table
 
@@ -248,7 +251,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     for epoch in range(10):
         writer.write(rows(epoch))
     planner = AppendCompactPlanner(writer.table)
-    plans = []
+    plans: list[Plan] = []
     while not plans or plans[-1].has_more:
         plans.append(planner.plan())
     assert [len(plan.tasks) for plan in plans] == [1, 1, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -20,6 +19,7 @@ from tests.support.table_checks import check_chain
 from tests.support.table_writer import (
     CompactLater,
     TableWriter,
+    WorkingClock,
     assert_table_is,
 )
 
@@ -47,14 +47,12 @@ class CompactWhenWaitedFor:
         future.set_result(compact_bucket(self.table, request))
 
 
-def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: Path) -> None:
     options = {"num_sorted_run__compaction_trigger": 3, "num_sorted_run__stop_trigger": 4}
-    writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactWhenWaitedFor)
-    executor = writer.executor
-    assert isinstance(executor, CompactWhenWaitedFor)
-    monkeypatch.setattr(CompactCoordinator, "wait_for_any", lambda _: executor.work())
+    table = a_table(tmp_path, bucket=2, **options)
+    executor = CompactWhenWaitedFor(table)
+    clock = WorkingClock(work=executor.work)
+    writer = TableWriter(replace(table, clock=clock), lambda _: executor)
     most, told = 0, []
     for epoch in range(25):
         commit = writer.write(rows(epoch))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.report import reports_of_property
+from stream_app.table.compact.report import CompactionReport, reports_of_property
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import Change, SteppingClock, small_table
@@ -140,7 +141,7 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
 
 def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
     """Rows of 1000 s and older; also those of a big file that would merely be moved up."""
-    options = {
+    options: dict[str, Any] = {
         "record_level__expire_time": "1000 s",
         "record_level__time_field": "t",
         "num_sorted_run__compaction_trigger": 2,
@@ -185,7 +186,7 @@ def test_a_wrong_time_field_is_told_at_once(
 
 def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
-    told = []
+    told: list[CompactionReport] = []
     for epoch in range(5):
         committed = writer.write(rows(epoch))
         assert committed is not None
@@ -241,7 +242,7 @@ class CountingInputs(LocalFileIO):
 
 @pytest.mark.parametrize(("threshold", "most"), [({}, 5), ({"sort_spill_threshold": 2}, 2)])
 def test_no_more_runs_are_open_than_the_threshold(
-    tmp_path: Path, threshold: dict[str, object], most: int
+    tmp_path: Path, threshold: dict[str, Any], most: int
 ) -> None:
     """Five runs whose keys overlap; the most urgent bucket tells how many it has."""
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=9, **threshold))

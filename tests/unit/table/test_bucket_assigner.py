@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from decimal import Decimal
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from stream_app.format.bucket_hash import murmur_hash
 from stream_app.table.kinds.tasks import bucket_assigner
 from tests.unit.spark.test_route_task import a_schema
 
-ALL_KEY_TYPES = {
+ALL_KEY_TYPES: dict[str, list[Any]] = {
     "b BOOLEAN": [True, False],
     "i INT": [0, -1, 2**31 - 1],
     "l BIGINT": [0, -(2**63), 77],
@@ -48,7 +49,7 @@ def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...],
         ],
         schema=arrow_schema(schema.fields),
     )
-    want = Counter()
+    want: Counter[tuple[bytes, float, str]] = Counter()
     for row in range(rows.num_rows):
         values = {
             field.name: python_value(rows.column(field.name)[row], field.data_type)
