@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.fast_jvm import fast_jvm
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
 
@@ -148,7 +150,7 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
             "options.changelog-producer": "input",
         },
         "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
-        "spark": {"spark.master": "local[2]"},
+        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
     }
     names = [*defaults, *(name for name in sections if name not in defaults)]
     merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}
