@@ -102,6 +102,8 @@ def _wait_for(moment: str, job: IngestProcess, table: Path, random: Random) -> N
     elif moment == "at a snapshot":
         # Half of them come between APPEND and COMPACT, or before Spark knows of the epoch's end.
         ahead, newest = random.randrange(1, 3), _newest_snapshot(table)
+        # Looked at so often only when it may come: looking takes a core from the job that starts.
+        job.wait_for(lambda events: len(events) > seen)
         job.wait_for(lambda _: _newest_snapshot(table) >= newest + ahead, every=0.001)
         time.sleep(random.uniform(0, 0.02))
     else:
