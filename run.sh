@@ -102,7 +102,7 @@ case $verb in
     shift; prepare dev; cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
     if [ "$1" = quick ]; then
-      exec python -m pytest tests/datadriven tests/tidy tests/unit tests/scenarios -n auto --maxprocesses=4 -q \
+      exec python -m pytest tests/datadriven tests/tidy tests/unit -n auto --maxprocesses=4 -q \
         -m 'not java and not spark and not kafka and not slow' "${@:2}"
     fi
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
