@@ -30,9 +30,9 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
 from stream_app.table.opening import create_or_open
 
 MB = 1 << 20
@@ -139,6 +139,9 @@ class SizeModel:
                 )
             )
         return WrittenFiles(tuple(after))
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        return WrittenFiles((file.upgraded(output_level),))
 
     def _file(
         self,
@@ -305,7 +308,7 @@ class Simulation:
         self.load = load
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
-        self.coordinator = CompactCoordinator(table, self.executor)
+        self.coordinator = kind_of(table.schema).compactions(table, self.executor)
         self.coordinator.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds
@@ -326,7 +329,7 @@ class Simulation:
             [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
         self.live[file.file_name] = file
-        self.runs.append(self.coordinator.sorted_runs()[BUCKET])
+        self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
         merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
         self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)
@@ -352,7 +355,7 @@ class Simulation:
     def _back_pressure(self) -> float:
         """Seconds that the epoch waited."""
         began = self.executor.clock.seconds
-        while self.coordinator.over_stop_trigger():
+        while self.coordinator.back_pressure.over_stop_trigger():
             self.coordinator.trigger()
             if self.coordinator.is_idle():
                 break

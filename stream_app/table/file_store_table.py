@@ -230,6 +230,8 @@ class FileStoreTable:
         for change in changes:
             for file in change.written:
                 self.file_io.delete(self.paths.data_file(*change.bucket_id, file))
+            for entry in change.written_index:
+                self.deletion_vector_files.delete(entry)
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Gives the schema of a number; each file is read once."""

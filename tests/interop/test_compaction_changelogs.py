@@ -114,5 +114,5 @@ def test_the_changelog_of_a_dropped_compaction_is_deleted(
     late.run(FIRST)
     assert files_of(table, "changelog-") != named[1]
     assert job.commit_idle() is None
-    assert job.coordinator.dropped() == 1
+    assert job.coordinator.dropped.total == 1
     assert (files_of(table, "data-"), files_of(table, "changelog-")) == named

@@ -45,9 +45,10 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
     open_checkpoint,
@@ -233,8 +234,8 @@ def _stream(
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
-    compactions = SparkCompactExecutor(spark, table)
-    job = TableJob(table, compactions, stop_requested.is_set)
+    compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
+    job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
         batch = MicroBatch(
             feeds=[

@@ -22,7 +22,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import StreamCompactions
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -97,7 +97,7 @@ class StreamTableCommit:
         return self.state.last_source_end
 
     @property
-    def coordinator(self) -> StreamCompactions:
+    def coordinator(self) -> Compactions:
         """Of the compactions; ask it, and leave it to this class to tell it anything."""
         return self.state.coordinator
 
@@ -140,7 +140,7 @@ class StreamTableCommit:
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # of buckets that this process had not touched before
-            self.coordinator.check_not_stuck(touched)
+            self.coordinator.back_pressure.check_not_stuck(touched)
         except BaseException:
             self.table.discard(changes)
             raise
@@ -173,7 +173,11 @@ class StreamTableCommit:
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and begin what is due then."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        if snapshot or self.coordinator.to_be_retried() or now - self._looked_at >= IDLE_LOOK_S:
+        if (
+            snapshot
+            or self.coordinator.failures.to_be_retried()
+            or now - self._looked_at >= IDLE_LOOK_S
+        ):
             self._looked_at = now
             self.coordinator.trigger()
         return snapshot
@@ -227,8 +231,8 @@ class StreamTableCommit:
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.take_dropped()
-            pending |= asked & (dropped | self.coordinator.to_be_retried())
+            dropped = self.coordinator.dropped.take()
+            pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Take buckets into account that no epoch has touched yet; None: all that have files."""
@@ -251,7 +255,9 @@ class StreamTableCommit:
 
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
-        while self.last_identifier is not None and (over := self.coordinator.over_stop_trigger()):
+        while self.last_identifier is not None and (
+            over := self.coordinator.back_pressure.over_stop_trigger()
+        ):
             self.coordinator.trigger()
             if not self._is_worth_waiting():
                 return  # nothing can be picked, waiting would not help
@@ -264,12 +270,12 @@ class StreamTableCommit:
     def _is_worth_waiting(self) -> bool:
         """Whether a compaction runs, or will be tried again."""
         coordinator = self.coordinator
-        return not coordinator.is_idle() or coordinator.seconds_until_retry() is not None
+        return not coordinator.is_idle() or coordinator.failures.seconds_until_retry() is not None
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
             return self._publish_idle()
-        self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
+        self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None

@@ -119,7 +119,9 @@ class TableJob:
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Number of sorted runs → number of known buckets that have so many, in that order."""
-        return dict(sorted(Counter(self._opened.coordinator.sorted_runs().values()).items()))
+        return dict(
+            sorted(Counter(self._opened.coordinator.back_pressure.sorted_runs().values()).items())
+        )
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""

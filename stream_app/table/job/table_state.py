@@ -20,7 +20,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.compact.compactions import StreamCompactions
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -73,7 +73,7 @@ class TableState:
     last_source_end: str | None = field(init=False, default=None)
     constraints: WriteConstraints = field(init=False)
     history: CommitHistory = field(init=False)
-    coordinator: StreamCompactions = field(init=False)
+    coordinator: Compactions = field(init=False)
     compaction_seen: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class WriteOnlyBound:
         limit = options.write_only_stop_trigger
         patience = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
         began = clock.steady_seconds()
-        while (runs := self.state.coordinator.most_sorted_runs()) > limit // 2:
+        while (runs := self.state.coordinator.back_pressure.most_sorted_runs()) > limit // 2:
             self._warn(runs, limit)
             if runs <= limit:
                 break

@@ -12,9 +12,10 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_task import compact_append
 from stream_app.table.compact.bucketed_append import (
-    BucketedAppendCompactCoordinator,
+    bucketed_append_managers,
     neighbour_requests,
 )
+from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
@@ -50,7 +51,9 @@ def _planned_compactions(
 BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=FixedBuckets,
     bucket_writer=_bucket_writer,
-    compactions=BucketedAppendCompactCoordinator,
+    compactions=lambda table, executor: CompactCoordinator(
+        table, executor, bucketed_append_managers
+    ),
     planned_compactions=_planned_compactions,
     rewrite=compact_append,
 )

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
-from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_change import BucketChange
@@ -68,16 +68,18 @@ def _planned_compactions(
     full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
-    found = []
-    for manager in bucket_managers(table, snapshot, buckets).values():
-        unit = manager.pick_full() if full else manager.pick(local_ms=local_ms)
-        if unit is not None:
-            found.append(manager.request(unit))
-    return found
+    managers = bucket_managers(table, snapshot, buckets).values()
+    due = (manager.due(local_ms=local_ms, full=full) for manager in managers)
+    return [request for request in due if request is not None]
 
 
 def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    rewriter = CompactRewriter(
+    return run_task(table, request, merge_rewriter(table, request))
+
+
+def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:
+    """Merges rows by the table's merge engine, and writes no changelog."""
+    return CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
         files=table.bucket_files(request.partition, request.bucket),
@@ -85,6 +87,10 @@ def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )
+
+
+def run_task(table: FileStoreTable, request: CompactRequest, rewriter: Rewriter) -> BucketChange:
+    """Compact with a rewriter; nothing that was written stays when it fails."""
     return CompactTask(
         request=request,
         rewriter=rewriter,
@@ -97,7 +103,7 @@ def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
 KEYED_KIND = TableKind(
     bucket_assigner=FixedBuckets,
     bucket_writer=_bucket_writer,
-    compactions=CompactCoordinator,
+    compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=_rewrite,
 )

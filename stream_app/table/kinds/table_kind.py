@@ -18,7 +18,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.compactions import StreamCompactions
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriters
@@ -59,6 +59,6 @@ class TableKind:
 
     bucket_assigner: Callable[[TableSchema], BucketAssigner]
     bucket_writer: BucketWriters
-    compactions: Callable[[FileStoreTable, CompactExecutor], StreamCompactions]
+    compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

@@ -58,7 +58,7 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
         commit = writer.write(rows(epoch))
         assert commit is not None
         told += [snapshot.snapshot_id for snapshot in commit.snapshots]
-        most = max(most, *writer.commit.coordinator.sorted_runs().values())
+        most = max(most, *writer.commit.coordinator.back_pressure.sorted_runs().values())
     assert most == 5
     assert executor.waits > 3
     assert told == list(range(1, len(told) + 1)), "also what was committed while it waited"
@@ -75,7 +75,7 @@ def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> No
         writer.write(rows(epoch))
     assert isinstance(writer.executor, CompactLater)
     assert writer.commit.commit_idle() is None, "it does not wait"
-    assert writer.commit.coordinator.running() == 1
+    assert writer.commit.coordinator.load().unfinished == 1
     writer.executor.run()
     snapshot = writer.commit.commit_idle()
     assert snapshot is not None

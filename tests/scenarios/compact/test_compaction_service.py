@@ -160,7 +160,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
         compactor.compact_whole()
-        asked.append(set(compactor.coordinator.sorted_runs().values()))
+        asked.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
     assert asked == [{1}] * 8
 
 

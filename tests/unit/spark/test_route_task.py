@@ -7,7 +7,8 @@ import json
 import pickle
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -301,3 +302,41 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
     assert found == {(offset, offset): 12 for offset in range(20)}
     rows = changes_of([block for block in changes if block["topic"] == "u"], schema)
     assert len(rows) == 120
+
+
+@dataclass(frozen=True)
+class ByOffset:
+    """Implements `MessageSplitter`: offsets are dealt out to the tables."""
+
+    tables: int
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        offsets = messages.column("offset").to_numpy()
+        for table in range(self.tables):
+            yield table, messages.filter(pa.array(offsets % self.tables == table))
+
+
+def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
+    part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
+    plan = EpochPlan(tables=(part,) * 6, shape=EpochShape(tasks=6, splitter=ByOffset(6)))
+    blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
+    changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
+    assert [(block["table"], block["rows"]) for block in changes] == [(n, 10) for n in range(6)]
+    assert {block["task"] for block in changes} == set(task_addresses(6))
+
+
+def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
+    part = table_plan()
+    plan = EpochPlan(tables=(part, None, part), shape=EpochShape(tasks=2, splitter=ByOffset(3)))
+    blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
+    counts = {
+        block["table"]: counts_of(block["block"])
+        for block in blocks
+        if block["kind"] == BlockKind.COUNTS
+    }
+    assert {table: (each.messages, each.changes) for table, each in counts.items()} == {
+        0: (3, 3),
+        2: (3, 3),
+    }
+    assert counts[2].last_offsets() == {"t": {"0": 8}}
+    assert {block["table"] for block in blocks} == {0, 2}
