@@ -365,7 +365,7 @@ def test_a_stop_and_a_long_error_do_not_overflow_the_stack(tmp_path: Path) -> No
         check=True,
         cwd=tmp_path,
         env=environ,
-        timeout=120,
+        timeout=300,
     )
     assert done.stdout.splitlines() == ["stopped: None", "failed: StreamingQueryException"]
     assert "StackOverflowError" not in done.stderr

@@ -25,7 +25,7 @@ from stream_app.app.launch.java import find_java
 from tests.support.ingest_process import a_free_port
 
 HOST = "127.0.0.1"
-_START_SECONDS = 60
+_START_SECONDS = 240
 _numbers = itertools.count(1)
 _JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OF_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons-cli", "jcl-over")

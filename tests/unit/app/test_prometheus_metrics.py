@@ -135,10 +135,10 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     metrics, port = JobMetrics("db.t"), a_free_port()
     threads = threading.active_count()
     url = f"http://127.0.0.1:{port}/metrics"
-    with serving(metrics.registry, port), urllib.request.urlopen(url, timeout=10) as answer:
+    with serving(metrics.registry, port), urllib.request.urlopen(url, timeout=60) as answer:
         assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
     with pytest.raises(URLError, match="refused"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=60)
     assert threading.active_count() == threads
     with serving(metrics.registry, None):
         assert threading.active_count() == threads
