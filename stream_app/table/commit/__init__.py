@@ -1,1 +1,1 @@
-"""From a set of changes to one snapshot. Start with `file_store_commit`."""
+"""Turns a set of changes into one snapshot. Start with `file_store_commit`."""

@@ -1,7 +1,7 @@
-"""What one snapshot changes about a table's files: entries of its manifests, ready to be written.
+"""What one snapshot changes about a table's files, as manifest entries that are ready to write.
 
-Used by file_store_commit. What an append or a compaction changes is known beforehand, what an
-overwrite takes away only on top of the snapshot that it follows.
+Used by file_store_commit. An append or a compaction knows its changes beforehand. An overwrite
+knows what it deletes only on top of the snapshot that it follows.
 
 Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 `operation/commit/OverwriteChangesProvider.java`.
@@ -27,9 +27,9 @@ class CommitChanges:
     """The changes of one snapshot.
 
     Attributes:
-        entries: of data files; all DELETEs stand before all ADDs, as Paimon's expiry needs it.
+        entries: of data files; all DELETEs precede all ADDs, as Paimon's expiry needs it.
         changelog: of changelog files.
-        index: of index files that the changes of buckets name, likewise.
+        index: of the index files that bucket changes name; also DELETEs first.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -38,7 +38,7 @@ class CommitChanges:
 
     @property
     def record_count(self) -> int:
-        """Rows that the table gains; negative when it loses some."""
+        """Rows that the table gains; negative when it loses rows."""
         return sum(
             entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
             for entry in self.entries
@@ -46,10 +46,10 @@ class CommitChanges:
 
 
 def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
-    """What buckets gain and lose.
+    """The manifest entries of what buckets gain and lose.
 
     Args:
-        total_buckets: of partitions of which a change does not tell: the option ``bucket``.
+        total_buckets: for partitions whose change does not name it: the option ``bucket``.
     """
     removed = (_entries(total_buckets, FileKind.DELETE, each, each.removed) for each in buckets)
     added = (_entries(total_buckets, FileKind.ADD, each, each.added) for each in buckets)
@@ -67,7 +67,7 @@ def overwritten(
     partitions: Collection[bytes] | None,
     buckets: Sequence[BucketChange],
 ) -> CommitChanges:
-    """All that partitions hold goes, with its index files; new files come in its place.
+    """Deletes all files of partitions, with their index files, and adds new files in their place.
 
     Args:
         latest: the snapshot that is overwritten.

@@ -1,7 +1,7 @@
-"""Holds a commit against the table before its snapshot is made, and says who stands against it.
+"""Checks a commit against the table before its snapshot is made, and names the conflicting commit.
 
-Used by file_store_commit, when others have committed since its decisions were made. The rules
-stand in `planning.commit.conflict_detection` and `planning.commit.schema_conflict`.
+Used by file_store_commit when other writers have committed since the commit's decisions were made.
+The rules are in `planning.commit.conflict_detection` and `planning.commit.schema_conflict`.
 
 Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
 """
@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 HISTORY_MAX = 100
-"""Snapshots among which the cause of a conflict is looked for: it is only told, not decided by."""
+"""Snapshots searched for the cause of a conflict. The cause only explains; it decides nothing."""
 
 
 @dataclass(slots=True)
@@ -37,16 +37,16 @@ class CommitConflicts:
     def check(
         self, kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
     ) -> None:
-        """See that changes fit on top of a snapshot.
+        """Check that changes fit on top of a snapshot.
 
         Args:
             known_id: the snapshot on which new files of an append fit.
 
         Raises:
-            CommitConflictError: they do not; `files` are those of the commit that are concerned.
+            CommitConflictError: they do not fit; `files` names the commit's files in conflict.
         """
         if kind is CommitKind.OVERWRITE:
-            return  # what it takes away was read from this very snapshot
+            return  # an overwrite's deletes come from this very snapshot
         live = self._added_since(known_id, latest) if kind is CommitKind.APPEND else None
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
@@ -65,10 +65,11 @@ class CommitConflicts:
         raise error
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
-        """See that index files which the changes name fit on top of a snapshot.
+        """Check that the index files that the changes name fit on top of a snapshot.
 
         Raises:
-            CommitConflictError: they do not; `files` are those of the buckets concerned.
+            CommitConflictError: they do not fit; `files` names the files of the buckets in
+                conflict.
         """
         if not changes.index:
             return
@@ -101,10 +102,10 @@ class CommitConflicts:
             raise error
 
     def check_schema(self) -> int:
-        """The number of the newest schema, for the snapshot.
+        """The number of the newest schema, which the snapshot records.
 
         Raises:
-            CommitConflictError: files by our schema must not come into the table any more.
+            CommitConflictError: the table must not take files of our schema any more.
         """
         ours = self.table.schema
         ids = self.table.schemas.ids() or [ours.schema_id]
@@ -120,7 +121,7 @@ class CommitConflicts:
         return ids[-1]
 
     def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
-        """Told of the first of the later schemas from which on none fits."""
+        """Names the first of the later schemas from which on none fits."""
         schemas, ours = self.table.schemas, self.table.schema
         cause = schemas.schema(later.pop()) if later else schemas.latest()
         while later and schema_conflict(ours, before := schemas.schema(later.pop())) is not None:
@@ -137,10 +138,11 @@ class CommitConflicts:
         )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
-        """What others have added, and left there; None when not all of it can be read any more.
+        """Files that other writers added and that are still live; None when expiry took a part of
+        them.
 
-        An append takes nothing away, so nothing older can stand against it; and a table may have
-        very many files.
+        An append deletes nothing, so it cannot conflict with older files. A table may have very
+        many files.
         """
         deltas: list[SnapshotDelta] = []
         for delta in self._history(latest):
@@ -155,7 +157,7 @@ class CommitConflicts:
         for snapshot in self.table.snapshots.backwards(down_to=oldest):
             try:
                 entries = scan.delta(snapshot)
-            except CorruptFileError:  # it has just expired
+            except CorruptFileError:  # the snapshot has just expired
                 return
             yield SnapshotDelta(
                 snapshot_id=snapshot.snapshot_id,

@@ -1,7 +1,7 @@
-"""What a committer knows of its table's snapshots, and whether that still holds.
+"""What a committer knows of its table's snapshots, and whether it still holds.
 
-Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch: a table
-that was rolled back, or a second process with the same checkpoint, is found before harm is done.
+Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
+detects a rollback of the table, or a second process with the same checkpoint, before harm is done.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#filterCommitted`.
 """
@@ -18,7 +18,7 @@ from stream_app.table.commit.job_epochs import epochs_as_of, newest_epoch
 from stream_app.table.file_store_table import FileStoreTable
 
 ATTEMPTS_KEPT = 100
-"""Delta lists of snapshots that we have tried to make, by which we know ours again."""
+"""Delta lists of snapshots that we tried to make; they identify a snapshot as ours."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class CommitHistory:
     """The past of one user's commits.
 
     Attributes:
-        commit_user: whose commits these are; stable over restarts.
+        commit_user: the identity of these commits; stable over restarts.
         known: the snapshot on which decisions rest; None before the first.
     """
 
@@ -45,23 +45,23 @@ class CommitHistory:
 
     @property
     def newest(self) -> Snapshot | None:
-        """The newest snapshot that is known of, be it by looking or by having made it."""
+        """The newest snapshot that this process has read or made."""
         made = self._newest_made
         return made if made is not None and made.snapshot_id > self.known_id else self.known
 
     def last_epoch(self) -> JobEpoch | None:
-        """This user's newest epoch in the table, as he is to know it from here on."""
+        """Reads this user's newest epoch in the table, and remembers it."""
         self._epoch = newest_epoch(self.table.snapshots, self.commit_user)
         return self._epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
-        """This snapshot is about to be made by us; whether it comes to be may stay unknown."""
+        """We are about to make this snapshot; the outcome may stay unknown."""
         self._attempted.append(snapshot.delta_manifest_list)
 
     def note_made(self, snapshot: Snapshot) -> None:
-        """We have made a snapshot; directly on top of the known one, it becomes that.
+        """We made a snapshot. Directly on top of the known one, it becomes the known one.
 
-        An overwrite does not: what it has changed is taken in like another writer's changes.
+        An overwrite never does: a follower takes its changes in like another writer's.
         """
         self._made.append(snapshot.delta_manifest_list)
         self._newest_made = snapshot
@@ -74,12 +74,12 @@ class CommitHistory:
             self.known = snapshot
 
     def check(self, latest: Snapshot | None) -> None:
-        """See that the known snapshot and the newest that we have made are still in the table.
+        """Check that the known snapshot and the newest that we made are still in the table.
 
-        That one may be newer than the known one, when others had committed before it.
+        Ours may be newer than the known one when other writers committed in between.
 
         Raises:
-            CheckpointError: the table has gone back, or another snapshot stands in its place.
+            CheckpointError: the table was rolled back, or another snapshot has the same number.
         """
         known, made = self.known, self._newest_made
         if known is not None:
@@ -111,19 +111,19 @@ class CommitHistory:
             )
 
     def check_alone(self, latest: Snapshot | None) -> None:
-        """See that nobody else commits for our user, as a driver that was believed dead may.
+        """Check that no other process commits as our user, as a driver that was believed dead may.
 
-        Two processes with one identity would each take the other's epochs for their own: what one
-        has read would be left out as done.
+        Each of two processes with one identity would take the other's epochs for its own. It would
+        then skip what it has read itself as done.
 
         Raises:
-            CommitConflictError: above the known snapshot there is, or was, one of our user that we
-                have not made, or an epoch of ours of which we did not hear that it came to be.
+            CommitConflictError: above the known snapshot, our user has or had a snapshot that we
+                did not make. Or it has an epoch of ours whose commit seemed to fail.
         """
         if latest is None:
             return
         self._check_snapshots()
-        # The other one's snapshots may have expired; what it has committed is told all the same.
+        # The other process's snapshots may have expired; later snapshots still record its epoch.
         told = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
         if told and (self._epoch is None or told.identifier > self._epoch.identifier):
             raise CommitConflictError(

@@ -1,8 +1,8 @@
-"""What a compaction of a table without keys changes about deletion vectors, in its own snapshot.
+"""How compacting a table without keys changes its deletion vectors, in the compaction's snapshot.
 
-The rows that a vector deletes are not in the rewritten files, so the vectors of the files that go
-must go with them. A vector only ever grows: when as many rows are missing from the new files as the
-latest vectors delete, no row was deleted meanwhile that the new files would bring back.
+A compaction leaves out the rows that a vector deletes, so the vectors of replaced files go with
+them. A vector only ever grows. When the new files lack as many rows as the latest vectors delete,
+the compaction brings back no row that was deleted since.
 
 Source: Paimon `append/AppendCompactTask.java`, `operation/commit/ConflictDetection.java`.
 """
@@ -24,16 +24,15 @@ from stream_app.table.versions.deletion_vectors import index_changes
 def compacted_index(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[ManifestEntry]
 ) -> tuple[IndexManifestEntry, ...]:
-    """Write the index files that are left without the vectors of the files that `changes` delete.
+    """Write index files that lack the vectors of the files that `changes` delete.
 
     Raises:
-        CommitConflictError: rows of these files were deleted since they were read; then nothing is
-            written.
+        CommitConflictError: rows of these files were deleted since they were read. Nothing is
+            written then.
     """
     if latest is None or table.kind.merges_by_key:
         return ()
-    # Without vectors it is looked at as well: the table may have gone back behind those that the
-    # compaction has read.
+    # Check even without vectors: a rollback may have removed those that the compaction has read.
     name = latest.index_manifest
     live = [] if name is None else table.manifests.read_index_manifest(name)
     found: list[IndexManifestEntry] = []
@@ -80,7 +79,7 @@ def deleted_rows(
     bucket: BucketId,
     names: set[str],
 ) -> int:
-    """Rows of these data files that the vectors of a snapshot delete."""
+    """Counts the rows of these data files that a snapshot's vectors delete."""
     found = 0
     for entry in live:
         if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
@@ -89,7 +88,7 @@ def deleted_rows(
             if meta.data_file_name not in names:
                 continue
             cardinality = meta.cardinality
-            if cardinality is None:  # an older writer did not say
+            if cardinality is None:  # older writers leave it out
                 vectors = files.read(entry, {meta.data_file_name})
                 cardinality = vectors[meta.data_file_name].cardinality
             found += cardinality

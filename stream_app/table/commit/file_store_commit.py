@@ -1,10 +1,10 @@
-"""The single committer: files of an epoch → one APPEND and, if need be, one COMPACT snapshot.
+"""The single committer: files of an epoch become one APPEND and at most one COMPACT snapshot.
 
-Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So
-a snapshot that exists is complete, and a crash before leaves files that nothing names. A lost race
-is retried on top of the winner; a commit whose outcome is unknown is looked up by the name of its
-delta list, which nobody else can have. One that was held up until its number was free again is
-taken back (`late_snapshot`).
+Order on disk: manifests, manifest lists, then the snapshot by create-if-absent, then the hint. So a
+snapshot that exists is complete, and a crash before it leaves only orphans. The committer retries a
+lost race on top of the winner. It resolves an unknown outcome by the name of the delta list, which
+is unique. It takes back a snapshot that was delayed until its number was free again
+(`late_snapshot`).
 
 Source: Paimon `operation/FileStoreCommitImpl.java`.
 """
@@ -50,8 +50,8 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 class CompactOutcome:
     """The COMPACT snapshot, if there was something to commit.
 
-    `conflict` says why the compactions were not committed; their new files belong to nobody then.
-    `files`: names of those that do not fit; empty: all.
+    `conflict` says why the compactions were not committed; their new files are orphans then.
+    `files`: names of those in conflict; empty: all.
     """
 
     snapshot: Snapshot | None = None
@@ -64,8 +64,8 @@ class _Commit:
     """One snapshot to be made.
 
     Attributes:
-        changes: what it changes on top of the latest snapshot.
-        check: against the table, also on top of the snapshot that is known.
+        changes: computes the changes on top of the latest snapshot.
+        check: checks against the table, on top of the known snapshot too.
     """
 
     kind: CommitKind
@@ -79,8 +79,8 @@ class FileStoreCommit:
     """Commits for one user.
 
     Attributes:
-        history: what is known of the table. Commits directly on top of it advance it; after
-            others' it is for the caller to look.
+        history: what is known of the table. A commit directly on top of the known snapshot advances
+            it. After other writers' commits the caller has to catch up.
     """
 
     table: FileStoreTable
@@ -96,10 +96,10 @@ class FileStoreCommit:
         """Publish an epoch's new files.
 
         Raises:
-            CommitConflictError: they cannot go into the table any more; nothing is in it.
-            CommitError: others won every race, or the time is over; nothing is in the table.
-            CheckpointError: the table is another one than this user knows, or it has gone on
-                without him for so long that nobody knows what became of the commit.
+            CommitConflictError: the files no longer fit the table; nothing is committed.
+            CommitError: other writers won every race, or time is up; nothing is committed.
+            CheckpointError: the table was replaced, or so many snapshots have expired that the
+                commit's outcome cannot be determined.
         """
         changes = changed(committable.changes, self.table.options.bucket)
         return self._publish(
@@ -109,11 +109,11 @@ class FileStoreCommit:
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
     ) -> CompactOutcome:
-        """Publish an epoch's compactions; what cannot be published is no failure.
+        """Publish an epoch's compactions. A conflict is an outcome, not an error.
 
         Args:
-            are_overtaken: others changed their buckets since they began: what they rest on is
-                older than the known snapshot.
+            are_overtaken: other writers changed these buckets since: the inputs predate the known
+                snapshot.
         """
         if not any(change.removed for change in committable.changes):
             return CompactOutcome()
@@ -127,7 +127,7 @@ class FileStoreCommit:
         try:
             return CompactOutcome(self._publish(commit))
         except CommitConflictError as error:
-            # Whatever is in the files stays in the table uncompacted: nothing is lost.
+            # The rows stay in the table uncompacted: nothing is lost.
             return CompactOutcome(conflict=error.what, files=error.files)
         except CommitError as error:
             return CompactOutcome(conflict=error.what)
@@ -139,21 +139,21 @@ class FileStoreCommit:
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
     ) -> Snapshot:
-        """Replace what is there by new files, in one snapshot; without any, it is just gone.
+        """Replace live files by new ones in one snapshot. Without new files, this only deletes.
 
-        What others commit meanwhile is overwritten as well, unless `check` forbids it. The known
-        snapshot stays what it was: who follows the table finds this one as if another writer had
-        made it.
+        It overwrites concurrent commits as well, unless `check` forbids it. The known snapshot
+        stays, so a follower finds this snapshot like another writer's.
 
         Args:
-            committable: its files come in; an overwrite has no changelog and removes what it finds.
+            committable: its files are added. An overwrite writes no changelog and deletes what it
+                finds.
             partitions: serialized: all of their buckets are replaced; None: the whole table.
-            check: sees the files that go, again whenever others were first; raises
-                CommitConflictError when they must not.
+            check: sees the deleted files, again after each lost race; raises CommitConflictError
+                to forbid the overwrite.
 
         Raises:
-            CommitConflictError: `check` did; nothing has changed.
-            CommitError: others won every race, or the time is over; nothing has changed.
+            CommitConflictError: `check` raised it; nothing has changed.
+            CommitError: other writers won every race, or time is up; nothing has changed.
         """
         buckets = committable.changes
         assert not any(change.changelog or change.removed for change in buckets)
@@ -176,12 +176,12 @@ class FileStoreCommit:
         *,
         check: Callable[[Sequence[ManifestEntry]], None] | None = None,
     ) -> Snapshot:
-        """Take all rows of partitions out of the table, in one snapshot.
+        """Delete all rows of partitions, in one snapshot.
 
         Args:
-            partitions: serialized; one that holds nothing does no harm.
-            identifier: of this commit. A stream gives that of its newest commit; whoever has a
-                commit user of his own may give `BATCH_COMMIT_IDENTIFIER`.
+            partitions: serialized; one without files is harmless.
+            identifier: of this commit. A stream gives that of its newest commit. A caller with a
+                commit user of its own may give `BATCH_COMMIT_IDENTIFIER`.
             check: as `overwrite`.
 
         Raises:
@@ -192,7 +192,7 @@ class FileStoreCommit:
         return self.overwrite(nothing, partitions, check=check)
 
     def truncate(self, identifier: int) -> Snapshot:
-        """Take all rows out of the table, in one snapshot; otherwise as `drop_partitions`."""
+        """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
         return self.overwrite(ManifestCommittable(identifier=identifier))
 
     def _publish(self, commit: _Commit) -> Snapshot:
@@ -200,7 +200,8 @@ class FileStoreCommit:
         try:
             snapshot = self._race(commit, files)
         except CommitError:
-            # Only now it is sure that no snapshot names these; after any other error they stay.
+            # Only this error proves that no snapshot names the files; after any other error they
+            # stay.
             files.take_back_all()
             raise
         files.note_made()
@@ -212,8 +213,8 @@ class FileStoreCommit:
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
         began = clock.steady_seconds()
-        # Whoever commits has just followed the table, or made its newest snapshot: that is looked
-        # for only when another one turns out to be newer.
+        # The committer has just followed the table, or made its newest snapshot. It reads the
+        # newest # only after a lost race.
         latest = self.history.newest
         for retry in range(retries + 1):
             snapshot = self._attempt(latest, commit, files)
@@ -246,23 +247,23 @@ class FileStoreCommit:
     def _attempt(
         self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
     ) -> Snapshot | None:
-        """Try once on top of a snapshot; None when another one is newer."""
+        """Try once on top of a snapshot; None when a newer one exists."""
         try:
             snapshot = self._on_top_of(latest, commit, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
-            return None  # it has expired while it was read, and there is a newer one
+            return None  # it expired during the read, so there is a newer one
         snapshots = self.table.snapshots
         if not is_still_there(snapshots, latest):
-            return None  # writing has taken so long that others have expired it
+            return None  # it expired during the write
         self.history.note_attempt(snapshot)
         if not _is_published(snapshots, snapshot):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
-        # Paimon's Java renames over a snapshot that came into being while it looked whether there
-        # is one (on a local file system, which has no rename that refuses). Its number is the same.
+        # On a local file system Paimon's Java checks and then renames, so it can overwrite a
+        # snapshot # that appears in between. Its number is the same.
         if there is not None and not _is_same(there, snapshot):
             return None
         if not self._knows_earliest_hint:
@@ -271,13 +272,14 @@ class FileStoreCommit:
         return snapshot
 
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
-        """The snapshot as it would be; all but its own file is written."""
+        """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)
         if latest and (commit.check or latest.snapshot_id != self.history.known_id):
-            # Under an identifier that another process has overtaken, this would hide what it did.
+            # Under an identifier that another process has passed, this would hide that process's
+            # commit.
             self.history.check_alone(latest)
             self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
         if commit.kind is not CommitKind.OVERWRITE:
@@ -332,13 +334,13 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
 
 
 def _is_published(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
-    """Publish it; whether its number was free."""
+    """Publish it; False: its number is taken."""
     try:
         return snapshots.publish(snapshot) or is_there(snapshots, snapshot)
     except UnsyncedError:
-        raise  # nobody may be told of an epoch that a crash could take away
+        raise  # a crash could still lose the epoch: do not report it
     except Exception:
-        # The snapshot may be there all the same; then its files must stay.
+        # The snapshot may exist all the same; then its files must stay.
         if not is_there(snapshots, snapshot):
             raise
         return True
@@ -349,7 +351,7 @@ def _is_same(one: Snapshot, other: Snapshot) -> bool:
 
 
 def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
-    """The snapshot with what the table is to know of its jobs."""
+    """The snapshot with the newest epoch of each job among its properties."""
     epochs, properties = dict(before), dict(snapshot.properties or {})
     is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     if snapshot.commit_kind is CommitKind.APPEND and not is_batch:

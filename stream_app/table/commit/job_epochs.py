@@ -1,7 +1,7 @@
-"""What the table knows of its jobs: the newest epoch of each, whoever committed since.
+"""What the table knows of its jobs: the newest epoch of each, in its snapshots' properties.
 
-Used by `file_store_commit`, which hands it on from snapshot to snapshot, by `commit_history` when a
-job starts, and by `expire_snapshots`, which keeps what tells it. The rules:
+`file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
+starts. `expire_snapshots` keeps the snapshots that record it. The rules:
 `planning.commit.job_epochs`.
 """
 
@@ -20,7 +20,7 @@ from stream_app.planning.commit.job_epochs import epoch_of_user, epochs_of, olde
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
     """The newest epoch of each job, by commit user, up to a snapshot.
 
-    Reads only what lies between it and the last snapshot of ours.
+    Reads backwards only as far as the last snapshot of ours.
 
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
@@ -31,7 +31,7 @@ def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[st
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
-    """The newest epoch of a job; None when nothing tells of one.
+    """The newest epoch of a job; None when no snapshot records one.
 
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
@@ -47,15 +47,15 @@ def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
 def first_that_tells(
     snapshots: SnapshotManager, ids: Sequence[int], now_millis: int, unread: list[int]
 ) -> int | None:
-    """The first of some snapshots that must stay, for what it tells of jobs.
+    """The first of some snapshots that must stay because of the epochs that it records.
 
     Args:
         ids: their numbers, ascending.
-        unread: gets the numbers of those that cannot be read, the newest first, and that may tell
-            what no newer one does.
+        unread: gets the numbers of unreadable snapshots, newest first, that may hold the only
+            record of an epoch.
 
     Raises:
-        CorruptFileError: what a snapshot tells of jobs cannot be read, though the snapshot can.
+        CorruptFileError: the record of epochs cannot be read, though the snapshot can.
     """
     return oldest_needed(_readable(snapshots, ids, unread), now_millis)
 
@@ -66,17 +66,17 @@ def _readable(
     for number in reversed(ids):
         try:
             yield snapshots.snapshot(number)
-        except FileNotFoundError:  # expired
+        except FileNotFoundError:  # the snapshot has expired
             return
         except CorruptFileError:
             unread.append(number)
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
-    """All snapshots, no further down than somebody asks once one of ours was met.
+    """All snapshots, lazily, so that a caller stops at the first one of ours.
 
-    What is looked for may expire on the way down, because a newer snapshot tells it: where none of
-    ours was met, what has come since is looked at as well.
+    A snapshot may expire during the walk because a newer one records the same. So a walk that meets
+    none of ours also reads the snapshots that were committed since.
     """
     walked: list[Snapshot] = []
     top = 0

@@ -1,7 +1,7 @@
-"""Takes back a snapshot that was created under a number whose turn is over.
+"""Takes back a snapshot that was created late, under a number that had been used before.
 
-Used by file_store_commit right after it has created one, before any hint names it: as long as the
-hints are right, readers do not see such a snapshot. The rule: `planning.commit.late_snapshot`.
+file_store_commit calls it right after it creates a snapshot, before any hint names it. As long as
+the hints are right, readers do not see such a snapshot. The rule: `planning.commit.late_snapshot`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def is_still_there(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
-    """Whether what a commit is to be made on top of is what has its number; None: nothing has."""
+    """Whether a commit's base still has its number; for base None, whether no snapshot exists."""
     if base is None:
         return snapshots.latest_id() is None
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
 
 
 def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
-    """See that a snapshot that we have created follows its base.
+    """Check that a snapshot that we created follows its base.
 
     Raises:
-        LateCommitError: it does not, and is taken back; or nobody can tell any more. Its files
-            stay: a request that was sent twice may have created it before, in its turn.
+        LateCommitError: it does not and is taken back, or the outcome is unknown. Its files stay,
+            because a request that was sent twice may have created it before, in time.
     """
     there = None if base is None else table.snapshots.delta_list(base.snapshot_id)
     if base is not None and there == base.delta_manifest_list:
         return
     found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if there is not None:
-        found = Standing.LATE  # the table has gone back, and others have taken the numbers again
+        found = Standing.LATE  # after a rollback other writers reused the numbers
     if found is Standing.IN_LINE:
         return
     if found is Standing.ASK_NEXT:
@@ -47,7 +47,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     if is_beneath is False and is_there(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
-    newest = table.snapshots.latest()  # now that ours is not it any more
+    newest = table.snapshots.latest()  # read after the deletion of ours
     if newest is not None and _knows(newest, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
@@ -73,7 +73,7 @@ def is_there(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
 
 
 def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
-    """Whether the one with the next number has what ours changed; None: nothing tells."""
+    """Whether the snapshot with the next number contains our changes; None: unknown."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
@@ -83,13 +83,13 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
         changed = scan.delta(snapshot)
         live = {entry.identity for entry in scan.live_before(following)}
     except (FileNotFoundError, CorruptFileError):
-        return None  # these are going as well
+        return None  # expiry is deleting these as well
     added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
     return added <= live if added else None
 
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether a later snapshot of ours tells of this very epoch."""
+    """Whether a later snapshot records this very epoch."""
     told = epochs_of([later]).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND

@@ -1,7 +1,7 @@
 """Rewrites manifests of a base list into fewer, as `planning.commit.manifest_merge` decides.
 
-Used by commit_files, once for each commit, so that what a commit reads and writes does not grow
-with the number of commits before it.
+Used by commit_files, once for each commit. So the cost of a commit does not grow with the number of
+commits before it.
 
 Source: Paimon `operation/ManifestFileMerger.java`, `operation/ManifestFileLegacyMerger.java`.
 """
@@ -30,7 +30,7 @@ class ManifestMerger:
     table: FileStoreTable
 
     def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Manifests that mean the same; those that are not among `metas` were written for it."""
+        """Manifests of the same meaning; those that are not among `metas` are newly written."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
         rewritten = full_merge(
@@ -54,7 +54,7 @@ class ManifestMerger:
     def _full(
         self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
     ) -> list[ManifestFileMeta]:
-        """Leave out all files that are gone, so that no DELETE is needed any more."""
+        """Drop the entries of all deleted files, so that no DELETE is left."""
         deleted: set[FileIdentity] = {
             entry.identity
             for meta in metas

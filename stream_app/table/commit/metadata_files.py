@@ -1,6 +1,6 @@
-"""The metadata files of one commit: written, used again when it is retried, and taken back.
+"""The metadata files of one commit: written, reused by its retries, and taken back.
 
-Used by file_store_commit. Until a snapshot names them they belong to nobody.
+Used by file_store_commit. Until a snapshot names them they are orphans.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`,
 `operation/commit/CommitCleaner.java`.
@@ -37,7 +37,7 @@ class CommitLists:
 class NewestManifests:
     """The manifests of the snapshot that a committer made last, which its next one inherits.
 
-    By the name of the delta list, which no other snapshot has: what it stands for never changes.
+    The key is the name of the delta list. It is unique, so the value never becomes stale.
     """
 
     _delta: str = ""
@@ -48,7 +48,7 @@ class NewestManifests:
         self._delta, self._metas = delta, metas
 
     def of(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """The manifests of a snapshot, oldest first; read when they are not those of the last."""
+        """The manifests of a snapshot, oldest first; cached for the last one that we made."""
         if snapshot.delta_manifest_list == self._delta:
             return self._metas
         return FileStoreScan(table).manifests(snapshot)
@@ -56,7 +56,7 @@ class NewestManifests:
 
 @dataclass(slots=True)
 class CommitFiles:
-    """Files of one commit; an attempt begins with `write` and, if lost, ends with `take_back`."""
+    """Files of one commit. An attempt begins with `write` and, when lost, ends with `take_back`."""
 
     table: FileStoreTable
     newest: NewestManifests
@@ -74,7 +74,7 @@ class CommitFiles:
 
     @property
     def name(self) -> str:
-        """Of the delta list: nobody else's commit has the same."""
+        """Name of the delta list; unique to this commit."""
         return self._delta[0]
 
     def write(
@@ -83,11 +83,11 @@ class CommitFiles:
         changes: CommitChanges,
         computed: tuple[IndexManifestEntry, ...] = (),
     ) -> CommitLists:
-        """Write what a snapshot on top of `latest` names.
+        """Write the files that a snapshot on top of `latest` names.
 
         Args:
             computed: changes of index files that fit `latest` alone; `take_back` deletes those that
-                come.
+                were added.
         """
         self._computed = computed
         previous, self._changes = self._changes, changes
@@ -101,11 +101,11 @@ class CommitFiles:
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
     def note_made(self) -> None:
-        """A snapshot names what was written last."""
+        """A snapshot names the files of the last attempt."""
         self.newest.note(self.name, self._base_metas + self._delta_metas)
 
     def take_back(self) -> None:
-        """Delete what only fits the snapshot on top of which it was written."""
+        """Delete the files that only fit the base of the last attempt."""
         for entry in self._computed:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
@@ -135,9 +135,9 @@ class CommitFiles:
         return base
 
     def _merged(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """Merge in the first attempt; a later one uses that again, or does without.
+        """Merge in the first attempt. A retry reuses the result, or does without.
 
-        Merging takes time in which the next race is lost.
+        Merging takes time, in which the committer would lose the next race.
         """
         if self._before is None:
             merged = ManifestMerger(self.table).merge(metas)
