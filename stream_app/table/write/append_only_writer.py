@@ -1,7 +1,7 @@
-"""write → files, for one bucket of a table without a primary key: no sort, no merge, no buffer.
+"""Writes the files of one bucket of a table without a primary key: no sort, merge or buffer.
 
-Made by `table.write.bucket_writer`, in a task. There is no compaction in it: the driver decides on
-that after the commit.
+Made by `table.write.bucket_writer`, in a task. It does not compact: the driver decides on that
+after the commit.
 
 Source: Paimon `append/AppendOnlyWriter.java`.
 """
@@ -41,7 +41,7 @@ class AppendOnlyWriter:
         """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
 
         Raises:
-            UnsupportedTableError: one of them takes a row back, which no file can say.
+            UnsupportedTableError: a row retracts another, which these files cannot express.
         """
         if is_retract(rows).any():
             rows = self._without_ignored(rows)

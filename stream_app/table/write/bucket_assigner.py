@@ -1,8 +1,8 @@
 """Which partition and bucket each new row belongs to.
 
-`BucketAssigner` is the port; a table without buckets has one bucket in each partition, a table with
-a fixed number hashes the bucket key. Rows stay columns: they are sorted by a number for each
-(partition, bucket) and cut where the number changes.
+`BucketAssigner` is the port. A table without buckets has one bucket in each partition; a table with
+a fixed number hashes the bucket key. Rows stay columnar: they are sorted by a code for each
+(partition, bucket), and cut where the code changes.
 
 Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKeyExtractor.java`.
 """
@@ -41,7 +41,7 @@ class BucketAssigner(Protocol):
         ...
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """Rows by partition and bucket; inside a bucket in the order in which they came.
+        """Rows by partition and bucket; inside a bucket in the order of arrival.
 
         Args:
             rows: columns of the table, at least one row.
@@ -99,8 +99,8 @@ def _grouped(
 ) -> Iterator[BucketRows]:
     """Rows by (partition, bucket), given the bucket of each.
 
-    Four rows of partitions a, b, b, a and buckets 1, 0, 0, 1 of 2: the partitions' codes are
-    0, 1, 1, 0, the groups 1, 2, 2, 1, the order 0, 3, 1, 2, the cuts at 0, 2 and 4.
+    Four rows of partitions a, b, b, a and buckets 1, 0, 0, 1 of 2. The partitions' codes are 0, 1,
+    1, 0. The groups are 1, 2, 2, 1, the order is 0, 3, 1, 2, and the cuts are at 0, 2 and 4.
     """
     partition_columns = [rows.column(name) for name in schema.partition_keys]
     groups = buckets + _partition_codes(partition_columns, rows.num_rows) * buckets_count
@@ -120,7 +120,7 @@ def _grouped(
 
 
 def _partition_codes(columns: list[pa.Array], rows: int) -> Codes:
-    """A small number for each row: the same for the same partition."""
+    """A small code for each row: equal for equal partitions."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -1,4 +1,4 @@
-"""The port: what writes one bucket's rows, in a task. Each kind of table has its own writers.
+"""The port of a task's writer of one bucket. Each kind of table has its own.
 
 Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java`.
 """
@@ -29,7 +29,7 @@ class BucketWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give up: delete whatever was not handed over."""
+        """Give up: delete the files that were not handed over."""
         ...
 
 
@@ -63,7 +63,7 @@ def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
 
 
 def finish(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
-    """Flush a writer and tell the committer of its files."""
+    """Flush a writer, and return the files that it wrote."""
     files = writer.prepare_commit()
     return BucketChange(
         partition=partition,

@@ -1,7 +1,7 @@
 """Puts a column's DEFAULT where a change has no value, or null.
 
-Wraps the format that reads the messages. Paimon's writer makes no difference between a missing
-value and null, and none between kinds of changes; readers fill nothing in.
+Wraps the format that reads the messages. Paimon's writer treats a missing value like null, and all
+kinds of changes alike. Readers fill nothing in.
 
 Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`,
 `utils/DefaultValueUtils.java`.
@@ -61,7 +61,7 @@ def with_defaults(messages: MessageFormat, columns: RowType) -> MessageFormat:
     """The format, wrapped if a column has a DEFAULT.
 
     Raises:
-        UnsupportedTableError: a DEFAULT is no value of its column.
+        UnsupportedTableError: a DEFAULT is not a value of its column's type.
     """
     defaults = {
         column.name: _value(column, column.default_value)

@@ -1,8 +1,8 @@
-"""Wraps a message format; sets records aside whose partition cannot be written.
+"""Wraps a message format, and sets aside the records whose partition cannot be written.
 
-There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS.
-Or, with ``partition.timestamp-format.strict``, the partition tells no time. Without the wrapper
-such a record would end the writing task, and the job at each start.
+There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
+the partition tells no time, although ``partition.timestamp-format.strict`` demands it. Without the
+wrapper such a record would end the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
@@ -24,7 +24,7 @@ from stream_app.table.write.strict_partitions import StrictPartitions
 
 NAME_BYTES_MAX = 255
 _ESCAPED_BYTES_MAX = 3
-"""What one byte of a value takes in a name at most."""
+"""Bytes that one byte of a value takes in a folder's name at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class DatedPartitions:
 
     Attributes:
         messages: reads the messages.
-        partitions: tells which ones tell no time.
+        partitions: finds the partitions that tell no time.
     """
 
     messages: MessageFormat

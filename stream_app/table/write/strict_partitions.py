@@ -1,4 +1,4 @@
-"""How a table's partitions tell their time, and whether each that is written must.
+"""How a table's partitions tell their time, and whether each written partition must.
 
 Source: Paimon `partition/PartitionTimeExtractor.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
@@ -31,7 +31,7 @@ class StrictPartitions:
     time: PartitionTime
 
     def undated(self, partition: bytes) -> str | None:
-        """A serialized partition in words when it tells no time; else None."""
+        """The partition's text when it tells no time; else None."""
         names, types = self.partition_type.names, self.partition_type.types
         texts = value_texts(deserialize_row(partition, types), self.partition_type)
         if self.time.millis(names, texts) is not None:
@@ -40,20 +40,20 @@ class StrictPartitions:
 
 
 def time_of_partitions(options: CoreOptions) -> PartitionTime:
-    """What reads the times of partitions.
+    """The parser of partition times.
 
     Raises:
-        UsageError: the formatter has a letter that we do not know.
+        UsageError: the formatter has an unsupported letter.
     """
     pattern, formatter = (options[option] or None for option in _WAYS)
     return partition_time(pattern, formatter)
 
 
 def strict_partitions(schema: TableSchema) -> StrictPartitions | None:
-    """What the partitions of a table must be; None: any is taken, as without a way to tell a time.
+    """The rule for a table's partitions; None: the table takes any partition.
 
     Raises:
-        UsageError: the formatter has a letter that we do not know.
+        UsageError: the formatter has an unsupported letter.
     """
     options = schema.core_options
     is_strict = options[PARTITION_TIMESTAMP_FORMAT_STRICT]

@@ -1,7 +1,7 @@
 """Writes one task's share of an epoch: buckets one after another.
 
-Called by the Spark stage that writes. One writer is open at a time, so its buffer is the task's
-memory; files are synced while the next ones are written.
+Called by the Spark stage that writes. One writer is open at a time, so its buffer bounds the task's
+memory. Files are synced while the next ones are written.
 
 Source: Paimon `table/sink/TableWriteImpl.java`.
 """
@@ -21,7 +21,7 @@ from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, fi
 
 
 class TableWrite:
-    """A task's writer; use it in ``with``: what was written is deleted when the body fails."""
+    """A task's writer, for use in ``with``: a failing body deletes the files."""
 
     def __init__(
         self, table: FileStoreTable, bucket_writer: BucketWriters, *, next_sequence_number: int
@@ -37,7 +37,7 @@ class TableWrite:
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Take in rows (`_VALUE_KIND` and the table's columns) of a bucket.
 
-        All rows of a bucket come one after another: it is finished when another one begins.
+        All rows of a bucket come one after another; another bucket's rows finish it.
         """
         if bucket != self._bucket:
             self.finish_bucket()
@@ -49,15 +49,15 @@ class TableWrite:
         self._writer.write(rows)
 
     def finish_bucket(self) -> None:
-        """Finish the bucket that rows came for last: its writer lets go of its memory."""
+        """Finish the newest bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:
             self._changes.append(finish(self._writer, *self._bucket))
         self._writer = self._bucket = None
 
     def prepare_commit(self) -> list[BucketChange]:
-        """Finish, and wait until every file is safe; a change for each bucket.
+        """Finish, and wait until every file is synced; returns a change for each bucket.
 
-        The files are still deleted when the body fails afterwards.
+        A body that fails afterwards still deletes the files.
 
         Raises:
             OSError: a file could not be written.

@@ -1,6 +1,6 @@
-"""What new rows of a table must respect: sequence numbers, numbers of buckets, columns.
+"""What new rows of a table must respect: sequence numbers, bucket counts, columns.
 
-Part of `table.job.table_state`, kept from every manifest entry that it sees.
+Part of `table.job.table_state`, which passes it every manifest entry that it reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(slots=True)
 class WriteConstraints:
-    """What is known of the files of a table.
+    """What is known of a table's files.
 
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.
@@ -34,19 +34,19 @@ class WriteConstraints:
         self._compactable = CompactableFiles(self.table)
 
     def look_at_all(self, snapshot: Snapshot | None) -> None:
-        """Take in all live files, unless new rows need not know of them: there may be many.
+        """Take in all live files, unless new rows do not depend on them: there may be many.
 
-        Then whoever plans compactions finds those that cannot be compacted.
+        In that case the compaction planner finds the files that cannot be compacted.
         """
         if self.table.schema.kind.has_buckets:
             self.look_at(FileStoreScan(self.table).live(snapshot))
 
     def look_at(self, entries: Iterable[ManifestEntry]) -> None:
-        """Take in files that others have added.
+        """Take in files that other writers added.
 
         Raises:
-            UnsupportedTableError: a file could not be compacted, or has other columns than the
-                table had when we opened it.
+            UnsupportedTableError: a file cannot be compacted, or has other columns than the table
+                had when we opened it.
         """
         ours = self.table.options.bucket
         for entry in entries:
@@ -64,7 +64,7 @@ class WriteConstraints:
         self.next_sequence_number = max(self.next_sequence_number, file.max_sequence_number + 1)
 
     def check_bucket_counts(self, partitions: set[bytes]) -> None:
-        """See that partitions have as many buckets as the table.
+        """Check that partitions have as many buckets as the table.
 
         Raises:
             UnsupportedTableError: one has another number.
