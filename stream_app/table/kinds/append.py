@@ -29,7 +29,7 @@ def _bucket_writer(
 ) -> AppendOnlyWriter:
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
-        # Without buckets there is no order between files that sequence numbers could tell.
+        # Files without buckets have no order that sequence numbers could record.
         next_sequence_number=0,
         ignored_kinds=ignored_kinds(table.options),
     )

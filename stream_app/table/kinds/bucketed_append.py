@@ -1,4 +1,4 @@
-"""Tables with buckets and without a primary key: rows gather in each bucket, in their order.
+"""Tables with buckets and without a primary key: each bucket keeps its rows in order.
 
 Source: Paimon `operation/BucketedAppendFileStoreWrite.java`.
 """

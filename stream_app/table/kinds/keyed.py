@@ -46,7 +46,7 @@ def _bucket_writer(
         buffer=SortBufferWriteBuffer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
-            # A changelog tells every change, so rows of one key must not be merged before.
+            # A changelog records every change, so the writer must not merge rows of one key before.
             merge_early=None if options.writes_changelog else merge_function,
             spillable=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
@@ -90,7 +90,7 @@ def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRew
 
 
 def run_task(table: FileStoreTable, request: CompactRequest, rewriter: Rewriter) -> BucketChange:
-    """Compact with a rewriter; nothing that was written stays when it fails."""
+    """Compact with a rewriter, which deletes its files when it fails."""
     return CompactTask(
         request=request,
         rewriter=rewriter,

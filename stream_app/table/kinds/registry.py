@@ -1,6 +1,6 @@
-"""Which kind a table is of.
+"""Maps a table to its kind.
 
-A new kind is a module beside this one, a line below, and its traits in `model.table_kind`.
+A further kind is a module beside this one, a line below, and its traits in `model.table_kind`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -25,7 +25,7 @@ from stream_app.table.kinds.table_kind import TableKind
 
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
-    # Not written yet: `open_for_writing` refuses them. Their compactions are planned alike.
+    # `open_for_writing` refuses to write them. Their compactions are planned alike.
     DYNAMIC_KEYED: KEYED_KIND,
     POSTPONE_KEYED: KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,

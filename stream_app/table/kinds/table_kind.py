@@ -1,4 +1,4 @@
-"""The port: what writing and compacting a table of one kind takes.
+"""The port: how a table of one kind is written and compacted.
 
 A kind joins parts of the rooms `write` and `compact`, which do not know each other. Readers, checks
 and commits ask the kind's traits alone (`model.table_kind`).
@@ -25,7 +25,7 @@ from stream_app.table.write.bucket_writer import BucketWriters
 
 
 class PlansCompactions(Protocol):
-    """Looks what would be compacted at a snapshot; nothing is begun."""
+    """Plans compactions at a snapshot, and starts none."""
 
     def __call__(
         self,
@@ -52,9 +52,8 @@ class TableKind:
         bucket_assigner: finds the buckets of rows.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         compactions: makes a job's compactions, on the driver.
-        planned_compactions: for whoever compacts once, without following the table.
-        rewrite: does one decided compaction, in a task; nothing that was written stays when it
-            fails.
+        planned_compactions: for a single compaction, without following the table.
+        rewrite: runs one planned compaction, in a task; on failure it deletes its files.
     """
 
     bucket_assigner: Callable[[TableSchema], BucketAssigner]

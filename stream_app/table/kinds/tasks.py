@@ -1,4 +1,4 @@
-"""What tasks do to a table, as its kind has it: assign buckets, write rows, run compactions."""
+"""What tasks do to a table of any kind: assign buckets, write rows, run compactions."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def bucket_writer(
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Merge the request's files, or without keys join them.
+    """Merge the request's files, or join them when the table has no key.
 
-    Nothing that was written stays when it fails.
+    On failure it deletes its files.
 
     Raises:
         CorruptFileError: a file to merge cannot be read.
