@@ -1,1 +1,1 @@
-"""Which buckets are compacted, when, and what came of it. Start with `coordinator`."""
+"""Which buckets are compacted, when, and with what outcome. Start with `coordinator`."""

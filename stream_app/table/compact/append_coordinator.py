@@ -1,4 +1,4 @@
-"""Coordinates the compactions of a table without keys and buckets: small files become few.
+"""Coordinates the compactions of a table without keys and buckets: joins small files.
 
 `table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
 own files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
@@ -36,12 +36,12 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 PENDING_TASKS_MAX = 5000
-"""With so many tasks that are not committed yet, nothing more is planned."""
+"""Planning pauses while so many tasks are uncommitted."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A task that is not committed yet."""
+    """A task whose result is not committed yet."""
 
     request: CompactRequest
     future: Future[BucketChange]
@@ -55,7 +55,7 @@ class _Running:
 
 @dataclass(slots=True)
 class AppendCompactCoordinator:
-    """Plans, and knows the running tasks by the name of their first file.
+    """Plans tasks, and knows the running ones by the name of their first file.
 
     Implements `Compactions`.
     """
@@ -77,22 +77,22 @@ class AppendCompactCoordinator:
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
         self.failures = FailedAppendTasks(CompactionFailures(self.table.clock))
-        # More files make reading slower, not wrong: without sorted runs no write ever waits.
+        # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(self.table.paths, {}, self.failures.of_buckets)
         self._is_due = not self.table.options[WRITE_ONLY]
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        """Nothing: the planner finds files by itself."""
+        """Does nothing: the planner finds files by itself."""
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in no other partitions than these."""
+        """Compact in these partitions only."""
         if self._partitions != frozenset(partitions):
-            # What was planned for other partitions was thrown away.
+            # The restriction drops tasks that were planned for other partitions.
             self._partitions, self._starts_anew = frozenset(partitions), True
             self._plan_again()
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed partitions: what runs there may not fit any more."""
+        """Another writer changed partitions: their running tasks may not fit any more."""
         changed = set(buckets)
         self._changed_at = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
@@ -100,16 +100,16 @@ class AppendCompactCoordinator:
         self._plan_again()
 
     def known_buckets(self) -> set[BucketId]:
-        """Where tasks run."""
+        """Buckets with running tasks."""
         return {running.bucket for running in self._running.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """There are more files; the planner finds them in the snapshot."""
+        """Files were added; the planner finds them in the snapshot."""
         if any(change.added for change in changes):
             self._plan_again()
 
     def trigger(self) -> int:
-        """Begin what has been planned, and plan on when there is something new."""
+        """Start the planned tasks, and plan again when there are new snapshots."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
         is_due = self._is_due or bool(self.failures.ready())
@@ -118,37 +118,37 @@ class AppendCompactCoordinator:
         return begun
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
-        """As `trigger`, for what is there now: there are no levels to fill."""
+        """As `trigger`, up to the newest snapshot: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
         if self._planner.last is None:
-            # Else it would go on for as long as others write.
+            # Without an end, it would run for as long as other writers commit.
             self._planner.last = self.table.snapshots.latest_id() or 0
         self.trigger()
         return set()
 
     def is_idle(self) -> bool:
-        """Whether nothing runs, is planned, or waits to be committed."""
+        """Whether no task runs, is planned, or waits for its commit."""
         return self._planning is None and not self._running
 
     def load(self) -> CompactionLoad:
-        """What there is to do, and what came to nothing. Any thread may ask."""
+        """The work that is open, and the attempts that failed. Any thread may call it."""
         futures = [running.future for running in list(self._running.values())]
         return compaction_load(
             (), futures, failed=self.failures.of_buckets.total, dropped=self.dropped.total
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when a task or the planning has finished, at once when there is none."""
+        """Return when a task or the planning ends; at once when neither runs."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
         futures += [] if self._planning is None else [self._planning]
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait to be committed. Failed tasks are logged and planned again.
+        """Results that wait for their commit. Failed tasks are logged and planned again.
 
-        Begins what has been planned meanwhile, for whoever only waits.
+        Starts the tasks planned since, for a caller that only waits.
         """
         self.trigger()
         done = []
@@ -165,7 +165,7 @@ class AppendCompactCoordinator:
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed; small files among them may be picked again."""
+        """The results are committed; the planner may pick small files among them again."""
         for compaction in finished:
             del self._running[_name(compaction.change)]
             self.failures.of_buckets.forget(compaction.bucket)
@@ -173,7 +173,7 @@ class AppendCompactCoordinator:
         self._plan_again()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """It is not known whether the results are committed: their files must stay."""
+        """The results may or may not have been committed: their files must stay."""
         for compaction in finished:
             self._running[_name(compaction.change)].is_in_doubt = True
 
@@ -185,7 +185,7 @@ class AppendCompactCoordinator:
     ) -> None:
         """The results cannot be committed: delete their files, believe the table again.
 
-        Files of a result that was in doubt stay: a snapshot may name them.
+        Files of a result in doubt stay, because a snapshot may name them.
         """
         for compaction in finished:
             running = self._running.pop(_name(compaction.change))
@@ -205,7 +205,7 @@ class AppendCompactCoordinator:
         taken |= self.failures.names()
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
-            again = []  # they are found as all others are
+            again = []  # the planner finds them like any others
         self._is_due = False
         planning: Future[Plan] = Future()
 
@@ -221,10 +221,10 @@ class AppendCompactCoordinator:
         Thread(target=plan, name="compaction-planner", daemon=True).start()
 
     def _take_plan(self) -> int:
-        """Hand the planned tasks to the executor, if the plan is ready.
+        """Hand the planned tasks to the executor when the plan is ready.
 
         Raises:
-            UnsupportedTableError: the table holds a file that cannot be compacted.
+            UnsupportedTableError: the table has a file that cannot be compacted.
         """
         if self._planning is None or not self._planning.done():
             return 0
@@ -233,7 +233,7 @@ class AppendCompactCoordinator:
         if isinstance(error, UnsupportedTableError):
             raise error
         if error is not None:
-            # Most likely its snapshot expired while it was read; the next commit finds a newer one.
+            # Most likely its snapshot expired during the read; the next commit finds a newer one.
             _LOG.error("compactions of %s could not be planned: %s", self.table.location, error)
             self._starts_anew = True
             self._plan_failures += 1
@@ -248,7 +248,7 @@ class AppendCompactCoordinator:
         ]
         for partition, files in tasks:
             request = append_request(partition, 0, files, "small files")
-            # Somebody may have compacted these files after they were looked at.
+            # Another writer may have compacted these files after the planner read them.
             is_overtaken = plan.seen < self._changed_at
             future = self.executor.submit(request)
             self._running[files[0].file_name] = _Running(request, future, is_overtaken)
@@ -262,14 +262,14 @@ def _name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """Remembers them until they are planned again. Implements `Failures`."""
+    """The failed tasks, until they are planned again. Implements `Failures`."""
 
     of_buckets: CompactionFailures[BucketId]
     _again: list[Task] = field(default_factory=list)
     _damaged: dict[str, tuple[BucketId, BaseException]] = field(default_factory=dict)
 
     def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
-        """One has failed."""
+        """A task failed."""
         bucket = request.partition, request.bucket
         files = request.unit.files
         self.of_buckets.note(bucket, where, error)
@@ -286,27 +286,27 @@ class FailedAppendTasks:
             self._again.append((request.partition, again))
 
     def ready(self) -> list[Task]:
-        """Files that may be tried again now."""
+        """Files that may be tried again at this time."""
         return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
-        """The same, for the last time: they are planned again."""
+        """As `ready`, and removes them: they are planned again."""
         ready = self.ready()
         self._again = [task for task in self._again if task not in ready]
         return ready
 
     def names(self) -> set[str]:
-        """Files that are not to be planned: they wait, or are damaged."""
+        """Files that the planner must skip: they wait for a retry, or are damaged."""
         return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
 
     def to_be_retried(self) -> set[BucketId]:
-        """Where a task has failed, and not yet too often."""
+        """Buckets with a failed task that has attempts left."""
         return self.of_buckets.to_be_retried()
 
     def stuck(self) -> dict[BucketId, BaseException | None]:
-        """Where tasks fail again and again, or files are damaged, with the last error."""
+        """Buckets whose tasks keep failing or whose files are damaged, with the last error."""
         return {**self.of_buckets.stuck(), **dict(self._damaged.values())}
 
     def seconds_until_retry(self) -> float | None:
-        """How long until files are tried again; None: there are none that are waited for."""
+        """Seconds until the next retry; None when no retry is worth waiting for."""
         return self.of_buckets.seconds_until_retry() if self._again else None

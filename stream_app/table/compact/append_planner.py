@@ -1,8 +1,8 @@
-"""Finds small files of a table without keys and buckets, and says which are put together.
+"""Finds small files of a table without keys and buckets, and decides which are joined.
 
-Owned by `append_coordinator`, which has it plan in a thread of its own: a table may have
-a million files, and reading their manifests must not hold the job back. The first round looks at
-the newest snapshot, a manifest at a time; the later ones at what each snapshot after it brought.
+`append_coordinator` owns it, and runs it in a thread of its own. A table may have a million files,
+and reading their manifests must not hold the job back. The first round reads the newest snapshot, a
+manifest at a time. Later rounds read the changes of each snapshot after it.
 
 Source: Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
 """
@@ -40,11 +40,11 @@ _REASON = "small files"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a round came to.
+    """The outcome of a round.
 
     Attributes:
-        has_more: there are files that it did not look at.
-        seen: number of the snapshot up to which it knows which files are gone.
+        has_more: the round left files unread.
+        seen: number of the newest snapshot whose deletions are all known.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -54,14 +54,14 @@ class Plan:
 
 @dataclass(slots=True)
 class _Round:
-    """What a round has found, by partition: small files, and the names of those that are gone."""
+    """The files of a round, by partition: small ones, and the names of deleted ones."""
 
     found: dict[bytes, list[DataFileMeta]]
     gone: dict[bytes, set[str]] = field(default_factory=dict)
     _small: int = 0
 
     def take(self, entry: ManifestEntry, is_small: bool) -> int:
-        """Take in a change; how many small files there have been."""
+        """Take in a change; returns how many small files the round has met."""
         if entry.kind is FileKind.DELETE:
             self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
@@ -70,14 +70,14 @@ class _Round:
         return self._small
 
     def forget(self) -> None:
-        """The round begins anew."""
+        """Start the round anew."""
         self.found.clear()
         self.gone.clear()
         self._small = 0
 
 
 def pack_rules(schema: TableSchema) -> PackRules:
-    """What the table's options say."""
+    """The packing rules of the table's options."""
     return PackRules(
         target_file_size=schema.target_file_size,
         open_file_cost=schema.core_options[SOURCE_SPLIT_OPEN_FILE_COST],
@@ -90,7 +90,7 @@ class AppendCompactPlanner:
     """Remembers which files it has seen. Not thread safe: one round at a time.
 
     Attributes:
-        last: number of the last snapshot that is looked at; None: there is no end.
+        last: number of the last snapshot to read; None: no end.
     """
 
     table: FileStoreTable
@@ -115,12 +115,12 @@ class AppendCompactPlanner:
         """One round, over at most ``compaction.file-num-limit`` small files.
 
         Args:
-            taken: names of files that are compacted now, or cannot be.
-            again: files that were planned before, and are to be planned once more.
-            starts_anew: forget everything, and look at the newest snapshot.
+            taken: names of files that a task compacts, or that cannot be compacted.
+            again: files of failed tasks, to be planned once more.
+            starts_anew: forget everything, and read the newest snapshot.
 
         Raises:
-            FileNotFoundError: a snapshot has expired that was to be looked at.
+            FileNotFoundError: a snapshot to be read has expired.
             CorruptFileError: a manifest cannot be read, maybe because it has expired.
             UnsupportedTableError: a file cannot be compacted.
         """
@@ -139,15 +139,15 @@ class AppendCompactPlanner:
         tasks, self._subs = plan_round(
             self._subs, found, pack_rules(self.table.schema), index_files
         )
-        # Of a snapshot that was not read to its end, not all is known.
+        # While a snapshot is partly read, some of its deletions are unknown.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
         return Plan(tuple(tasks), has_more=has_more, seen=seen)
 
     def _still_there(self, again: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
-        """The files that are to be planned once more, without those that others have taken away.
+        """The files of failed tasks that are still live.
 
-        While they waited, snapshots were looked at, or passed over by starting anew, and what
-        those have deleted is not told again.
+        While they waited, rounds read snapshots, or skipped them by starting anew. No later round
+        repeats the deletions of those snapshots.
         """
         latest = self.table.snapshots.latest() if again else None
         if latest is None:
@@ -161,7 +161,7 @@ class AppendCompactPlanner:
         return found
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
-        """Take in small files that no round has seen; whether there may be more of them."""
+        """Take in small files that no round has met; returns whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
@@ -182,7 +182,7 @@ class AppendCompactPlanner:
         )
 
     def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
-        """What the next snapshot has brought; None when there is none."""
+        """The changes of the next snapshot; None when there is none."""
         snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
         if self._next is None:
             latest = snapshots.latest()
@@ -201,9 +201,9 @@ class AppendCompactPlanner:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
-                # Rows were deleted of files that may have been looked at long ago. What is found
-                # so far is found again, if it is still there: what the newest snapshot has not
-                # any more is not told as deleted.
+                # Rows of files that earlier rounds read were deleted, so the search starts anew. It
+                # finds # the same files again if they are live. A fresh read does not list deleted
+                # files.
                 self._next, self._subs = None, {}
                 looked_at.forget()
                 return self._next_entries(looked_at)
@@ -212,11 +212,11 @@ class AppendCompactPlanner:
 
 
 Deletions = dict[str, tuple[str, int | None]]
-"""By data file the index file with its deletion vector, and how many rows that deletes."""
+"""By data file: the index file with its deletion vector, and the number of deleted rows."""
 
 
 def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
-    """The deletion vectors of a snapshot, without reading them."""
+    """The deletion vectors that a snapshot names, without reading them."""
     return {
         meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
         for entry in manifests.read_index_manifest(snapshot.index_manifest)
@@ -227,7 +227,7 @@ def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
 def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) -> bool:
     """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
     if file.schema_id > schema.schema_id:
-        return False  # it may have columns that this process does not know and would drop
+        return False  # this process would drop columns of a newer schema
     if file.file_size < schema.compaction_file_size:
         return True
     if file.file_name not in deletions:
@@ -246,7 +246,7 @@ def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | 
 def small_file_requests(
     table: FileStoreTable, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
 ) -> list[CompactRequest]:
-    """What one round over all small files of a snapshot plans; each request can run alone.
+    """Plans one round over all small files of a snapshot; each request can run alone.
 
     Args:
         partitions: serialized ones; None: all.

@@ -1,4 +1,4 @@
-"""Rewrites files of a table without keys into fewer, in a task: row after row, as they lie.
+"""Rewrites files of a table without keys into fewer ones, in a task, in the order of their rows.
 
 Called by `table.kinds.tasks`.
 
@@ -31,11 +31,11 @@ def append_request(
 
 
 def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    """Write the rows of the request's files anew; nothing that was written stays when it fails.
+    """Rewrite the rows of the request's files; on failure it deletes its files.
 
-    Rows that the latest snapshot has deleted are left out; the commit sees to it that no more of
-    them were deleted meanwhile. The others take the sequence numbers from the first file's on, so
-    that what lies behind the files stays behind.
+    It leaves out rows that the latest snapshot deletes; the commit checks that no more were deleted
+    since. The other rows take sequence numbers from the first file's on, so they stay before the
+    rows of later files.
 
     Raises:
         CorruptFileError: a file cannot be read.

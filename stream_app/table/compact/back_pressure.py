@@ -1,4 +1,4 @@
-"""Where writes wait for compactions: buckets with too many sorted runs.
+"""Makes writes wait for compactions while a bucket has too many sorted runs.
 
 `table.job.stream_commit` asks before each epoch and each commit. A table without sorted runs has no
 managers here, or managers without a stop trigger: its writes never wait.
@@ -20,14 +20,14 @@ from stream_app.table.compact.failures import CompactionFailures
 
 @dataclass(frozen=True, slots=True)
 class BackPressure:
-    """Looks at the managers of a coordinator, which change meanwhile."""
+    """Reads a coordinator's managers, which change over time."""
 
     paths: FileStorePathFactory
     managers: Mapping[BucketId, CompactManager]
     failures: CompactionFailures[BucketId]
 
     def sorted_runs(self) -> dict[BucketId, int]:
-        """Sorted runs of each known bucket, where there are such."""
+        """Sorted runs of each known bucket, without buckets that have no runs."""
         return {
             bucket: runs
             for bucket, manager in self.managers.items()
@@ -35,13 +35,14 @@ class BackPressure:
         }
 
     def most_sorted_runs(self) -> int:
-        """Of all known buckets."""
+        """The maximum over all known buckets."""
         return max(self.sorted_runs().values(), default=0)
 
     def over_stop_trigger(self) -> int:
         """Buckets that must be compacted before they take more files.
 
-        Not counted are those whose compaction fails again and again: the other buckets go on.
+        Does not count buckets whose compaction keeps failing: the other buckets must not wait for
+        them.
         """
         return sum(
             manager.should_wait_for_latest_compaction() and not self.failures.is_stuck(bucket)
@@ -49,11 +50,11 @@ class BackPressure:
         )
 
     def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
-        """See that each bucket may take more files.
+        """Check that each bucket may take more files.
 
         Raises:
-            CompactionError: compacting one fails, and it has too many sorted runs, or no attempt
-                can ever succeed.
+            CompactionError: a bucket's compaction fails, and the bucket has too many sorted runs.
+                Or no attempt can ever succeed.
         """
         for bucket in buckets:
             manager = self.managers.get(bucket)

@@ -1,7 +1,7 @@
-"""Compactions of bucketed tables without keys: neighbouring files of a bucket become one.
+"""Compactions of bucketed tables without keys: joins neighbouring files of a bucket.
 
-They differ from those of keyed tables in what is picked, and in that writes never wait: more files
-make reading slower, not wrong.
+They pick other files than those of keyed tables, and writes never wait for them: more files make
+reads slower, not wrong.
 
 Source: Paimon `append/BucketedAppendCompactManager.java`.
 """
@@ -54,10 +54,10 @@ class NeighbourPicker:
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
     def take(self, *, full: bool) -> Files:
-        """The next neighbours, none when none are worth a compaction; they leave the queue.
+        """Takes the next neighbours off the queue; none when no compaction is worthwhile.
 
         Args:
-            full: whatever lies behind the large files at the bucket's beginning.
+            full: take all files after the large ones at the bucket's beginning.
         """
         if full:
             picked = pick_full(
@@ -67,7 +67,7 @@ class NeighbourPicker:
             )
             self.queue = () if picked else self.queue
             return picked
-        # What can never be a neighbour again leaves the queue as well.
+        # Files that can never be neighbours again leave the queue as well.
         picked, self.queue = pick_compact_before(
             self.queue,
             target_file_size=self.schema.target_file_size,
@@ -97,7 +97,7 @@ class NeighbourPicker:
         unit: CompactUnit,  # noqa: ARG002
         change: BucketChange,
     ) -> None:
-        """A small last file may be picked again."""
+        """The last file may be picked again when it is small."""
         for last in change.added[-1:]:
             if last.file_size < self.schema.compaction_file_size:
                 self.note_new(last)
@@ -120,10 +120,10 @@ class NeighbourPicker:
 def bucketed_append_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
-    """A manager for each bucket as it is in a snapshot; None: for those that have files."""
+    """A manager for each bucket of a snapshot; None: for buckets that have files."""
     managers = {}
     for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items():
-        # Files above level 0 are those that another engine has clustered: they stay.
+        # Another engine has clustered the files above level 0: they stay.
         flat = [file for file in files if file.level == 0]
         picker = NeighbourPicker(table.schema, in_sequence(flat))
         managers[bucket] = CompactManager(
@@ -148,7 +148,7 @@ def neighbour_requests(
 
     Args:
         partitions: serialized ones; None: all.
-        full: rewrite whatever lies behind the large files at each bucket's beginning.
+        full: rewrite all files after the large ones at each bucket's beginning.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

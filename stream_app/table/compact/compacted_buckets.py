@@ -1,4 +1,4 @@
-"""Which buckets of a table a compaction job is to look at.
+"""Which buckets of a table a compaction job considers.
 
 Source: Paimon `flink/action/CompactAction.java` (``--partition``, ``--where``,
 ``--partition_idle_time``).
@@ -25,12 +25,12 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionChoice:
-    """The conditions, all of which a bucket's partition has to fulfil.
+    """Conditions on a bucket's partition, all of which must hold.
 
     Attributes:
         partitions: column → value as text, of partitions or of groups of them; empty: all.
         where: over partition columns; None: no condition.
-        idle_ms: milliseconds for which no file was added to the partition.
+        idle_ms: milliseconds since a file was last added to the partition.
     """
 
     partitions: tuple[Mapping[str, str], ...] = ()
@@ -39,14 +39,14 @@ class CompactionChoice:
 
     @property
     def is_a_choice(self) -> bool:
-        """Whether there is a condition at all."""
+        """Whether there is any condition."""
         return bool(self.partitions) or self.where is not None or self.idle_ms is not None
 
     def check(self, table: FileStoreTable) -> None:
-        """See that only partition columns are named.
+        """Check that the conditions name partition columns only.
 
         Raises:
-            UsageError: another one is.
+            UsageError: they name another column.
         """
         keys = table.schema.partition_keys
         named = [name for partition in self.partitions for name in partition]
@@ -86,13 +86,13 @@ class CompactionChoice:
         return {bucket for bucket in found if bucket[0] in chosen}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
-        """Whether `partitions` has this one."""
+        """Whether `partitions` names this one."""
         if not self.partitions:
             return True
         row_type = table.schema.partition_type
         values = deserialize_row(partition, row_type.types)
         components: set[str] = set()
-        # A DATE is a number in Paimon's folders; people write it as a date.
+        # Paimon's folders may show a DATE as a number; users write it as a date.
         for legacy_name in (True, False):
             path = partition_path(
                 values,
@@ -121,10 +121,10 @@ class CompactionChoice:
 
 
 def parse_partition(text: str) -> dict[str, str]:
-    """``dt=2026-11-20,region=eu`` as a mapping.
+    """Parses ``dt=2026-11-20,region=eu``.
 
     Raises:
-        UsageError: it has another form.
+        UsageError: the text has another form.
     """
     named = {}
     for part in text.split(","):

@@ -1,7 +1,8 @@
-"""What a job asks of a table's compactions; each kind of table has its own.
+"""The port of a job's compactions; each kind of table has its own.
 
-Cut by its users: the state of a table (`FollowsTable`), the publisher of results (`TakesOutcomes`),
-waiting for retries (`Failures`) and for sorted runs (`BackPressure`). A job's loop asks all of it.
+Each user has a port of its own: `FollowsTable` for the state of a table, `TakesOutcomes` for the
+publisher of results. `Failures` serves waiting for retries, `BackPressure` waiting for sorted runs.
+The loop of a job uses all of them.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from stream_app.table.compact.report import FinishedCompaction
 
 
 class FollowsTable(Protocol):
-    """Believes what the table says."""
+    """Keeps up with the table."""
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        """Get to know buckets that are about to have new files."""
+        """Read the state of buckets that are about to get new files."""
         ...
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. What runs goes on."""
+        """Another writer changed buckets: believe the table again. Running compactions continue."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
-        """Buckets of which something is remembered that another writer could change."""
+        """Buckets with remembered state, which another writer can make stale."""
         ...
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
@@ -39,14 +40,14 @@ class FollowsTable(Protocol):
 
 
 class TakesOutcomes(Protocol):
-    """Learns what became of its results."""
+    """Learns the outcome of its results."""
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed."""
         ...
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not be committed: their files must stay."""
+        """The results may or may not have been committed: their files must stay."""
         ...
 
     def discard(
@@ -54,55 +55,55 @@ class TakesOutcomes(Protocol):
     ) -> None:
         """The results cannot be committed: delete their files, believe the table again.
 
-        Files of a result that was in doubt stay: a snapshot may name them.
+        Files of a result in doubt stay, because a snapshot may name them.
         """
         ...
 
 
 class Failures(Protocol):
-    """Compactions that have failed."""
+    """Failed compactions."""
 
     def to_be_retried(self) -> set[BucketId]:
-        """Buckets whose last compaction has failed, and not yet too often."""
+        """Buckets whose last compaction failed, with attempts left."""
         ...
 
     def seconds_until_retry(self) -> float | None:
-        """How long until what failed is tried again; None when nobody waits for it."""
+        """Seconds until the next retry; None when no retry is worth waiting for."""
         ...
 
     def stuck(self) -> Mapping[BucketId, BaseException | None]:
-        """Buckets whose compaction fails again and again, with what it last failed with."""
+        """Buckets whose compaction keeps failing, with the last error."""
         ...
 
 
 class Compactions(FollowsTable, TakesOutcomes, Protocol):
-    """The compactions of one job. Not thread safe; what it begins runs in the executor."""
+    """The compactions of one job. Not thread safe; the executor runs what it starts."""
 
     @property
     def failures(self) -> Failures:
-        """Those that have failed."""
+        """The failed compactions."""
         ...
 
     @property
     def dropped(self) -> DroppedCompactions:
-        """Those that came to nothing because another writer was first."""
+        """Compactions whose result lost to another writer's commit."""
         ...
 
     @property
     def back_pressure(self) -> BackPressure:
-        """Where writes must wait."""
+        """Makes writes wait for compactions."""
         ...
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in no other partitions than these."""
+        """Compact in these partitions only."""
         ...
 
     def trigger(self) -> int:
-        """Begin compactions where they are due; how many were begun."""
+        """Start the compactions that are due; returns how many were started."""
         ...
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
-        """Begin full compactions; the buckets for which it is too early.
+        """Start full compactions; returns the buckets for which it is too early.
 
         Raises:
             UsageError: the table is write-only.
@@ -110,17 +111,17 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         ...
 
     def is_idle(self) -> bool:
-        """Whether nothing runs and nothing waits to be committed."""
+        """Whether no compaction runs or waits for its commit."""
         ...
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when something has finished, at once when nothing runs."""
+        """Return when a compaction ends; at once when none runs."""
         ...
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait to be committed. Failed compactions are logged and forgotten."""
+        """Results that wait for their commit. Failed compactions are logged and forgotten."""
         ...
 
     def load(self) -> CompactionLoad:
-        """What there is to do, and what came to nothing. Any thread may ask."""
+        """The work that is open, and the attempts that failed. Any thread may call it."""
         ...

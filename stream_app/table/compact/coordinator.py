@@ -1,10 +1,10 @@
 """The compactions of all buckets that a job touches: levels, triggers, results.
 
-Owned by `table.job.table_state`, on the driver. Each bucket has a `CompactManager`, restored from
-the table when the bucket is first touched and followed from what is committed.
+Owned by `table.job.table_state`, on the driver. Each bucket has a `CompactManager`. The coordinator
+restores it from the table when an epoch first touches the bucket. Then commits keep it current.
 
-Unlike here, Paimon keeps a manager in each writer task, here the driver has them
-all, because Spark's tasks end with the epoch.
+Paimon keeps a manager in each writer task. Here the driver has them all, because Spark's tasks end
+with the epoch.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ class CompactCoordinator:
         self._managers.update(self.managers_of(self.table, snapshot, missing))
 
     def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in no other partitions than these."""
+        """Compact in these partitions only."""
         self._partitions = frozenset(partitions)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. Running compactions go on."""
+        """Another writer changed buckets: believe the table again. Running compactions continue."""
         known = {bucket for bucket in buckets if bucket in self._managers}
         for bucket, now in self.managers_of(self.table, snapshot, known).items():
             self._managers[bucket].restore(now.levels)
 
     def known_buckets(self) -> set[BucketId]:
-        """Buckets whose levels are kept here."""
+        """Buckets whose levels this coordinator keeps."""
         return set(self._managers)
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
@@ -88,9 +88,10 @@ class CompactCoordinator:
                 self._managers[change.bucket_id].add_new_file(file)
 
     def trigger(self) -> int:
-        """Begin compactions where they are due, most sorted runs first; how many were begun.
+        """Start the compactions that are due, most sorted runs first; returns how many were
+        started.
 
-        A bucket whose compaction has failed is left alone until its next attempt.
+        A bucket whose compaction failed waits for its next attempt.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
@@ -103,14 +104,14 @@ class CompactCoordinator:
                 continue
             begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
             if manager.running is None:
-                # Nothing is due any more: another job may have done it.
+                # The bucket needs no compaction any more: another job may have done it.
                 self.failures.forget(bucket)
         return begun
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
-        """Begin full compactions; the buckets for which it is too early.
+        """Start full compactions; returns the buckets for which it is too early.
 
-        That is where a compaction runs, or where one has failed and waits to be tried again.
+        There a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         left = set()
@@ -125,7 +126,7 @@ class CompactCoordinator:
         return left
 
     def load(self) -> CompactionLoad:
-        """What there is to do, and what came to nothing. Any thread may ask."""
+        """The work that is open, and the attempts that failed. Any thread may call it."""
         managers = list(self._managers.values())
         levels = [manager.levels for manager in managers]
         futures = [future for manager in managers if (future := manager.running)]
@@ -134,17 +135,17 @@ class CompactCoordinator:
         )
 
     def is_idle(self) -> bool:
-        """Whether nothing runs and nothing waits to be committed."""
+        """Whether no compaction runs or waits for its commit."""
         return next(self._futures(), None) is None
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
-        """Return when a compaction has finished, at once when none runs."""
+        """Return when a compaction ends; at once when none runs."""
         futures = list(self._futures())
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait to be committed; failed compactions are logged and forgotten."""
+        """Results that wait for their commit; failed compactions are logged and forgotten."""
         done = []
         for bucket, manager in self._managers.items():
             future = manager.finished()
@@ -161,14 +162,14 @@ class CompactCoordinator:
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed: levels follow."""
+        """The results are committed: update the levels."""
         for compaction in finished:
             self._in_doubt.discard(compaction.bucket)
             self.dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """It is not known whether the results are committed: their files must stay."""
+        """The results may or may not have been committed: their files must stay."""
         self._in_doubt.update(compaction.bucket for compaction in finished)
 
     def discard(
@@ -176,7 +177,7 @@ class CompactCoordinator:
     ) -> None:
         """The results cannot be committed: delete their files, believe the table again.
 
-        Files of a result that was in doubt stay: a snapshot may name them.
+        Files of a result in doubt stay, because a snapshot may name them.
         """
         finished = list(finished)
         for compaction in finished:
@@ -196,7 +197,7 @@ class CompactCoordinator:
 def bucket_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
-    """A manager for each bucket as it is in a snapshot; None: for those that have files."""
+    """A manager for each bucket of a snapshot; None: for buckets that have files."""
     options = table.options
     return {
         bucket: CompactManager(
@@ -222,9 +223,9 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, tuple[int | None, list[DataFileMeta]]]:
-    """The live files of some buckets, also of those that have none; None: all that have some.
+    """By bucket: its live files, also when it has none; None: all buckets that have files.
 
-    Before them how many buckets the partition has, if a file tells.
+    Before the files stands the partition's bucket count, if a file records it.
     """
     files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
     totals: dict[BucketId, int] = {}

@@ -1,8 +1,7 @@
-"""Compactions that came to nothing: failed ones and dropped ones.
+"""Compactions without a result: failed ones and dropped ones.
 
-The coordinators of a job use it. A failed compaction runs again after a pause that grows; a bucket
-that keeps failing holds up no epoch. A compaction is dropped when another writer's commit came
-first.
+The coordinators of a job use it. A failed compaction runs again after a growing pause; a bucket
+that keeps failing delays no epoch. A compaction is dropped when another writer commits first.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from stream_app.model.bucket_id import BucketId
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
-"""Failures in a row after which nothing waits for a compaction any more."""
+"""After so many failures in a row, no epoch waits for the compaction."""
 FIRST_RETRY_S = 1.0
-"""Wait after the first failure; each further one in a row doubles it."""
+"""Wait after the first failure; each further failure in a row doubles it."""
 LONGEST_RETRY_S = 300.0
 
 Key = TypeVar("Key", bound=Hashable)
@@ -39,14 +38,14 @@ class _Failures:
 
 @dataclass(slots=True)
 class CompactionFailures(Generic[Key]):
-    """By bucket, or by whatever is compacted as one."""
+    """Failures by key: a bucket, or any other unit of compaction."""
 
     clock: Clock
     total: int = 0
     _failures: dict[Key, _Failures] = field(default_factory=dict)
 
     def note(self, key: Key, where: str, error: BaseException) -> None:
-        """One has failed."""
+        """A compaction of this key failed."""
         failures = self._failures.setdefault(key, _Failures())
         wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
         self.total += 1
@@ -63,20 +62,20 @@ class CompactionFailures(Generic[Key]):
         )
 
     def forget(self, key: Key) -> None:
-        """It has succeeded, or nothing is to be done there any more."""
+        """A compaction succeeded, or the key needs none any more."""
         self._failures.pop(key, None)
 
     def must_wait(self, key: Key) -> bool:
-        """Whether it is too early to try again."""
+        """Whether it is too early for a retry."""
         failures = self._failures.get(key)
         return failures is not None and failures.retry_at > self.clock.steady_seconds()
 
     def is_stuck(self, key: Key) -> bool:
-        """Whether it has failed so often that nobody waits for it."""
+        """Whether the failures in a row have reached `FAILURES_MAX`."""
         return self.count(key) >= FAILURES_MAX or self.is_final(key)
 
     def is_final(self, key: Key) -> bool:
-        """Whether trying again cannot help: a table's own values stand against it."""
+        """Whether no retry can help: values in the table prevent the compaction."""
         return key in self._failures and self._failures[key].is_final
 
     def count(self, key: Key) -> int:
@@ -84,24 +83,24 @@ class CompactionFailures(Generic[Key]):
         return self._failures[key].count if key in self._failures else 0
 
     def last(self, key: Key) -> str:
-        """With what it last failed, in one line."""
+        """The last error, in one line."""
         error = self._failures[key].last
         if isinstance(error, StreamAppError) and error.where:
             return f"{error.what} ({error.where})"
         return str(error)
 
     def to_be_retried(self) -> set[Key]:
-        """What has failed, and not yet too often."""
+        """Keys that failed and have attempts left."""
         return {key for key in self._failures if not self.is_stuck(key)}
 
     def stuck(self) -> dict[Key, BaseException | None]:
-        """What has failed too often, with the last error."""
+        """Keys that have failed too often, with the last error."""
         return {key: one.last for key, one in self._failures.items() if self.is_stuck(key)}
 
     def seconds_until_retry(self) -> float | None:
-        """How long until something is tried again; None when nobody waits for it.
+        """Seconds until the next retry; None when no retry is worth waiting for.
 
-        What has failed too often is tried again too, but nobody waits for it.
+        A key that has failed too often is retried too, but no epoch waits for it.
         """
         now = self.clock.steady_seconds()
         waits = [
@@ -111,12 +110,12 @@ class CompactionFailures(Generic[Key]):
 
 
 DROPPED_MAX = 5
-"""Lost conflicts of one bucket in a row after which a full compaction is not asked for again."""
+"""After so many lost conflicts of a bucket in a row, no full compaction follows."""
 
 
 @dataclass(slots=True)
 class DroppedCompactions:
-    """Counts them.
+    """Counts dropped compactions.
 
     Attributes:
         total: since the process began.
@@ -127,17 +126,17 @@ class DroppedCompactions:
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
 
     def note(self, bucket: BucketId, where: str, why: str) -> None:
-        """One was dropped."""
+        """A compaction was dropped."""
         _LOG.warning("a compaction of %s is dropped: %s", where, why)
         self.total += 1
         self._in_a_row[bucket] += 1
         self._to_be_asked_again.add(bucket)
 
     def forget(self, bucket: BucketId) -> None:
-        """One was committed."""
+        """A compaction was committed."""
         self._in_a_row.pop(bucket, None)
 
     def take(self) -> set[BucketId]:
-        """Where one was dropped since the last call, unless that happens again and again."""
+        """Buckets with a drop since the last call, except those that keep losing."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
         return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

@@ -1,7 +1,7 @@
-"""Numbers about a job's compactions: what there is to do, what was done, and what it cost.
+"""Numbers about a job's compactions: open work, done work, and its cost.
 
-`CompactCoordinator.load` tells the present, `CompactionTally` adds up what was committed, and
-`CompactionMetrics` is both, for logs, events and monitoring. Counts begin with the process.
+`CompactCoordinator.load` gives the present, and `CompactionTally` adds up what was committed.
+`CompactionMetrics` joins both for logs, events and monitoring. Counts begin with the process.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`, whose names are in the docstrings.
 """
@@ -18,7 +18,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.table.compact.report import CompactionReport
 
 COMPACTION_TIMES_MAX = 100
-"""Compactions over which the average time is taken, as in Paimon."""
+"""Compactions in the average time, as in Paimon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class CompactionLoad:
 
     Attributes:
         level0_files, sorted_runs: their numbers, bucket by bucket.
-        queued: compactions that wait for a thread; `running` are worked at, `finished` wait to be
-            committed.
-        failed, dropped: that came to nothing so far: by an error, or because another writer had
+        queued, running, finished: compactions that wait for a thread, run, or wait for their
+            commit.
+        failed, dropped: compactions without a result: by an error, or because another writer
             changed the bucket.
     """
 
@@ -43,7 +43,7 @@ class CompactionLoad:
 
     @property
     def unfinished(self) -> int:
-        """Compactions that wait for a thread or are worked at."""
+        """Compactions that wait for a thread or run."""
         return self.queued + self.running
 
 
@@ -54,7 +54,7 @@ def compaction_load(
     failed: int,
     dropped: int,
 ) -> CompactionLoad:
-    """The load of some buckets; while it looks, compactions may go on.
+    """The load of some buckets; compactions may run on while it reads.
 
     Args:
         futures: of compactions that are not committed.
@@ -74,24 +74,24 @@ def compaction_load(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMetrics:
-    """The numbers; those without "currently" count from the beginning of the process.
+    """The numbers. Those without "currently" count from the beginning of the process.
 
     Attributes:
-        buckets: that the job knows currently: those that it has touched.
+        buckets: that the job currently knows because it has touched them.
         level0_files_max, level0_files_avg: of those buckets, currently (`maxLevel0FileCount`,
             `avgLevel0FileCount`).
         sorted_runs_max: of those buckets, currently.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
-        running: compactions that are worked at currently.
-        begun: all that were asked for (`compactionTotalCount`).
+        running: compactions that run currently.
+        begun: all that were started (`compactionTotalCount`).
         completed: that were committed (`compactionCompletedCount`).
-        failed: attempts that ended with an error; they are tried again.
-        dropped: whose result was thrown away, because another writer had changed the bucket.
-        bytes_in, bytes_out: that completed ones have read and written.
-        seconds: that completed ones have worked; `seconds_avg` is the mean of the last ones
+        failed: attempts that ended with an error; they are retried.
+        dropped: results thrown away because another writer changed the bucket.
+        bytes_in, bytes_out: bytes that completed compactions read and wrote.
+        seconds: work time of completed compactions; `seconds_avg` is the mean of the last ones
             (`avgCompactionTime`).
         flushed_bytes: data files of level 0 that the job has committed.
-        waited_s: that epochs waited because a bucket had too many sorted runs.
+        waited_s: time that epochs waited because a bucket had too many sorted runs.
     """
 
     buckets: int = 0
@@ -121,7 +121,7 @@ class CompactionMetrics:
 
 @dataclass(slots=True)
 class CompactionTally:
-    """Adds up what a job has committed; seconds that it has waited may be added directly."""
+    """Adds up what a job has committed; callers may add to the waited seconds directly."""
 
     flushed_bytes: int = 0
     completed: int = 0
@@ -132,12 +132,12 @@ class CompactionTally:
     _last: deque[float] = field(default_factory=lambda: deque(maxlen=COMPACTION_TIMES_MAX))
 
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
-        """The files of an epoch are in the table."""
+        """An epoch's files are committed."""
         for change in changes:
             self.flushed_bytes += sum(file.file_size for file in change.added)
 
     def add_compactions(self, reports: Collection[CompactionReport]) -> None:
-        """Compactions are in the table."""
+        """Compactions are committed."""
         self.completed += len(reports)
         self.bytes_in += sum(report.bytes_in for report in reports)
         self.bytes_out += sum(report.bytes_out for report in reports)
@@ -145,7 +145,7 @@ class CompactionTally:
         self._last.extend(report.seconds for report in reports)
 
     def metrics(self, load: CompactionLoad) -> CompactionMetrics:
-        """What was added up, beside what there is to do."""
+        """The sums, beside the open work."""
         last = tuple(self._last)
         files = load.level0_files
         ended = self.completed + load.failed + load.dropped
@@ -156,7 +156,7 @@ class CompactionTally:
             sorted_runs_max=max(load.sorted_runs, default=0),
             queued=load.queued,
             running=load.running,
-            # Each one that was begun is somewhere.
+            # Every started compaction is in exactly one of these counts.
             begun=ended + load.queued + load.running + load.finished,
             completed=self.completed,
             failed=load.failed,

@@ -1,4 +1,4 @@
-"""A table's ``record-level.expire-time``: which rows and which files are too old now.
+"""A table's ``record-level.expire-time``: which rows and files are too old.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -29,7 +29,7 @@ def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
 
 
 def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Tells of a file, by its statistics, whether it has rows that are too old now."""
+    """Decides by a file's statistics whether it has rows that are too old at this moment."""
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is None:
         return lambda _: False
 
@@ -42,7 +42,7 @@ def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
 
 
 def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
-    """The least time in a file; None when its statistics do not tell."""
+    """The least time in a file; None when its statistics lack it."""
     column = table.schema.fields.field(table.options[RECORD_LEVEL_TIME_FIELD])
     try:
         schema = table.schema
@@ -56,7 +56,7 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     stored = [schema.fields.field(name) for name in names]
     place = next((i for i, one in enumerate(stored) if one.field_id == column.field_id), None)
     if place is None or stored[place].data_type.root is not column.data_type.root:
-        return None  # of another type a number may be of another unit
+        return None  # another type may count in another unit
     values = deserialize_row(
         file.value_stats.min_values, [one.data_type.as_nullable() for one in stored]
     )

@@ -1,7 +1,7 @@
 """What a compaction did.
 
-A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports, so that an
-operator can see later why a bucket was compacted.
+A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports. It shows an
+operator later why a bucket was compacted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stream_app.model.bucket_id import BucketId
 
 COMPACTIONS_PROPERTY = "stream_app.compactions"
 _REPORTS_MAX = 200
-"""Kept in one snapshot, whose file is read often; a job seldom commits more at a time."""
+"""Reports in one snapshot, whose file is read often; a job seldom commits more at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,12 @@ class CompactionReport:
     """One compaction of one bucket.
 
     Attributes:
-        partition: as its path, empty for a table without partitions.
-        reason: the rule that asked for it.
-        levels: of the runs that went in, newest first.
-        output_level: to which they were merged.
-        files_in, bytes_in: that were read; upgraded ones are not among them.
-        files_out, bytes_out: that were written.
+        partition: as its path; empty for a table without partitions.
+        reason: the rule that requested it.
+        levels: of the input runs, newest first.
+        output_level: level of the output run.
+        files_in, bytes_in: input that was read, without upgraded files.
+        files_out, bytes_out: output.
         upgraded: files that changed their level without being read.
         seconds: the work's duration, without waiting.
     """
@@ -67,7 +67,7 @@ def compaction_report(partition: str, unit: CompactUnit, change: BucketChange) -
 
 
 def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
-    """The property that keeps them."""
+    """The snapshot property that holds the reports."""
     if not reports:
         return {}
     text = json.dumps([asdict(report) for report in reports[:_REPORTS_MAX]], separators=(",", ":"))
@@ -75,7 +75,7 @@ def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
 
 
 def reports_of_property(properties: Mapping[str, str] | None) -> list[CompactionReport] | None:
-    """The reports that a snapshot keeps; None when it has none, or not in a form that we know."""
+    """The reports of a snapshot; None when it has none, or in an unknown form."""
     text = (properties or {}).get(COMPACTIONS_PROPERTY)
     if text is None:
         return None
@@ -90,9 +90,9 @@ def reports_of_property(properties: Mapping[str, str] | None) -> list[Compaction
 
 @dataclass(frozen=True, slots=True)
 class FinishedCompaction:
-    """What was asked for and what came of it.
+    """A request and its result.
 
-    `is_overtaken`: another writer changed the bucket meanwhile; see `CompactManager`.
+    `is_overtaken`: another writer changed the bucket since; see `CompactManager`.
     """
 
     unit: CompactUnit

@@ -30,7 +30,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 
 def compact_strategy(options: CoreOptions) -> CompactStrategy:
-    """The universal rules with the table's settings, and around them what lifts level 0."""
+    """The universal rules with the table's settings, wrapped to lift level 0 where needed."""
     universal = UniversalCompaction(
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         size_ratio=options[COMPACTION_SIZE_RATIO],
