@@ -1,1 +1,1 @@
-"""A job's hold on its tables, on the driver. Start with `table_job`."""
+"""A job's state of its tables, on the driver. Start with `table_job`."""

@@ -1,7 +1,7 @@
-"""Whether a checkpoint and a table fit together: the table has what the checkpoint has finished.
+"""Checks that a checkpoint and a table fit together: the table has all finished epochs.
 
-Spark's checkpoint counts epochs, and the table remembers the newest of each job. Where one of the
-two was restored from an older copy, records would be lost or come twice; these checks stop the job.
+Spark's checkpoint counts epochs, and the table remembers the newest of each job. When one of the
+two comes from an older copy, records would be lost or duplicated. These checks stop the job.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_not_behind(state: TableState, epoch: int) -> None:
-    """See that the table has all epochs before the first one of this run, which Spark has finished.
+    """Check that the table has all epochs before this run's first, which Spark has finished.
 
     Raises:
-        CheckpointError: it lacks some, or has some that the checkpoint does not know of.
+        CheckpointError: epochs are missing, or the table has some that the checkpoint lacks.
     """
     last, table = state.last_identifier, state.table
     if last is not None and last > epoch:
@@ -43,7 +43,7 @@ def check_not_behind(state: TableState, epoch: int) -> None:
 
 
 def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
-    """See that an epoch which the table has is the same one: what it has more would be lost.
+    """Check that an epoch in the table ends where the checkpoint says; else records would be lost.
 
     Args:
         source_end: where the epoch ends according to the checkpoint.

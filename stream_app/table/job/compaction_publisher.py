@@ -1,4 +1,4 @@
-"""Publishes finished compactions as COMPACT snapshots; what conflicts is dropped, never an epoch.
+"""Publishes finished compactions as COMPACT snapshots; a conflict drops them, never an epoch.
 
 Used by `stream_commit`. See docs/adr/0006.
 """
@@ -24,10 +24,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(slots=True)
 class CompactionPublisher:
-    """Commits what the coordinator has finished, and tells the coordinator what became of it.
+    """Commits the coordinator's finished compactions, and reports the outcome to the coordinator.
 
     Attributes:
-        tally: of what was committed.
+        tally: sums over committed compactions.
     """
 
     table: FileStoreTable
@@ -44,7 +44,7 @@ class CompactionPublisher:
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
     ) -> Snapshot | None:
-        """Publish compactions; None when there are none, or all had to be dropped.
+        """Publish compactions; None when there are none, or all were dropped.
 
         Args:
             committable: identifier, watermark and properties of the snapshot; no changes.
@@ -62,7 +62,7 @@ class CompactionPublisher:
                 are_overtaken=any(compaction.is_overtaken for compaction in finished),
             )
         except BaseException:
-            # They may be in the table all the same; the next commit finds out.
+            # They may be committed all the same; the next commit finds out.
             self.coordinator.doubt(finished)
             raise
         if outcome.conflict is None:

@@ -1,8 +1,8 @@
 """What one streaming job does to its table, epoch by epoch, on the driver.
 
-begin_epoch → (tasks write files) → commit_epoch, and commit_idle while nothing comes in. It joins
-the committer with the compactions and follows what other writers commit. Nothing here knows Spark;
-compactions run wherever the `CompactExecutor` runs them.
+begin_epoch → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It joins
+the committer with the compactions and follows other writers' commits. It does not depend on Spark;
+the `CompactExecutor` decides where compactions run.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
@@ -32,16 +32,16 @@ from stream_app.table.job.write_only_bound import WriteOnlyBound
 
 _LOG = logging.getLogger(__name__)
 IDLE_LOOK_S = 10.0
-"""How often compactions are looked for that become due by time alone, while no data comes."""
+"""Interval of the search for compactions that become due by time alone, while no data arrives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCommit:
-    """What became of an epoch.
+    """The outcome of an epoch.
 
     Attributes:
-        compactions: that the snapshots have published.
-        compactions_begun: compactions that this commit set off.
+        compactions: those that the snapshots have published.
+        compactions_begun: compactions that this commit started.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -52,7 +52,7 @@ class EpochCommit:
 class StreamTableCommit:
     """Publishes epochs and compactions, and waits where compactions lag behind.
 
-    Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
+    Not thread safe: the caller must not let epochs and idle commits overlap.
 
     Attributes:
         state: what is known of the table.
@@ -67,11 +67,11 @@ class StreamTableCommit:
         *,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin with what the table says.
+        """Begin with the table's state.
 
         Args:
             commit_user, last_identifier: as in `TableState`.
-            stopping: whether the job is asked to end.
+            stopping: whether the job shall end.
         """
         self.table = table
         self.state = TableState(table, commit_user, executor, last_identifier)
@@ -98,7 +98,7 @@ class StreamTableCommit:
 
     @property
     def coordinator(self) -> Compactions:
-        """Of the compactions; ask it, and leave it to this class to tell it anything."""
+        """The table's compactions, for reading: only this class may change them."""
         return self.state.coordinator
 
     def is_committed(self, epoch: int) -> bool:
@@ -106,15 +106,15 @@ class StreamTableCommit:
         return self.state.is_committed(epoch)
 
     def begin_epoch(self) -> int:
-        """Follow other writers and wait for compaction where a bucket has too many runs.
+        """Follow other writers, and wait while a bucket has too many sorted runs.
 
         Returns:
             `next_sequence_number`: the least that the epoch's rows may take, in every bucket.
 
         Raises:
-            CheckpointError: the table has gone back to an earlier snapshot.
+            CheckpointError: the table was rolled back.
             CommitConflictError: another process works with the same checkpoint.
-            CompactionError: nobody compacts a write-only table.
+            CompactionError: no job compacts a write-only table.
         """
         self.state.follow_with(())
         self._wait_for_compaction()
@@ -128,10 +128,10 @@ class StreamTableCommit:
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
     ) -> EpochCommit:
-        """Publish the epoch's files and the compactions that have finished meanwhile.
+        """Publish the epoch's files and the compactions that have finished.
 
         Raises:
-            CommitError: nothing of the epoch is in the table; it may be tried again.
+            CommitError: nothing of the epoch is committed; the caller may retry.
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
@@ -139,7 +139,7 @@ class StreamTableCommit:
             touched = {change.bucket_id for change in changes}
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
-            self._wait_for_compaction()  # of buckets that this process had not touched before
+            self._wait_for_compaction()  # for buckets that this process touches first
             self.coordinator.back_pressure.check_not_stuck(touched)
         except BaseException:
             self.table.discard(changes)
@@ -153,7 +153,7 @@ class StreamTableCommit:
         except CommitError:
             self.table.discard(changes)
             raise
-        # From here on the epoch is in the table, whatever becomes of the compactions.
+        # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
@@ -171,7 +171,7 @@ class StreamTableCommit:
         )
 
     def commit_idle(self) -> Snapshot | None:
-        """Publish finished compactions without an epoch, and begin what is due then."""
+        """Publish finished compactions without an epoch, and start those that are due."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
         if (
             snapshot
@@ -186,14 +186,14 @@ class StreamTableCommit:
         """Publish finished compactions under the last epoch's identifier."""
         if self.last_identifier is None or not self.coordinator.finished():
             return None
-        # Only now it shows whether others have overtaken them.
+        # Only this shows whether other writers have overtaken them.
         self.state.follow()
         finished = self.coordinator.finished()
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, finished)
 
     def drain(self) -> list[Snapshot]:
-        """Wait for all compactions that are due and publish them; the snapshots."""
+        """Wait for all due compactions and publish them; returns the snapshots."""
         return list(self.draining())
 
     def draining(self) -> Iterator[Snapshot]:
@@ -207,7 +207,7 @@ class StreamTableCommit:
             self.coordinator.trigger()
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
-        """Merge buckets whole and publish that, whatever it takes; the snapshots.
+        """Compact buckets whole and publish that, with retries; returns the snapshots.
 
         Args:
             buckets: None: all that have files.
@@ -235,7 +235,7 @@ class StreamTableCommit:
             pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
-        """Take buckets into account that no epoch has touched yet; None: all that have files."""
+        """Load buckets that no epoch has touched yet; None: all that have files."""
         self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
@@ -247,7 +247,7 @@ class StreamTableCommit:
         return self._publisher.tally.metrics(self.coordinator.load())
 
     def _wait_for_compaction(self) -> None:
-        """Wait while a bucket has too many sorted runs, for whoever compacts it."""
+        """Wait while a bucket has too many sorted runs, for the compactor of the table."""
         if self.table.options[WRITE_ONLY]:
             self._publisher.tally.waited_s += self._write_only.wait()
         else:
@@ -260,7 +260,7 @@ class StreamTableCommit:
         ):
             self.coordinator.trigger()
             if not self._is_worth_waiting():
-                return  # nothing can be picked, waiting would not help
+                return  # no compaction can be picked: waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
             if snapshot := self._wait_and_publish():
@@ -268,12 +268,12 @@ class StreamTableCommit:
             self._publisher.tally.waited_s += self.table.clock.steady_seconds() - began
 
     def _is_worth_waiting(self) -> bool:
-        """Whether a compaction runs, or will be tried again."""
+        """Whether a compaction runs, or will be retried."""
         coordinator = self.coordinator
         return not coordinator.is_idle() or coordinator.failures.seconds_until_retry() is not None
 
     def _wait_and_publish(self) -> Snapshot | None:
-        """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
+        """Wait until a compaction ends or a retry is due, and publish the finished ones."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
             return self._publish_idle()

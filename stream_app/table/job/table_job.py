@@ -1,7 +1,7 @@
-"""All that one table of a job has on the driver: state, commits, compactions and upkeep.
+"""One table of a job on the driver: state, commits, compactions and upkeep.
 
-A job is a loop over its tables, each with a `TableJob` of its own; none knows of the others.
-Nothing here knows Spark or the source.
+A job is a loop over its tables, each with a `TableJob` of its own that knows no other table. It
+depends neither on Spark nor on the source.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class IdleReport:
     """A commit of compactions between two epochs.
 
     Attributes:
-        sorted_runs: number of sorted runs → number of buckets that have so many; of the buckets
-            that this run of the job has touched.
-        compactions: that the snapshot has published.
+        sorted_runs: number of sorted runs → number of buckets with so many; only buckets that this
+            run of the job has touched.
+        compactions: those that the snapshot has published.
         metrics: of all compactions of this run of the job, after the commit.
     """
 
@@ -40,15 +40,15 @@ class IdleReport:
 
 @dataclass(slots=True)
 class TableJob:
-    """One table of a job. `compaction_metrics` is called by any thread, all else by one at a time.
+    """One table of a job. Any thread may call `compaction_metrics`; the rest is not thread safe.
 
     Attributes:
         executor: runs the table's compactions.
-        stopping: whether the job is asked to end.
-        upkeep: of the table; it runs also before the first epoch.
+        stopping: whether the job shall end.
+        upkeep: of the table; it runs before the first epoch too.
 
     Raises:
-        UsageError: when it is made: as `TableMaintenance`.
+        UsageError: on construction, as `TableMaintenance`.
     """
 
     table: FileStoreTable
@@ -62,11 +62,11 @@ class TableJob:
 
     @property
     def is_open(self) -> bool:
-        """Whether `open` was called: an epoch has come."""
+        """Whether `open` was called: an epoch has arrived."""
         return self._commit is not None
 
     def open(self, commit_user: str, epoch: int) -> None:
-        """Get to know the table, before the first epoch of this run.
+        """Read the table's state, before the first epoch of this run.
 
         Raises:
             CheckpointError: the table and the checkpoint do not fit together.
@@ -77,13 +77,13 @@ class TableJob:
         self._commit = commit
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
-        """Whether the epoch is in the table already.
+        """Whether the table has the epoch already.
 
         Args:
             source_end: where the epoch ends, in the source's own words.
 
         Raises:
-            CheckpointError: it is, and ends elsewhere; or the table has gone back since.
+            CheckpointError: it has, and the ends differ; or the table was rolled back since.
         """
         if not self._opened.is_committed(epoch):
             return False
@@ -91,7 +91,7 @@ class TableJob:
         return True
 
     def begin_epoch(self) -> int:
-        """See `StreamTableCommit.begin_epoch`; periods that have ended get their tags first."""
+        """Tag the periods that have ended; then see `StreamTableCommit.begin_epoch`."""
         self.upkeep.before_rows()
         return self._opened.begin_epoch()
 
@@ -102,7 +102,7 @@ class TableJob:
         return self._opened.commit_epoch(epoch, changes, properties=properties)
 
     def while_idle(self) -> IdleReport | None:
-        """Publish finished compactions; where there are none, do upkeep."""
+        """Publish finished compactions; when there are none, do upkeep."""
         snapshot = None if self._commit is None else self._commit.commit_idle()
         if snapshot is None:
             self.upkeep.while_idle()
@@ -111,14 +111,14 @@ class TableJob:
         return self._idle_report(snapshot)
 
     def drain(self) -> Sequence[IdleReport]:
-        """Wait for all compactions that are due and publish them; upkeep, also without an epoch."""
+        """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         draining = () if self._commit is None else self._commit.draining()
         reports = [self._idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
         return reports
 
     def sorted_runs(self) -> Mapping[int, int]:
-        """Number of sorted runs → number of known buckets that have so many, in that order."""
+        """Number of sorted runs → number of known buckets with so many, ascending."""
         return dict(
             sorted(Counter(self._opened.coordinator.back_pressure.sorted_runs().values()).items())
         )
@@ -128,7 +128,7 @@ class TableJob:
         return None if self._commit is None else self._commit.compaction_metrics()
 
     def close(self) -> None:
-        """Wait for upkeep that is being done beside the job."""
+        """Wait for upkeep that runs beside the job."""
         self.upkeep.close()
 
     @property

@@ -1,11 +1,11 @@
-"""The upkeep that a job does for its table beside its commits: tags, and the expiry of what is old.
+"""The upkeep that a job does for its table beside its commits: tags and expiry.
 
-It runs after each commit; now and then while nothing is committed, because time alone makes things
-due; and before rows come in, for the tags of periods that have ended without them.
+It runs after each commit. It runs now and then while the job is idle, because tasks become due by
+time alone. And it runs before rows come in, to tag periods that ended without any.
 
-Nothing here may stop the job: an error is logged and counted, and the task runs again later.
-The task that commits runs in the caller, who commits nothing meanwhile; the others run there too,
-or in one thread beside the job (``snapshot.expire.execution-mode``).
+No error here stops the job: it is logged and counted, and the task runs again later. The task that
+commits runs in the caller's thread, so no other commit of the job overlaps it. The others run there
+too, or in one thread beside the job (``snapshot.expire.execution-mode``).
 
 Source: Paimon `table/sink/TableCommitImpl.java#maintain`.
 """
@@ -36,21 +36,21 @@ from stream_app.table.upkeep.tags import tag_rules
 
 _LOG = logging.getLogger(__name__)
 _IDLE_WAIT_S = 10.0
-"""After a commit and after a look that found something; doubles after each look that did not.
+"""Wait after a commit and after a successful look; doubles after each look that finds nothing.
 
-So what becomes due some time after the last commit is found before twice that time.
+So a task that becomes due at some time after the last commit runs before twice that time.
 """
 _MOST_IDLE_WAIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceMetrics:
-    """What was done: by one step of a task, or since the job began.
+    """Counts of finished upkeep: of one step of a task, or since the job began.
 
     Attributes:
-        files, bytes: that were deleted; bytes as far as sizes are known.
+        files, bytes: deleted files, and their bytes as far as sizes are known.
         failures: tasks that ended with an error.
-        seconds: that all tasks took, also those beside the job.
+        seconds: time of all tasks, also of those beside the job.
     """
 
     snapshots_expired: int = 0
@@ -62,7 +62,7 @@ class MaintenanceMetrics:
 
     @property
     def done(self) -> int:
-        """A number that grows with all that went."""
+        """A number that grows with each deletion and tag."""
         return self.snapshots_expired + self.partitions_expired + self.files
 
 
@@ -72,7 +72,7 @@ class UpkeepTask:
 
     Attributes:
         name: what it does, for the log.
-        run: does and logs what is due; yields the counts of each step as soon as it is done.
+        run: does and logs the due work; yields the counts of each step once it is done.
         interval_s: from one run to the next; 0: at each look.
     """
 
@@ -91,10 +91,10 @@ class UpkeepTask:
 class TableMaintenance:
     """Runs the tasks of one table; a write-only job has none.
 
-    `metrics` is called by any thread, all else by one at a time.
+    Any thread may call `metrics`; the rest is not thread safe.
 
     Raises:
-        UsageError: when it is made: the options of expiry, or of tags, do not fit together.
+        UsageError: on construction: the options of expiry or of tags contradict each other.
     """
 
     def __init__(self, table: FileStoreTable) -> None:
@@ -111,7 +111,7 @@ class TableMaintenance:
         self._running: Future[None] | None = None
 
     def _all_tasks(self) -> list[UpkeepTask]:
-        """The one that commits first; tags and consumers before the snapshots that they keep."""
+        """The task that commits is first; tags and consumers precede the snapshots that they keep."""
         config = expire_config(self._table.options)
         tag_rules(self._table)
         interval_s = self._table.options[PARTITION_EXPIRATION_CHECK_INTERVAL] / 1000
@@ -149,24 +149,24 @@ class TableMaintenance:
         ]
 
     def after_commit(self) -> None:
-        """A snapshot was made: do what is due. Never raises."""
+        """A snapshot was made: run the due tasks. Never raises."""
         if self._tasks:
             self._upkeep()
             self._wait_s = _IDLE_WAIT_S
 
     def before_rows(self) -> None:
-        """An epoch is about to begin: periods that have ended get their tags first. Never raises.
+        """An epoch is about to begin: tag the periods that have ended. Never raises.
 
-        Asks the table only the first time, and when a period has ended.
+        Reads the table only the first time, and when a period has ended.
         """
         if self._tasks:
             self._run("giving the tags of periods that have ended", self._tag_if_due)
 
     def while_idle(self) -> None:
-        """Nothing was committed: do what has become due meanwhile. Never raises.
+        """The job is idle: run the tasks that are due. Never raises.
 
-        May be called as often as one likes: it looks at the table now and then, and when the clock
-        says that a tag is due.
+        Callers may call it at any rate: it reads the table now and then, and when the clock says
+        that a tag is due.
         """
         now = self._table.clock.steady_seconds()
         if not self._tasks or now - self._glanced_at < _IDLE_WAIT_S:
@@ -178,16 +178,16 @@ class TableMaintenance:
             self._wait_s = _IDLE_WAIT_S if found else min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
 
     def metrics(self) -> MaintenanceMetrics:
-        """What was done since the job began."""
+        """Counts since the job began."""
         return self._metrics
 
     def close(self) -> None:
-        """Wait for what is being done beside the job."""
+        """Wait for the tasks beside the job."""
         if self._thread is not None:
             self._thread.shutdown()
 
     def _upkeep(self) -> bool:
-        """Do what is due; whether something was, as far as it is done."""
+        """Run the due tasks; returns whether any had work, as far as they have ended."""
         before = self._done
         looked = self._run("looking whether the table is the same", self._look_for_table)
         if looked and not self._is_gone:
@@ -207,7 +207,7 @@ class TableMaintenance:
                 self._run(task.name, task.run)
 
     def _run(self, name: str, run: Callable[[], Iterator[MaintenanceMetrics]]) -> bool:
-        """Whether it ended without an error."""
+        """Returns whether the task ended without an error."""
         began, failures = self._table.clock.steady_seconds(), 0
         try:
             for done in run():
@@ -226,11 +226,11 @@ class TableMaintenance:
             self._metrics = MaintenanceMetrics(**{n: known[n] + v for n, v in asdict(done).items()})
 
     def _look_for_table(self) -> Iterator[MaintenanceMetrics]:
-        """A table that was made anew in the place of ours has other options: it is left alone."""
+        """Detects a table that was created anew in the place of ours: upkeep leaves it alone."""
         was_gone = self._is_gone
         try:
             self._is_gone = was_gone or self._table.identity() != self._identity
-        except (FileNotFoundError, IndexError):  # without its schemas it is no table
+        except (FileNotFoundError, IndexError):  # without schemas there is no table
             self._is_gone = True
         if self._is_gone and not was_gone:
             text = "%s was dropped, or made anew: this job does no upkeep there; start it again"
@@ -244,7 +244,7 @@ class TableMaintenance:
                 yield from self._keep_tags(makes_snapshots=True)
 
     def _keep_tags(self, *, makes_snapshots: bool = False) -> Iterator[MaintenanceMetrics]:
-        with self._tagging:  # the caller and the thread
+        with self._tagging:  # shared by the caller and the thread
             report = self._tags.run(makes_snapshots=makes_snapshots)
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))

@@ -1,8 +1,8 @@
 """What the driver knows of one table, with one owner: `TableState`.
 
-All of it follows from the table's snapshots: what new rows must respect, the levels of buckets, and
-which epochs of the job the table has. The state takes in what other writers commit; where some of
-their snapshots are gone already, it is read anew.
+All of it follows from the table's snapshots: constraints on new rows, the levels of buckets, and
+the job's epochs in the table. The state takes in other writers' commits. When some of their
+snapshots have expired, it reads the table anew.
 
 Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
 """
@@ -32,10 +32,10 @@ _LOG = logging.getLogger(__name__)
 def look_at_newest(
     table: FileStoreTable, look: Callable[[Snapshot | None], None]
 ) -> Snapshot | None:
-    """The newest snapshot, when `look` could read what it names; again when it expires meanwhile.
+    """The newest snapshot that `look` could read; retries when it expires during the read.
 
     Raises:
-        CorruptFileError: `look` did, and no other snapshot has come since.
+        CorruptFileError: `look` raised it, and no other snapshot has come since.
     """
     while True:
         latest = table.snapshots.latest()
@@ -53,17 +53,17 @@ class TableState:
     """The state of one table for one committer; not thread safe.
 
     Attributes:
-        commit_user: the streaming query's id; of a job that only compacts, a fresh one.
+        commit_user: the streaming query's id; a fresh one for a job that only compacts.
         executor: runs the compactions that the coordinator decides.
-        last_identifier: of this user's newest commit, which compactions carry too; None before the
+        last_identifier: of this user's newest commit; compactions carry it too. None before the
             first. Given only for a job that commits no epochs.
-        last_source_end: where the epoch of that number ends, in the source's own words; None when
-            the table does not tell.
+        last_source_end: where that epoch ends, in the source's own words; None when the table does
+            not record it.
         constraints: what new rows must respect.
-        history: the snapshots on which all this rests.
+        history: the snapshots on which the state rests.
         coordinator: of the compactions, with the levels of the buckets that it knows.
-        compaction_seen: when another writer's COMPACT snapshot was seen last, in seconds of the
-            steady clock.
+        compaction_seen: when this process last saw another writer's COMPACT snapshot, in seconds of
+            the steady clock.
     """
 
     table: FileStoreTable
@@ -82,10 +82,10 @@ class TableState:
         self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
 
     def _begun_history(self) -> CommitHistory:
-        """What this user has committed so far, and the snapshot that tells it.
+        """This user's commits so far, and the snapshot that records them.
 
-        The newest epoch must not come from a snapshot above the known one: a rollback of that
-        snapshot would pass unseen, and the epoch would be missing.
+        The newest epoch must not come from a snapshot above the known one. Otherwise a rollback of
+        that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
             latest = look_at_newest(self.table, self.constraints.look_at_all)
@@ -99,10 +99,10 @@ class TableState:
                 return history
 
     def is_committed(self, epoch: int) -> bool:
-        """Whether the epoch is in the table already; then nothing is to be done for it.
+        """Whether the table has the epoch already; then the job skips it.
 
         Raises:
-            CheckpointError: it was, and the table has gone back since.
+            CheckpointError: it had the epoch, and was rolled back since.
         """
         last = self.last_identifier
         if last is None or epoch > last:
@@ -119,19 +119,19 @@ class TableState:
     def note_epoch(
         self, epoch: int, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
-        """An epoch of ours is in the table."""
+        """An epoch of ours is committed."""
         self.last_identifier, self.last_source_end = epoch, source_end
         self.coordinator.add_new_files(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 
     def follow(self) -> Snapshot | None:
-        """Take in what others have committed since; the newest snapshot.
+        """Take in other writers' commits; returns the newest snapshot.
 
         Raises:
-            CheckpointError: the table has gone back to an earlier snapshot.
+            CheckpointError: the table was rolled back.
             CommitConflictError: another process commits for our user.
-            UnsupportedTableError: another writer has changed the columns.
+            UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots
         latest = snapshots.latest(near=self.history.known_id or None)
@@ -146,7 +146,7 @@ class TableState:
             entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
-            # Some are expired already, or their manifests: nothing that we know is sure.
+            # Snapshots or their manifests have expired: nothing that we know is certain.
             self.constraints.look_at_all(latest)
             entries, touched, news = [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
@@ -157,7 +157,7 @@ class TableState:
         return latest
 
     def follow_with(self, buckets: Collection[BucketId] | None) -> None:
-        """Follow, and have the coordinator know some buckets; None: all that have files.
+        """Follow, and load some buckets into the coordinator; None: all that have files.
 
         Raises:
             CorruptFileError: the newest snapshot cannot be read, and none has come since.
@@ -171,7 +171,7 @@ class TableState:
                 before, newest = newest, self.table.snapshots.latest_id() or 0
                 if newest == before:
                     raise
-                # It may have expired while it was read, and there is a newer one.
+                # It may have expired during the read; then a newer one exists.
             else:
                 return
 

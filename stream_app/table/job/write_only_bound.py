@@ -1,7 +1,7 @@
-"""How far a write-only job may run ahead of whoever compacts its table.
+"""How far a write-only job may run ahead of the job that compacts its table.
 
-Asked by `stream_commit` before each epoch. Without a bound level 0 would grow for as long as nobody
-looks: every read merges all of it.
+`stream_commit` asks it before each epoch. Without a bound level 0 would grow unnoticed, and every
+read merges all of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WriteOnlyBound:
 
     Attributes:
         state: of the table.
-        stopping: whether the job is asked to end.
+        stopping: whether the job shall end.
     """
 
     state: TableState
@@ -35,11 +35,11 @@ class WriteOnlyBound:
     _warned_of_waiting: bool = False
 
     def wait(self) -> float:
-        """Return when the bucket with the most sorted runs has not too many; seconds waited.
+        """Wait while a bucket has too many sorted runs; returns the seconds waited.
 
         Raises:
-            CompactionError: it has, and nobody compacts the table.
-            StoppedError: the job is asked to end.
+            CompactionError: a bucket still has too many, and no job compacts the table.
+            StoppedError: the job shall end.
         """
         options, clock = self.state.table.options, self.state.table.clock
         limit = options.write_only_stop_trigger
