@@ -1,1 +1,1 @@
-"""Plans and reads of rows, for a version or between two. Start with `split_scan`."""
+"""Plans and reads the rows of a version, or between two versions. Start with `split_scan`."""

@@ -1,13 +1,13 @@
-"""Two versions of a bucket → the rows that differ.
+"""Compares two versions of a bucket: the rows that differ.
 
-Sections in which every file is of both versions are left out: their keys have the same rows before
-and after. The others are merged on each side, and the two sides, both in key order, are compared
-key by key, in columns.
+It skips sections whose files all belong to both versions, because their keys have the same rows
+before and after. It merges the other sections on each side. Then it compares the two sides, both in
+key order, key by key in columns.
 
-Paimon leaves out every file that both versions have. It is faster, and wrong in both directions: a
-row that such a file deletes, and that is written again with the values it had, is missed; a row
-written again with the values that such a file has is told as a change, and so is a row that came
-and went between the two versions.
+Paimon skips every file that both versions have. That is faster, and wrong in both directions. It
+misses a row that such a file deletes and that is written again with its old values. It reports a
+row written again with the values that such a file has. It also reports a row that was added and
+deleted between the two versions.
 
 Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
 `table/source/snapshot/SnapshotReaderImpl.java#toIncrementalPlan`.
@@ -43,7 +43,7 @@ _BITS = {4: pa.int32(), 8: pa.int64()}
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Rows of two sides that differ, by their places in the order of keys.
+    """The rows that differ between two sides, by their places in key order.
 
     Attributes:
         batch: rows of both sides, one or two a key, with the column `_SIDE`.
@@ -60,7 +60,7 @@ class Differences:
     gone: Indices
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """In key order: what is new or differs; what is gone as -D."""
+        """In key order: added and changed rows; rows that are gone, as -D."""
         gone = self.gone if keep_deletes else self.gone[:0]
         chosen = np.concatenate((self.added, self.changed, gone))
         is_gone = np.zeros(len(chosen), np.bool_)
@@ -79,7 +79,7 @@ class DiffRead:
     """Compares versions of buckets.
 
     Attributes:
-        keep_deletes: tell also of rows that are gone, as -D with the values they had.
+        keep_deletes: also return rows that are gone, as -D with their old values.
     """
 
     table: FileStoreTable
@@ -88,7 +88,7 @@ class DiffRead:
     def read(
         self, bucket: BucketId, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
     ) -> Iterator[pa.RecordBatch]:
-        """Key-value batches of the rows that are new or differ, in key order.
+        """Key-value batches of added and changed rows, in key order.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -108,7 +108,7 @@ class DiffRead:
 def changed_files(
     key_of: KeyOrder, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
 ) -> set[DataFileMeta]:
-    """The files of the sections that have a file of one version alone."""
+    """The files of sections in which some file belongs to one version alone."""
     of_one = set(before) ^ set(after)
     sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
     found = [{file for run in section for file in run.files} for section in sections]
@@ -125,7 +125,7 @@ def merged_rows(
     """Key-value batches of the newest row of each key, in key order.
 
     Args:
-        keep_deletes: where it is a delete, tell that as well.
+        keep_deletes: also return the newest row of a key when it is a delete.
 
     Raises:
         CorruptFileError: a file cannot be read.
@@ -139,8 +139,8 @@ def merged_rows(
 def differences(
     layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
 ) -> Iterator[Differences]:
-    """What differs between two sides, each in key order with one row a key; in key order."""
-    # Rows of one key lie in any order: which side they are of is seen in the column.
+    """Compares two sides, each in key order with one row a key; the result is in key order."""
+    # Rows of one key are in any order: the column names their side.
     layout = replace(
         layout, schema=layout.schema.append(pa.field(_SIDE, pa.int8())), sequence_fields=()
     )
@@ -177,7 +177,7 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
 def _same(
     batch: pa.RecordBatch, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """For each pair of rows: are their values the same?"""
+    """(pairs,) bool: whether both rows of a pair have the same values."""
     same = np.ones(len(left), np.bool_)
     for name in batch.schema.names[2:]:
         if name == _SIDE:
@@ -190,7 +190,7 @@ def _same(
 
 
 def _exact(column: pa.Array) -> pa.Array:
-    """Floats as their bits: NaN is the same as NaN, and -0.0 is not 0.0."""
+    """Floats as their bits: NaN equals NaN, and -0.0 differs from 0.0."""
     if pa.types.is_floating(column.type):
         return column.view(_BITS[column.type.byte_width])
     return column

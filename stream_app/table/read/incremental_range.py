@@ -1,4 +1,4 @@
-"""Between which versions an incremental read reads, and what it reads there.
+"""The two versions of an incremental read, and what it reads between them.
 
 The first version is excluded, the last one included.
 
@@ -25,12 +25,12 @@ from stream_app.table.versions.time_travel import (
 
 
 class ScanMode(enum.Enum):
-    """What is read (``incremental-between-scan-mode``).
+    """What an incremental read returns (``incremental-between-scan-mode``).
 
-    AUTO: CHANGELOG where the table has a changelog, else DELTA; between tags DIFF.
-    DELTA: the rows of the files that APPEND snapshots brought, as they were written.
+    AUTO: CHANGELOG for a table with a changelog, else DELTA; between tags DIFF.
+    DELTA: the rows of the files that APPEND snapshots added, as they were written.
     CHANGELOG: the rows of the changelog files.
-    DIFF: the rows that differ between the two versions; what came and went between is not seen.
+    DIFF: the rows that differ between the two versions, without changes undone in between.
     """
 
     AUTO = "auto"
@@ -45,7 +45,7 @@ Bound = int | str
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRange:
-    """The snapshots after `start`, up to `end`; numbers."""
+    """The snapshots after `start`, up to `end`; both are numbers."""
 
     start: int
     end: int
@@ -53,17 +53,17 @@ class SnapshotRange:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPair:
-    """Two versions to be compared; without a start every row of the end is new."""
+    """Two versions to compare; without a start every row of the end is new."""
 
     start: Snapshot | None
     end: Snapshot
 
 
 def scan_mode(text: str) -> ScanMode:
-    """The mode of a name.
+    """Finds a mode by name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such mode.
     """
     names = [mode.value for mode in ScanMode]
     if text not in names:
@@ -76,10 +76,10 @@ def scan_mode(text: str) -> ScanMode:
 def between(
     table: FileStoreTable, start: Bound, end: Bound, mode: ScanMode
 ) -> SnapshotRange | SnapshotPair | None:
-    """What is to be read between two snapshots or tags; None: nothing.
+    """The versions to read between two snapshots or tags; None: there is nothing to read.
 
     Raises:
-        UsageError: one does not exist, or not any more; or the end is before the start.
+        UsageError: one does not exist or has expired; or the end precedes the start.
     """
     of_tags = isinstance(start, str) or isinstance(end, str)
     if mode is ScanMode.DIFF or (mode is ScanMode.AUTO and of_tags):
@@ -100,10 +100,10 @@ def between(
 def between_timestamps(
     table: FileStoreTable, start: Timestamp, end: Timestamp, mode: ScanMode
 ) -> SnapshotRange | SnapshotPair | None:
-    """What is to be read of the snapshots after a time, up to another one; None: nothing.
+    """The versions to read between two times; None: there is nothing to read.
 
     Raises:
-        UsageError: a text is no time, or the end is before the start.
+        UsageError: a text is not a time, or the end precedes the start.
     """
     low, high = millis_of(start), millis_of(end)
     if high < low:

@@ -1,7 +1,7 @@
-"""The rows that came between two versions of a table.
+"""Reads the changes between two versions of a table.
 
-Scan modes delta and changelog read files as they stand: a key that changed twice is there twice,
-and with ``changelog-producer = none`` an update is only its new row. Scan mode diff merges both
+Scan modes delta and changelog read files as they are. A key that changed twice appears twice, and
+with ``changelog-producer = none`` an update is only its new row. Scan mode diff merges both
 versions and compares them (`diff_read`).
 
 Source: Paimon `table/source/snapshot/IncrementalDeltaStartingScanner.java`,
@@ -42,13 +42,13 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 
 @dataclass(frozen=True, slots=True)
 class IncrementalRead:
-    """Reads what came between two versions.
+    """Reads the changes between two versions.
 
     Attributes:
-        columns: names, in the order wanted; None for all.
-        row_filter: keeps rows, deletes and old rows as well.
-        row_kind: put the column ``rowkind`` in front; without it -U and -D rows are left out, for
-            they could not be told from the others.
+        columns: names, in the order of the result; None for all.
+        row_filter: keeps rows; it sees deletes and old rows as well.
+        row_kind: put the column ``rowkind`` in front; without it -U and -D rows are left out,
+            because they would look like the others.
     """
 
     table: FileStoreTable
@@ -58,11 +58,11 @@ class IncrementalRead:
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=False)
-        _ = self._choice  # refuses columns that there are not
+        _ = self._choice  # refuses unknown columns
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of what is read."""
+        """Arrow schema of the rows."""
         return self._choice.schema
 
     @property
@@ -70,10 +70,10 @@ class IncrementalRead:
         return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
 
     def streams(self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode) -> list[Stream]:
-        """What can be read apart, for `interleaved`; a file or a bucket each.
+        """Independent streams for `interleaved`; each reads one file or one bucket.
 
         Raises:
-            UsageError: the mode asks of the table what it does not have; or a snapshot has expired.
+            UsageError: the table does not have what the mode reads; or a snapshot has expired.
         """
         match wanted:
             case None:
@@ -108,7 +108,7 @@ class IncrementalRead:
     def added_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """The files that a snapshot added, in the order in which they were written.
 
-        Those are left out in which no row passes.
+        Files without a matching row are left out.
         """
         delta = FileStoreScan(self.table).delta(snapshot, self._pruning())
         return self._passing([entry for entry in delta if entry.kind is FileKind.ADD])
@@ -121,7 +121,7 @@ class IncrementalRead:
         return scan_pruning(self.row_filter, self.table)
 
     def _passing(self, entries: list[ManifestEntry]) -> list[ManifestEntry]:
-        """Nothing is merged, so a file is judged by all of its statistics."""
+        """Nothing is merged, so all statistics of a file can exclude it."""
         if (condition := self._condition()) is None:
             return entries
         stats = FileStats(condition.columns, self.table.known_schemas())
@@ -136,10 +136,10 @@ class IncrementalRead:
         return StatsFilter(self.row_filter.expression, columns)
 
     def file(self, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a data or changelog file as they stand there; of batches without rows none.
+        """The rows of a data or changelog file as they are; skips empty batches.
 
         Raises:
-            CorruptFileError: it cannot be read.
+            CorruptFileError: the file cannot be read.
         """
         condition = self._condition()
         names = frozenset(() if condition is None else condition.columns.names)
@@ -181,7 +181,7 @@ class IncrementalRead:
             yield from self._choose(batch)
 
     def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """What is wanted of a batch; nothing when no row is."""
+        """The requested rows and columns of a batch; no batch when no row matches."""
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
@@ -193,7 +193,7 @@ class IncrementalRead:
 def _check_bucket_numbers(
     table: FileStoreTable, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
 ) -> None:
-    """A key must lie in the same bucket on both sides."""
+    """Check that a key has the same bucket on both sides."""
     totals = {entry.partition: entry.total_buckets for entry in before}
     for entry in after:
         total = totals.get(entry.partition, entry.total_buckets)

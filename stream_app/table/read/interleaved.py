@@ -1,8 +1,8 @@
-"""Several streams of batches read by threads, as one stream in no order.
+"""Merges several streams of batches, read by threads, into one stream without an order.
 
-A thread fetches one batch of a stream at a time and then waits to be sent for the next one, so
-memory is bounded by the number of threads, however slow the reader is, and nothing runs on when
-the reader has gone.
+A thread fetches one batch of a stream, and waits until the reader asks for the next. So the number
+of threads bounds the memory even when the reader is slow. No thread keeps running after the reader
+stops.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Stream = Callable[[], Iterator[pa.RecordBatch]]
 
 
 def interleaved(streams: Iterable[Stream], threads: int) -> Iterator[pa.RecordBatch]:
-    """The batches of all streams, `threads` of which are open at a time.
+    """The batches of all streams; `threads` of them are open at a time.
 
     Raises:
-        Exception: what a stream raises, as soon as it is found; the others are given up.
+        Exception: what a stream raises, as soon as it is found; the other streams are closed.
     """
     if threads == 1:
         for stream in streams:

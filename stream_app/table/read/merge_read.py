@@ -1,4 +1,4 @@
-"""The rows of a snapshot, one split after another.
+"""Reads the rows of a snapshot, one split after another.
 
 Source: Paimon `table/source/AbstractDataTableRead.java`.
 """
@@ -26,11 +26,11 @@ class MergeRead:
     row_filter: RowFilter | None = None
 
     def __post_init__(self) -> None:
-        self._split_read()  # which tells what is wrong
+        self._split_read()  # raises when columns or options are wrong
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of what is read."""
+        """Arrow schema of the rows."""
         return self._split_read().schema
 
     def read(self, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:

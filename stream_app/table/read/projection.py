@@ -20,15 +20,15 @@ from stream_app.table.versions.row_filter import RowFilter
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """What is wanted of the rows of a table.
+    """The requested rows and columns of a table.
 
     Attributes:
-        columns: names, in the order wanted; None for all.
+        columns: names, in the order of the result; None for all.
         row_filter: keeps rows; may use columns that are not among `columns`.
         row_kind: put the column ``rowkind`` in front.
 
     Raises:
-        UsageError: the table does not have a column, or one is named twice; names the nearest.
+        UsageError: the table lacks a column, naming the nearest; or a name occurs twice.
     """
 
     table: FileStoreTable
@@ -52,13 +52,13 @@ class RowChoice:
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of what is wanted."""
+        """Arrow schema of the result."""
         fields = self.table.schema.fields
         schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
         return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is wanted of a batch, which has all columns that are needed for it."""
+        """The requested part of a batch that has all needed columns."""
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)
         names = self.table.schema.fields.names if self.columns is None else self.columns
@@ -82,5 +82,5 @@ def kind_texts(batch: pa.RecordBatch) -> pa.Array:
 
 
 def inserts(count: int) -> pa.Array:
-    """As many ``+I``."""
+    """(count,) string, all ``+I``."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)

@@ -1,4 +1,4 @@
-"""System tables that show the rows of the table itself, in another way.
+"""System tables that show the table's own rows in another form.
 
 Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
 """
@@ -15,12 +15,12 @@ from stream_app.table.read.projection import ROW_KIND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTable:
-    """How rows are shown.
+    """How a system table shows rows.
 
     Attributes:
-        row_kind: a column ``rowkind`` in front, and deletes that no compaction has taken away.
-        in_lists: each value is a list of one; a stream of Paimon's has two in an update.
-        top_level: only what a full compaction has merged; nothing is merged to read it.
+        row_kind: add the column ``rowkind`` in front, and show deletes that are not compacted away.
+        in_lists: each value is a list of one; an update in Paimon's streams has two.
+        top_level: only rows that a full compaction has merged; such a read merges nothing.
     """
 
     row_kind: bool = False
@@ -28,17 +28,17 @@ class RowTable:
     top_level: bool = False
 
     def least_level(self, table: FileStoreTable) -> int | None:
-        """The lowest level whose files are read; None: as usual."""
+        """The lowest level to read; None: the default."""
         if not self.top_level or not table.kind.merges_by_key:
             return None
         return table.options.num_levels - 1
 
     def schema(self, rows: pa.Schema) -> pa.Schema:
-        """The columns, of those of the rows."""
+        """The columns of the system table, given those of the rows."""
         return pa.schema([self._shown(field) for field in rows])
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as they are shown."""
+        """The rows in the system table's form."""
         if not self.in_lists:
             return rows
         offsets = pa.array(range(rows.num_rows + 1), pa.int32())

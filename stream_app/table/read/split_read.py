@@ -1,4 +1,4 @@
-"""The rows of a split: sorted runs merged while they are read, other files read as they are.
+"""Reads the rows of a split: merges sorted runs, and reads other files as they are.
 
 Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 """
@@ -41,10 +41,10 @@ class SplitRead:
     """Reads columns of a table; a condition sees only the newest row of each key.
 
     Attributes:
-        columns: names, in the order wanted; None for all.
+        columns: names, in the order of the result; None for all.
         row_filter: keeps rows; may use columns that are not among `columns`.
-        row_kind: put the column ``rowkind`` in front, and tell of deletes that no compaction has
-            taken away yet, as Paimon's audit log does.
+        row_kind: put the column ``rowkind`` in front, and show deletes that are not compacted away,
+            as Paimon's audit log does.
     """
 
     table: FileStoreTable
@@ -54,11 +54,11 @@ class SplitRead:
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
-        _ = self._choice  # refuses columns that there are not
+        _ = self._choice  # refuses unknown columns
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of what is read."""
+        """Arrow schema of the rows."""
         return self._choice.schema
 
     @property
@@ -66,7 +66,7 @@ class SplitRead:
         return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of a split; of batches without rows none.
+        """The rows of a split; skips empty batches.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -112,11 +112,11 @@ class SplitRead:
         access = self._access(split, row_groups, system)
         if not vectors:
             return access
-        # A deletion vector counts all rows of a file: no row group of it may be left out.
+        # A deletion vector counts all rows of a file, so every row group must be read.
         return LiveRowsReader(access, self._access(split, None, system), vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
-        """Those that are looked at: a narrow read would spend more on them than on its own."""
+        """The system columns that the merge needs: in a narrow read they cost more than its own."""
         system = set()
         if self.table.schema.sequence_fields or not lies_by_age(section):
             system.add(SEQUENCE_NUMBER)
@@ -164,7 +164,7 @@ class SplitRead:
         return vectors
 
     def _read_columns(self) -> RowType:
-        """What must be read: what is wanted, and what merging needs, in the table's order."""
+        """The columns to read, in the table's order: the requested ones, and those of the merge."""
         schema = self.table.schema
         if self.columns is None:
             return schema.fields

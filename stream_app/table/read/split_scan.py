@@ -1,11 +1,11 @@
-"""A snapshot → the splits in which its rows are read.
+"""Plans the read of a snapshot: the splits in which its rows are read.
 
-1. Manifests, partitions and buckets that hold no row that passes are left out (`scan_pruning`).
-2. Files that hold no key that passes are left out: they hold no version of those that do.
-3. Sections are left out when no file of theirs holds a row that passes, unless the merge engine
-   makes rows that lie in none of them. A file of a section is never left out by its values alone,
-   for then an older version would come back.
-4. What is left is packed into splits (`planning.read.split_generator`).
+1. Skip manifests, partitions and buckets without a matching row (`scan_pruning`).
+2. Skip files without a matching key: they have no version of a matching row.
+3. Skip sections in which no file has a matching row, unless the merge engine makes rows that no
+   file has. Values alone never exclude one file of a section, because an older version would
+   reappear.
+4. Pack the rest into splits (`planning.read.split_generator`).
 
 No data file is opened.
 
@@ -47,12 +47,12 @@ from stream_app.table.versions.scan_pruning import scan_pruning
 
 @dataclass(frozen=True, slots=True)
 class SplitScan:
-    """Plans the reading of one table.
+    """Plans reads of one table.
 
     Attributes:
-        row_filter: rows that are looked for; None: all.
-        least_level: files of lower levels are left out, as if they had not come yet; None: as a
-            batch read does, which waits for level 0 to be compacted where vectors merge.
+        row_filter: rows to find; None: all.
+        least_level: the scan ignores files of lower levels. None: the default of a batch read,
+            which ignores level 0 until it is compacted when deletion vectors merge the rows.
     """
 
     table: FileStoreTable
@@ -82,7 +82,7 @@ class SplitScan:
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
-        """Which files of a bucket are read together; steps 2 to 4."""
+        """Groups a bucket's files that are read together; steps 2 to 4."""
         options, file_stats = self.table.options, self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
@@ -156,7 +156,7 @@ class SplitScan:
 
 
 def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
-    """The files of each bucket, buckets in the order in which they come."""
+    """The files of each bucket; buckets in their order of appearance."""
     buckets: dict[BucketId, list[DataFileMeta]] = {}
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
