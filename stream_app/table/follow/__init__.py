@@ -1,1 +1,1 @@
-"""Reading a table's changes as they come. Start with `changelog_follow`."""
+"""Reads a table's changes as they are committed. Start with `changelog_follow`."""

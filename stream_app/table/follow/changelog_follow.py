@@ -1,11 +1,11 @@
-"""Follows a table: batches of changes as snapshots come, and a consumer that remembers the place.
+"""Follows a table: batches of changes as snapshots appear, and a consumer that keeps the position.
 
-At least once: a consumer's progress is written when the rows of a snapshot have been taken and
-more is asked for, never before. Rows that are read first have no progress of their own: who is
-interrupted there begins anew.
+Delivery is at least once. A follower writes a consumer's progress after it has delivered the rows
+of a snapshot and is asked for more. The initial read has no progress of its own: after an
+interruption it starts anew.
 
-A table that was rolled back and written again has other snapshots under the numbers that were read.
-So each look also asks whether the last one is still what it was, as long as it is there.
+After a rollback other snapshots can get numbers that were read before. So each look also checks
+that the last snapshot is still the same, as long as it exists.
 
 Source: Paimon `table/source/DataTableStreamScan.java#notifyCheckpointComplete`,
 `table/source/AbstractDataTableScan.java#createStartingScanner`.
@@ -39,10 +39,10 @@ class ChangelogBatch:
     """Some rows of one snapshot.
 
     Attributes:
-        rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then those that were wanted.
-        snapshot_id: the snapshot that brought the changes, or whose rows are read first.
+        rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested ones.
+        snapshot_id: the snapshot that made the changes, or the one of the initial read.
         commit_time_millis: of that snapshot, since 1970 in UTC.
-        is_full: these are rows of the version that is read first; else changes.
+        is_full: the rows belong to the initial read; else they are changes.
     """
 
     rows: pa.RecordBatch
@@ -53,14 +53,14 @@ class ChangelogBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """How a table is followed.
+    """How to follow a table.
 
     Attributes:
-        end: the last snapshot that is read; None: none is the last one.
-        follow: wait for snapshots that are still to come; else end at the latest of the beginning.
-        consumer_id: under which progress is kept; None: nowhere.
-        ignore_progress: begin where the start says, although the consumer has been here before.
-        poll_seconds: between two looks for the next snapshot.
+        end: number of the last snapshot to read; None: no end.
+        follow: wait for later snapshots; else end at the snapshot that is the latest at the start.
+        consumer_id: name of the consumer that keeps the progress; None: no progress is kept.
+        ignore_progress: begin at the configured start even when the consumer has progress.
+        poll_seconds: pause between two looks for the next snapshot.
     """
 
     start: StreamStart
@@ -76,10 +76,10 @@ class Following:
 
 
 class ChangelogFollow:
-    """One run over a table's changes; begins at once, so that nothing after this moment is missed.
+    """One run over a table's changes. It fixes its start at once, so it misses no later change.
 
     Args:
-        stopped: asked while waiting; true ends the run.
+        stopped: polled while waiting; true ends the run.
 
     Raises:
         UsageError: the start does not exist, or the consumer's next snapshot has expired.
@@ -103,17 +103,18 @@ class ChangelogFollow:
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
     def steps(self) -> Iterator[StreamStep]:
-        """Steps with splits, a snapshot each; progress is written when the next one is asked for.
+        """Steps with splits, one a snapshot; asking for the next one writes the progress.
 
         Raises:
-            UsageError: the next snapshot has expired or is just expiring, or the table went back.
-            CheckpointError: the table went back, and was written again.
+            UsageError: the next snapshot has expired, is being expired, or was rolled back.
+            CheckpointError: the table was rolled back, and written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
-        self._tell(self._position)  # from here on expiry leaves what is read
+        self._tell(self._position)  # from here on expiry keeps the snapshots to read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
-            # After the step is planned: a snapshot on top of another one is not taken for the next.
+            # Check after planning the step, so that a rewritten snapshot does not count as the next
+            # one.
             self._check_last_read(step.begin)
             if step.end != step.begin:
                 self._last_name = snapshot_name(self._table.snapshots, step.end.last_read)
@@ -165,7 +166,9 @@ class ChangelogFollow:
         )
 
     def _tell(self, position: StreamPosition) -> None:
-        """Write how far the consumer has come, if that is new; or to say that he is still there."""
+        """Writes the consumer's progress when it is new, or refreshes it so that it does not
+        expire.
+        """
         consumer_id = self._how.consumer_id
         if consumer_id is None or position.is_full:
             return
@@ -179,12 +182,14 @@ class ChangelogFollow:
             self._told, self._told_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
-        """After the consumer is there: who takes away says so, and then looks for him."""
+        """Runs after the consumer is written: a deletion is announced first, and then reads
+        consumers.
+        """
         try:
             # Changes that live longer than their snapshots stay.
             longer = expire_config(self._table.options).is_changelog_longer
             is_going = not longer and is_announced(self._table, number)
-            # Who was there before holds what is whole, whatever a dead expiry has announced.
+            # An older consumer protects intact snapshots, whatever a crashed expiry has announced.
             if is_going and (self._is_new or not is_whole(self._table, number)):
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
@@ -193,7 +198,7 @@ class ChangelogFollow:
                     "interrupted, finish it: stream-app expire-snapshots); a consumer who was "
                     "there before with --ignore-progress (ignore_progress)",
                 )
-            if is_rolled_back(self._table, number - 1):  # what comes next may follow the target
+            if is_rolled_back(self._table, number - 1):  # its successor may change
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to go on, follows one "
                     "that goes with a rollback",
@@ -201,15 +206,15 @@ class ChangelogFollow:
                     fix="try again when that is done; if it was interrupted, finish it: stream-app "
                     "rollback-to; or let a job commit, which goes on with what there is",
                 )
-            # An announcement is taken back when the snapshots are gone, so these come last.
+            # An announcement ends when the snapshots are deleted, so these checks come last.
             check_progress(self._table, consumer_id, number)
         except UsageError:
             if self._is_new:
-                self._table.consumers.delete(consumer_id)  # else he would hold what is gone
+                self._table.consumers.delete(consumer_id)  # its snapshot is gone
             raise
 
 
 def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
-    """All batches; a step's progress is written when the batch after its last one is asked for."""
+    """All batches; asking for the batch after a step's last one writes the step's progress."""
     for step in follow.steps():
         yield from follow.batches(step)

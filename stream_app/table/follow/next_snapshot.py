@@ -1,4 +1,4 @@
-"""The next snapshot of those who follow a table: it is there, is still to come, or is gone.
+"""The next snapshot of a follower: it exists, is not committed yet, or has expired.
 
 Source: Paimon `utils/NextSnapshotFetcher.java`.
 """
@@ -12,9 +12,9 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def earliest_changes(table: FileStoreTable) -> int | None:
-    """Number of the oldest version whose changes can still be read; None when there is none.
+    """Number of the oldest version with readable changes; None when there is none.
 
-    Where changelogs are kept longer than snapshots, that is a long-lived changelog.
+    When changelogs are kept longer than snapshots, that is a long-lived changelog.
     """
     earliest = table.snapshots.earliest_id()
     kept = table.changelogs.ids()
@@ -22,11 +22,11 @@ def earliest_changes(table: FileStoreTable) -> int | None:
 
 
 def changes_of(table: FileStoreTable, number: int) -> Snapshot:
-    """A snapshot, or its long-lived changelog, which tells its changes alone.
+    """A snapshot, or the long-lived changelog of an expired one, which has its changes alone.
 
     Raises:
-        FileNotFoundError: there is neither, yet or any more.
-        CorruptFileError: it is no snapshot.
+        FileNotFoundError: neither exists, yet or any more.
+        CorruptFileError: the file is not a snapshot.
     """
     try:
         return table.snapshots.snapshot(number)
@@ -35,14 +35,14 @@ def changes_of(table: FileStoreTable, number: int) -> Snapshot:
 
 
 def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) -> Snapshot | None:
-    """A snapshot by number; None while it is still to come.
+    """A snapshot by number; None while it is not committed yet.
 
     Args:
-        whole: all rows of it are wanted, not its changes alone.
+        whole: the caller reads all of its rows, not its changes alone.
 
     Raises:
-        UsageError: it has expired, or is missing, or is further ahead than the next one to come;
-            names the first one that can still be had.
+        UsageError: it has expired, is missing, or is more than one ahead of the latest; names the
+            first readable one.
     """
     try:
         return table.snapshots.snapshot(number) if whole else changes_of(table, number)
@@ -53,7 +53,7 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
         earliest = earliest_changes(table)
     if latest is None or earliest is None:
         return None
-    # It may have come this very moment. Else who waits for it waits for ever.
+    # Check again: the snapshot may have just been committed, and a follower must not wait forever.
     if number <= latest and not _is_there(table, number, whole=whole):
         if number >= earliest:
             raise UsageError(
@@ -86,9 +86,9 @@ def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
 
 
 def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
-    """What no other snapshot has, not even one that takes the same number later: its delta list.
+    """The snapshot's delta list: its name is unique, even when a later snapshot reuses the number.
 
-    None: the snapshot is not there, or not any more.
+    None: the snapshot does not exist, or has expired.
     """
     try:
         return snapshots.snapshot(number).delta_manifest_list
@@ -97,11 +97,11 @@ def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
 
 
 def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fix: str) -> None:
-    """See that the snapshot that was read last is still the one of its number.
+    """Check that the number of the snapshot that was read last still has the same snapshot.
 
     Args:
-        name: its `snapshot_name` when it was read; None: nobody knows.
-        fix: what can be done when it is another one.
+        name: its `snapshot_name` when it was read; None: unknown.
+        fix: the advice for the case that it is another one.
 
     Raises:
         CheckpointError: the table was rolled back behind it, and written again.
@@ -117,10 +117,10 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
 
 
 def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:
-    """See that the changes that a consumer wants next can still be read, or are still to come.
+    """Check that the next changes of a consumer are readable, or not committed yet.
 
     Raises:
-        UsageError: they have expired; names the first ones that can be had.
+        UsageError: they have expired; names the first readable ones.
     """
     earliest = earliest_changes(table)
     if earliest is not None and following < earliest:

@@ -1,10 +1,10 @@
-"""A streaming read whose progress is remembered by somebody else, as offsets that are JSON.
+"""A streaming read whose progress the caller keeps, as offsets in JSON.
 
-`spark.read.stream_reader` hands them to Spark's checkpoint. An offset is a place between two splits
-of the table's stream, and says of which table: one that was dropped and made anew has other
-snapshots under the same numbers. So has one that was rolled back and written again; therefore an
-offset also tells the last snapshot that was read from any other of its number, as long as that is
-there.
+`spark.read.stream_reader` passes them to Spark's checkpoint. An offset is a position between two
+splits of the table's stream, and it names the table. A table that was dropped and created anew
+reuses snapshot numbers, and so does one that was rolled back and written again. Therefore an offset
+also names the delta list of the last snapshot that was read, and later reads compare it while that
+snapshot exists.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream.scala`.
 """
@@ -30,17 +30,17 @@ from stream_app.table.follow.stream_scan import StreamScan, start_of_table
 Offset = dict[str, Any]
 """``{"table": identity, "snapshot": 7, "index": 0, "full": false, "after": name}``
 
-What is read next. ``after`` is the delta list, whose name no other snapshot has, of the last
-snapshot that was read.
+The position of the next read. ``after`` is the delta list of the last snapshot that was read; its
+name is unique.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NextOffset:
-    """Where a step ends.
+    """The end of a step.
 
     Attributes:
-        rows: of the files between, deletes and older versions included.
+        rows: row count of the files in the step, deletes and older versions included.
     """
 
     offset: Offset
@@ -52,7 +52,7 @@ class StreamOffsets:
     """Plans a table's stream from offset to offset.
 
     Attributes:
-        table: its options say where the stream begins (``scan.mode`` …, ``consumer-id``).
+        table: its options define where the stream begins (``scan.mode`` …, ``consumer-id``).
         limits: of a step.
     """
 
@@ -60,11 +60,11 @@ class StreamOffsets:
     limits: StepLimits
 
     def initial(self) -> Offset:
-        """Where a stream begins that has no offset yet.
+        """The start of a stream that has no offset yet.
 
         Raises:
-            UsageError: the options do not say it, the snapshot does not exist, or what the consumer
-                wants next has expired.
+            UsageError: the options define none, the snapshot does not exist, or the consumer's next
+                changes have expired.
         """
         options = self.table.options
         name = options[CONSUMER_ID]
@@ -76,10 +76,10 @@ class StreamOffsets:
         return self._offset(StreamScan(self.table).begin(start_of_table(self.table.options)))
 
     def following(self, offset: Offset) -> NextOffset:
-        """The end of the step that begins at an offset; the offset itself when nothing has come.
+        """The end of the step that begins at an offset; the same offset when there is nothing new.
 
         Raises:
-            CheckpointError: the offset is another table's.
+            CheckpointError: the offset belongs to another table.
             UsageError: the snapshot has expired, or the table was rolled back.
             CorruptFileError: a manifest cannot be read.
         """
@@ -88,7 +88,7 @@ class StreamOffsets:
         return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
-        """The splits between two offsets, the same each time they are asked for.
+        """The splits between two offsets, the same at each call.
 
         Raises:
             CheckpointError, UsageError, CorruptFileError: as `following`.
@@ -96,15 +96,15 @@ class StreamOffsets:
         return StreamScan(self.table).splits(self._position(start), self._position(end))
 
     def taken(self, offset: Offset) -> None:
-        """What lies before an offset is done with: a consumer's progress is written down."""
+        """The caller has finished all before an offset: writes the consumer's progress."""
         name, position = self.table.options[CONSUMER_ID], self._position(offset)
-        # Of a version that is read in part, nobody could go on by the consumer alone.
+        # A consumer alone cannot resume a partly read version.
         if name and not position.is_full:
             self.table.consumers.reset(name, position.snapshot_id)
 
     @property
     def silent_s(self) -> float | None:
-        """How long a consumer may say nothing before he should `stay`; None: for ever."""
+        """Seconds for which a consumer may be silent before it should `stay`; None: forever."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:
@@ -112,7 +112,7 @@ class StreamOffsets:
         return expiration_ms / 3000
 
     def stay(self) -> None:
-        """Nothing comes in: the consumer says that he is still there, at the place that he told."""
+        """While no data arrives: refreshes the consumer at its last position."""
         name = self.table.options[CONSUMER_ID]
         following = self.table.consumers.next_snapshot(name)
         if following is not None:

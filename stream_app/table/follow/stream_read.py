@@ -1,4 +1,4 @@
-"""The rows of a split of a streaming read, with their row kinds.
+"""Reads the rows of a split of a streaming read, with their row kinds.
 
 Source: Paimon `operation/MergeFileSplitRead.java`, `table/system/AuditLogTable.java`.
 """
@@ -23,7 +23,8 @@ class StreamRead:
     """Reads splits of `stream_scan`.
 
     Attributes:
-        columns: names, in the order wanted; None for all. The column ``rowkind`` stands in front.
+        columns: names, in the order of the result; None for all. The column ``rowkind`` is in
+            front.
         row_filter: keeps rows, of every kind.
     """
 
@@ -33,17 +34,17 @@ class StreamRead:
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of what is read."""
+        """Arrow schema of the rows."""
         return self._changes.schema
 
     def read(self, stream_split: StreamSplit) -> Iterator[pa.RecordBatch]:
-        """The rows of a split; of batches without rows none.
+        """The rows of a split; skips empty batches.
 
-        Changes of one key come in their order, within a file in that of the key. Without a primary
-        key rows come in the order in which they were written.
+        Changes of one key come in their order, within a file in the file's order. Without a primary
+        key, rows come in the order in which they were written.
 
         Raises:
-            UnsupportedTableError: a version is to be read that we would merge wrongly.
+            UnsupportedTableError: the split has a version that we would merge wrongly.
             CorruptFileError: a file cannot be read.
         """
         split = stream_split.split

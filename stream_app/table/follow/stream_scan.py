@@ -1,13 +1,13 @@
-"""Plans a streaming read: first a version or nothing, then the changes of snapshot after snapshot.
+"""Plans a streaming read: an initial version or none, then the changes of each later snapshot.
 
 1. `begin` finds the position at which a start mode begins.
-2. `step` plans from a position on, as far as there are snapshots and the limits allow; its end is
-   where the next step begins. The position is all that must be remembered between steps.
-3. `splits` plans again what lies between two positions: the same splits in the same order, as long
-   as the condition and the table's options for splits stay the same.
+2. `step` plans from a position as far as snapshots and limits allow. Its end is the next step's
+   begin, and this position is all that a reader must remember.
+3. `splits` plans again the splits between two positions. It gives the same splits in the same
+   order, as long as the condition and the table's options for splits stay the same.
 4. `stream_read` reads the splits, here or elsewhere.
 
-Nothing waits here: a step without splits that ends where it begins says that nothing has come.
+Nothing waits here: a step without splits that ends where it begins means that nothing is new.
 
 Source: Paimon `table/source/DataTableStreamScan.java`,
 `table/source/snapshot/*StartingScanner.java`.
@@ -48,10 +48,10 @@ NO_LIMITS = StepLimits()
 
 @dataclass(frozen=True, slots=True)
 class StreamScan:
-    """Plans the following of one table.
+    """Plans how to follow one table.
 
     Attributes:
-        row_filter: rows that are looked for; None: all. Every row is judged, old ones as well.
+        row_filter: rows to find; None: all. It tests every row, old ones as well.
     """
 
     table: FileStoreTable
@@ -68,7 +68,7 @@ class StreamScan:
             )
 
     def begin(self, start: StreamStart) -> StreamPosition:
-        """The position at which a read begins; of a table without snapshots before its first one.
+        """The position at which a read begins; without snapshots, the one before the first.
 
         Raises:
             UsageError: the snapshot of from-snapshot-full does not exist yet.
@@ -102,11 +102,11 @@ class StreamScan:
                 return self._full(max(start.snapshot_id, earliest))
 
     def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
-        """What is read from a position on.
+        """The splits to read from a position on.
 
         Raises:
-            UsageError: the snapshot has expired, or is ahead of the table; names the first one that
-                can be had.
+            UsageError: the snapshot has expired, or is ahead of the table; names the first readable
+                one.
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position, admitted = begin, Admitted(limits)
@@ -125,10 +125,10 @@ class StreamScan:
         return StreamStep(begin=begin, end=position, splits=tuple(taken))
 
     def splits(self, begin: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
-        """The splits between two positions, as steps have given them.
+        """The splits between two positions that steps returned.
 
         Raises:
-            UsageError: a snapshot of them has expired.
+            UsageError: a snapshot between them has expired.
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position = begin
@@ -148,7 +148,7 @@ class StreamScan:
         return taken
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
-        """All splits of a position's snapshot; None: it is still to come."""
+        """All splits of a position's snapshot; None: it is not committed yet."""
         snapshot = next_snapshot(self.table, position.snapshot_id, whole=position.is_full)
         if snapshot is None:
             return None
@@ -188,14 +188,14 @@ class StreamScan:
         return splits
 
     def _groups(self, files: list[DataFileMeta]) -> Iterable[tuple[DataFileMeta, ...]]:
-        """Changes of a key stay in one split, in their order; rows without a key can be parted."""
+        """Keeps changes of a key in one split, in order; rows without a key may be split."""
         if self.table.kind.merges_by_key:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
 
     @property
     def _changelog_producer(self) -> str:
-        # Also those that we read and cannot write, which the option itself would refuse.
+        # This includes values that we read and do not write, which the option itself would refuse.
         return self.table.schema.options.get("changelog-producer", "none").lower()
 
     def _full(self, snapshot_id: int) -> StreamPosition:
@@ -226,10 +226,10 @@ class StreamScan:
 
 
 def start_of_table(options: CoreOptions) -> StreamStart:
-    """The start that the table's options say.
+    """The start mode of the table's options.
 
     Raises:
-        UsageError: the mode is not one of a streaming read, or lacks what it needs.
+        UsageError: the mode does not suit a streaming read, or lacks an option that it needs.
     """
     millis = options[SCAN_TIMESTAMP_MILLIS]
     text = options[SCAN_TIMESTAMP]
