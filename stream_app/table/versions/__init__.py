@@ -1,1 +1,1 @@
-"""Which files a version has, and how a version is found. Start with `file_store_scan`."""
+"""The files of a version, and how a version is found. Start with `file_store_scan`."""

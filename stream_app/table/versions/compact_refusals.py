@@ -1,7 +1,7 @@
-"""Refuses files that this process could not compact, before it adds more to them.
+"""Refuses files that this process could not compact, before it adds more to their bucket.
 
-Asked for every file that is found, at start and later: else a job would write on until a
-compaction fails.
+Called for every file that a job meets, at start and later. Otherwise the job would keep writing
+until a compaction fails.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True)
 class CompactableFiles:
-    """Judges the files of one table; each schema is looked at once."""
+    """Judges the files of one table, and checks each schema once."""
 
     table: FileStoreTable
     _known: set[int] = field(default_factory=set)
 
     def check(self, file: DataFileMeta) -> None:
-        """See that a live file can be read and rewritten.
+        """Check that a live file can be read and rewritten.
 
         Raises:
-            UnsupportedTableError: it is no Parquet file, or its columns and those that the table
-                had when it was opened do not fit together.
+            UnsupportedTableError: it is not a Parquet file, or its columns do not fit those that
+                the table had when it was opened.
         """
         if not file.file_name.endswith(".parquet") and not self._leaves_compaction:
             raise UnsupportedTableError(
@@ -70,7 +70,7 @@ class CompactableFiles:
             )
 
     def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
-        """Compacting files of a newer schema by ours would drop what only theirs knows."""
+        """Compacting files of a newer schema with ours would drop the columns that only it has."""
         if not same:
             raise UnsupportedTableError(
                 f"another writer has changed the columns: its files have schema {schema_id}, this "
@@ -84,9 +84,9 @@ class CompactableFiles:
 def compactable_entries(
     table: FileStoreTable, snapshot: Snapshot, partitions: Collection[bytes] | None
 ) -> Iterator[ManifestEntry]:
-    """The live files of a snapshot, in all partitions or in some; each is looked at.
+    """The live files of a snapshot, in all partitions or in some; checks each of them.
 
-    Files of a newer schema are not judged: whoever compacts leaves them alone.
+    Files of a newer schema are not judged, because compactions skip them.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

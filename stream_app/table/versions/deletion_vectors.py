@@ -1,11 +1,11 @@
-"""Deletion vectors of a table: what a snapshot has, and what a commit changes about them.
+"""Deletion vectors of a table: those of a snapshot, and how a commit changes them.
 
-A commit that deletes data files, or rows of them:
+A commit that deletes data files, or rows of them, calls in this order:
 
-1. `index_changes`, once for each bucket: new index files are written, ADD and DELETE entries come
-   back. Until a snapshot names them the new files belong to nobody.
-2. on top of the latest snapshot, `planning.commit.index_changes.index_conflict`,
-3. and `write_index_manifest`, whose name the new snapshot tells.
+1. `index_changes`, once for each bucket. It writes index files and returns ADD and DELETE entries.
+   Until a snapshot names the files they are orphans.
+2. `planning.commit.index_changes.index_conflict`, on top of the latest snapshot.
+3. `write_index_manifest`, whose name goes into the snapshot.
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `append/AppendCompactTask.java`.
@@ -30,7 +30,7 @@ def deletion_vectors(
 ) -> dict[BucketId, BucketVectors]:
     """The deletion vectors of a snapshot, of all buckets or of some.
 
-    A bucket without any is absent, or empty when a compaction of Java's has left it so.
+    A bucket without any is absent, or empty after some of Paimon's compactions.
 
     Raises:
         CorruptFileError: the index manifest or a file of vectors is missing or unreadable.
@@ -50,12 +50,12 @@ def index_changes(
     gone: Collection[str] = (),
     deleted: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
-    """Write the index files of a bucket that change; DELETE entries, then ADD entries.
+    """Write the changed index files of a bucket; returns DELETE entries, then ADD entries.
 
     Args:
         live: index files of the table, or of the bucket.
-        gone: names of data files that a compaction or an overwrite has taken away.
-        deleted: by data file, rows that are deleted in addition to those that are already.
+        gone: names of data files that a compaction or an overwrite deletes.
+        deleted: by data file: rows to delete, in addition to those deleted before.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
@@ -84,7 +84,7 @@ def index_changes(
 def write_index_manifest(
     manifests: ManifestFiles, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
-    """The index manifest of the snapshot on top of `latest`; the old one when nothing changes."""
+    """The index manifest of the snapshot on top of `latest`; the same one when nothing changes."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous

@@ -1,4 +1,4 @@
-"""Whether files are there, with the size that is said of them: folders are listed once each."""
+"""Whether files exist with their recorded size; lists each folder once."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _RESTORE = (
 
 @dataclass(slots=True)
 class FilePresence:
-    """What lies in the folders of a table; what comes after a folder was listed is not seen."""
+    """The contents of a table's folders; files added after a listing are not seen."""
 
     table: FileStoreTable
     _folders: dict[str, dict[str, int]] = field(default_factory=dict)
     _schemas: frozenset[int] | None = None
 
     def schemas(self) -> frozenset[int]:
-        """The numbers of the schemas that are there."""
+        """The numbers of the schemas that exist."""
         if self._schemas is None:
             self._schemas = frozenset(self.table.schemas.ids())
         return self._schemas
 
     def findings(self, path: str, size: int | None) -> list[Finding]:
-        """What is wrong with a file that must be there.
+        """Problems of a file that must exist.
 
         Args:
-            size: in bytes, as it is told; None when nobody tells it.
+            size: the recorded size in bytes; None when there is no record of it.
         """
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:

@@ -1,4 +1,4 @@
-"""Which files a snapshot of a table has, and which it brought.
+"""Which files a snapshot of a table has, and which it added.
 
 Source: Paimon `operation/AbstractFileStoreScan.java`.
 """
@@ -36,7 +36,7 @@ class FileStoreScan:
         """The live files of a snapshot, of all buckets or of some; none without a snapshot.
 
         Args:
-            pruning: leaves out partitions and buckets that hold nothing of what is looked for.
+            pruning: skips partitions and buckets without a matching row.
         """
         if snapshot is None:
             return []
@@ -46,7 +46,7 @@ class FileStoreScan:
     def live_in(
         self, snapshot: Snapshot | None, partitions: Collection[bytes]
     ) -> list[ManifestEntry]:
-        """The live files of some partitions, whatever buckets they have; none without a snapshot.
+        """The live files of some partitions, in all of their buckets; none without a snapshot.
 
         Args:
             partitions: serialized.
@@ -59,7 +59,7 @@ class FileStoreScan:
         return live_entries(entries)
 
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
-        """The live files of a snapshot, a manifest at a time: for tables with very many."""
+        """The live files of a snapshot, a manifest at a time: for tables with very many files."""
         metas = self.manifests(snapshot)
         deleted = {
             entry.identity
@@ -71,22 +71,22 @@ class FileStoreScan:
                 yield entry
 
     def manifests_before(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """The manifests of what a snapshot was made on top of, which may have expired."""
+        """The manifests of a snapshot's base, which may have expired."""
         read_list = self.table.manifests.read_list
         return read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
 
     def live_before(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """The live files of what a snapshot was made on top of."""
+        """The live files of a snapshot's base."""
         return live_entries(self._entries(self.manifests_before(snapshot), None))
 
     def delta(self, snapshot: Snapshot, pruning: ScanPruning | None = None) -> list[ManifestEntry]:
-        """The changes of data files that a snapshot brought."""
+        """A snapshot's changes of data files."""
         return list(self._entries(self._delta_manifests(snapshot), None, pruning))
 
     def changelog(
         self, snapshot: Snapshot, pruning: ScanPruning | None = None
     ) -> list[ManifestEntry]:
-        """The changelog files that a snapshot brought."""
+        """A snapshot's changelog files."""
         if snapshot.changelog_manifest_list is None:
             return []
         metas = self.table.manifests.read_list(
@@ -125,7 +125,7 @@ class FileStoreScan:
         types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
-        # A null bound says that the bound is unknown, or that the column is null everywhere.
+        # A null bound means that the bound is unknown, or that the column is null everywhere.
         bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
         if not bounded:
             return bool(partitions)
@@ -135,5 +135,5 @@ class FileStoreScan:
             values = comparable_key(partition, types)
             if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
                 return True
-        # Nulls stand outside of the bounds.
+        # Bounds do not include nulls.
         return any(None in deserialize_row(partition, types) for partition in partitions)

@@ -1,8 +1,8 @@
-"""Reads manifests for those who delete files: each at most once, several at a time, slim.
+"""Reads manifests for deletions: each at most once, several at a time, without statistics.
 
-Unlike a reader's, these lists and manifests may be gone: an earlier expiry that died half-way has
-deleted some. What is gone was dealt with before it was deleted, because files go before what names
-them. Of half a list nothing can be told: the ADD that keeps a file may stand in the other half.
+Unlike a reader's, these lists and manifests may be gone, because an earlier expiry crashed after it
+deleted some. That expiry had finished with them: it deletes files before the manifests that name
+them. Half a list proves nothing: the ADD that protects a file may be in the other half.
 
 Source: Paimon `operation/FileDeletionBase.java`, `manifest/ExpireFileEntry.java`.
 """
@@ -30,9 +30,9 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class ManifestReads:
-    """What was read of one table; for one expiry, then it is thrown away.
+    """A cache of one table's manifests, for one expiry.
 
-    Lists of None are those that are gone or cannot be read; the latter are told in the log.
+    A list is None when it is gone or cannot be read; the latter is logged.
     """
 
     table: FileStoreTable
@@ -41,7 +41,7 @@ class ManifestReads:
     _indexes: dict[str, list[IndexManifestEntry] | None] = field(default_factory=dict)
 
     def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
-        """Read lists, and the manifests that they name, side by side."""
+        """Read lists, and the manifests that they name, in parallel."""
         names = [name for name in dict.fromkeys(lists) if name]
         fresh = [name for name in names if name not in self._lists]
         threads = thread_count(self.table)
@@ -74,7 +74,7 @@ class ManifestReads:
         return entries
 
     def added_entries(self, name: str) -> list[ManifestEntry]:
-        """What a list adds, as far as its manifests are there: here each stands for itself."""
+        """The ADD entries of a list, as far as its manifests exist: each entry counts by itself."""
         manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
         entries = [entry for found in manifests for entry in found or ()]
         return [entry for entry in entries if entry.kind is FileKind.ADD]
@@ -90,7 +90,7 @@ class ManifestReads:
         """The data files of a version that stays.
 
         Raises:
-            CorruptFileError: a manifest is missing or unreadable: nobody knows what must stay.
+            CorruptFileError: a manifest is missing or unreadable, so the files to keep are unknown.
         """
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self.prefetch(lists, with_manifests=True)
@@ -106,10 +106,10 @@ class ManifestReads:
     def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
         """The names of all metadata and index files of a version that stays.
 
-        Those of its changelog are not among them.
+        The files of its changelog are not included.
 
         Args:
-            may_be_gone: a long-lived changelog need not have them any more.
+            may_be_gone: a long-lived changelog may have lost them.
 
         Raises:
             CorruptFileError: a list or the index manifest is missing or unreadable.
@@ -149,7 +149,7 @@ class ManifestReads:
 
 
 def _slim(entry: ManifestEntry) -> ManifestEntry:
-    """Without what is large and tells nothing about where the file is."""
+    """The entry without the large parts that do not locate its file."""
     file = replace(
         entry.file,
         min_key=EMPTY_ROW,

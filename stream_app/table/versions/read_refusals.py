@@ -1,6 +1,6 @@
-"""Which tables we can read rightly.
+"""Which tables we can read correctly.
 
-Source: Paimon `CoreOptions.java`; what each option does to a read stands in its documentation.
+Source: Paimon `CoreOptions.java`; its documentation describes what each option does to a read.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     """Refuse a table whose rows we would read wrongly.
 
     Args:
-        merges: versions of a key are merged; else changes are read as they stand in files.
+        merges: the read merges versions of a key; else it reads changes as they are in files.
 
     Raises:
-        UnsupportedTableError: names everything that stands in the way.
+        UnsupportedTableError: names every obstacle.
     """
     options = table.schema.options
     present = [key for key in _UNREADABLE if key in options]

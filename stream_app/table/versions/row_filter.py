@@ -1,7 +1,7 @@
 """A condition on rows, from text or as an Arrow expression, and the buckets that can match it.
 
-Both forms filter rows and are compared with statistics. Only a condition from text also tells the
-buckets, because Arrow's expressions cannot be looked into.
+Both forms filter rows and are compared with statistics. Only a condition from text also names
+buckets, because Arrow expressions are opaque.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class RowFilter:
     """Keeps the rows for which the expression is true.
 
     Attributes:
-        columns: those that it looks at.
-        buckets: the only ones that can hold a row that passes; None: any.
+        columns: those in the expression.
+        buckets: the only ones that can hold a matching row; None: any.
     """
 
     expression: pc.Expression
@@ -42,7 +42,7 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
     """A condition such as ``amount > 5 AND dt = '2026-01-01'``, or ``pc.field("amount") > 5``.
 
     Raises:
-        UsageError: points at what is wrong with it.
+        UsageError: points at the error in the condition.
     """
     if isinstance(where, str):
         return predicate_filter(parse_predicate(where, schema.fields), schema)
@@ -50,13 +50,13 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
 
 
 def predicate_filter(predicate: Predicate, schema: TableSchema) -> RowFilter:
-    """A condition that is read already."""
+    """The filter of a parsed condition."""
     pruning = bucket_pruning(predicate, schema)
     return RowFilter(to_expression(predicate), column_names(predicate), pruning)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
-    """Those without which the expression cannot be bound to a schema: Arrow has no other way."""
+    """The expression's columns, found by binding: Arrow offers no list of them."""
     if (problem := _problem(expression, schema)) is not None:
         raise UsageError(
             f"the condition does not fit the table's columns: {problem}",
@@ -80,17 +80,17 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
 
 
 _KEYS_MAX = 1000
-"""With more keys than this, most buckets hold one of them anyway."""
+"""With more keys than this, most buckets hold one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPruning:
-    """The hashes of the bucket keys that can pass."""
+    """The hashes of the bucket keys that can match."""
 
     key_hashes: frozenset[int]
 
     def may_hold(self, entry: ManifestEntry) -> bool:
-        """Whether a row of this entry's bucket can pass."""
+        """Whether a row of this entry's bucket can match."""
         total = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its size is the bucket.
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
@@ -99,9 +99,9 @@ class BucketPruning:
 def hashes_as_today(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
-    """Whether files of a schema lie in the buckets in which their keys would be looked for today.
+    """Whether a schema's files have their keys in the buckets that today's types give them.
 
-    Not so after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
+    False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """
     todays = schema.bucket_key_types
 
@@ -109,13 +109,13 @@ def hashes_as_today(
         try:
             return schema_of(schema_id).bucket_key_types == todays
         except (FileNotFoundError, StreamAppError):
-            return False  # whoever reads the file tells of it
+            return False  # the read of the file reports it
 
     return hashes
 
 
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
-    """What a condition says of the bucket keys; None: nothing."""
+    """The bucket keys that a condition allows; None: any."""
     keys = schema.bucket_keys
     function = schema.options.get("bucket-function.type", "default").lower()
     columns = [possible_values(predicate, name) for name in keys]

@@ -1,8 +1,7 @@
-"""Leaves out manifests, partitions and buckets that hold no row of those that are looked for.
+"""Skips manifests, partitions and buckets without a matching row.
 
-Called by file_store_scan. What is left out is never opened. A manifest is judged by the partitions
-that it speaks of; its range of buckets is not asked, because older files may lie in another number
-of buckets than the table has today.
+Called by file_store_scan, which never opens what is skipped. The partitions of a manifest decide.
+Its range of buckets does not, because older files may have another bucket count than the table.
 
 Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreScan.java`.
 """
@@ -24,12 +23,12 @@ from stream_app.table.versions.row_filter import BucketPruning, RowFilter, hashe
 
 @dataclass(frozen=True, slots=True)
 class ScanPruning:
-    """A condition, as far as it speaks of partitions and buckets.
+    """The part of a condition that concerns partitions and buckets.
 
     Attributes:
-        condition: None when it looks at no partition column.
-        hashes_as_today: whether the bucket keys had their types of today in a schema; else
-            its files lie in buckets that tell nothing.
+        condition: None when it uses no partition column.
+        hashes_as_today: whether a schema gives the bucket keys their current types; else the
+            buckets of its files prove nothing.
     """
 
     condition: StatsFilter | None
@@ -39,14 +38,14 @@ class ScanPruning:
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        """The manifests that may speak of a partition in which a row passes."""
+        """The manifests that may name a partition with a matching row."""
         if self.condition is None:
             return list(metas)
         passing = self.condition.passing(map(self._stats_of, metas))
         return [meta for meta, passes in zip(metas, passing, strict=True) if passes]
 
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
-        """The entries of partitions and buckets in which a row may pass."""
+        """The entries of partitions and buckets that may have a matching row."""
         for entry in entries:
             if self._may_hold(entry.partition) and (
                 self.buckets is None
@@ -74,7 +73,7 @@ class ScanPruning:
 
 
 def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:
-    """What a condition leaves out before a manifest is opened; None: nothing."""
+    """The pruning of a condition; None: it excludes nothing."""
     if row_filter is None:
         return None
     schema = table.schema

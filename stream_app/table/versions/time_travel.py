@@ -1,4 +1,4 @@
-"""Which version of a table is meant: by number, by tag, by time of day, or by watermark.
+"""Selects a version of a table: by number, by tag, by time of day, or by watermark.
 
 Source: Paimon `table/source/snapshot/TimeTravelUtil.java`, `utils/SnapshotManager.java`,
 `StaticFromTimestampStartingScanner.java`, `StaticFromWatermarkStartingScanner.java`.
@@ -22,13 +22,13 @@ Timestamp = int | str | datetime.datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version of a table; at most one of these is given, and the latest is meant without any.
+    """Selects a version of a table by at most one attribute; without any, the latest.
 
     Attributes:
         snapshot: a number.
         tag: a name.
-        timestamp: the newest snapshot that was there at this time.
-        watermark: the oldest snapshot whose watermark (milliseconds) has reached this one.
+        timestamp: the newest snapshot that existed at this time.
+        watermark: the oldest snapshot with at least this watermark (milliseconds).
     """
 
     snapshot: int | None = None
@@ -50,15 +50,15 @@ class Version:
 
     @property
     def is_latest(self) -> bool:
-        """Whether no version is named."""
+        """Whether no version is selected."""
         return self == Version()
 
 
 def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
-    """The snapshot of a version; None when the latest is meant and there is none yet.
+    """The snapshot of a version; None when the latest is selected and none exists.
 
     Raises:
-        UsageError: it does not exist, or not any more; names what there is.
+        UsageError: it does not exist or has expired; names those that exist.
     """
     if version.snapshot is not None:
         return numbered_snapshot(table, version.snapshot)
@@ -94,7 +94,7 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
     """The snapshot of a number.
 
     Raises:
-        UsageError: it does not exist, or not any more.
+        UsageError: it does not exist, or has expired.
     """
     snapshots = table.snapshots
     try:
@@ -130,7 +130,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 
 
 def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
-    """The newest snapshot that was there at a time (milliseconds, UTC); None: it is before all."""
+    """The newest snapshot that existed at a time (milliseconds, UTC); None: there was none."""
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         return None
@@ -145,7 +145,7 @@ def millis_of(timestamp: Timestamp) -> int:
     """Milliseconds since 1970 in UTC.
 
     Raises:
-        UsageError: the text is no time.
+        UsageError: the text is not a time.
     """
     if isinstance(timestamp, int):
         return timestamp

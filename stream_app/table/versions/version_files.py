@@ -1,7 +1,7 @@
-"""The versions of a table that are there: snapshots, tags, and changelogs that outlive them.
+"""The versions of a table that exist: snapshots, tags, and changelogs that outlive them.
 
-For those who must know all that a table still names: the check and the cleaning of orphans. What
-vanishes while it is listed, because it expires, is left out, but not what it has become.
+For callers that must know every name in use: the check and the removal of orphans. A version that
+expires during the listing is left out; the tag or changelog that it becomes is not.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """
@@ -27,7 +27,7 @@ class NamedVersion:
 
     Attributes:
         path: of the snapshot, tag or changelog file.
-        snapshot: what it holds; None when it cannot be read.
+        snapshot: its content; None when it cannot be read.
         problem: why it cannot be read.
     """
 
@@ -45,9 +45,9 @@ def named_versions(table: FileStoreTable) -> list[NamedVersion]:
 
 
 def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
-    """The oldest snapshot of a table, if Paimon's rollback may have made it again from a tag.
+    """The oldest snapshot of a table, if Paimon's rollback may have restored it from a tag.
 
-    The snapshot had expired, and its changelog with it, but Paimon leaves the changelog's name
+    That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it
     (`utils/RollbackHelper.java`).
     """
     found: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
@@ -62,9 +62,9 @@ def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
     """Snapshots by number, tags by name, then changelogs by number.
 
-    A version may get another name meanwhile: a snapshot that expires goes on as a tag or as a
-    changelog, a tag as another one. So a folder is listed when those before it have been taken, and
-    when a file has vanished all are listed again.
+    A version may get another name during the walk: an expiring snapshot may become a tag or a
+    changelog, and a tag another tag. So the walk lists a folder after it has taken the folders
+    before. When a file has vanished, it lists all of them again.
 
     Args:
         root: the folder of a table, or of one of its branches.
