@@ -1,1 +1,1 @@
-"""Whether a table is sound: its metadata, its files and its history. Start with `table_check`."""
+"""Whether a table's metadata, files and history are intact. Start with `table_check`."""

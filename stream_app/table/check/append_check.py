@@ -1,8 +1,8 @@
-"""Holds the rows of a table without a primary key against those that were appended.
+"""Compares the rows of a table without a primary key with those that were appended.
 
-Its changes are the files of APPEND snapshots, and compactions must keep their rows. Rows have no
-key by which they could be compared one by one, so each side has a sum over the hashes of its rows;
-files that stand on both sides are not read.
+Its changes are the files of APPEND snapshots, and compactions must keep their rows. Rows without a
+key cannot be compared one by one. So each side gets a sum over the hashes of its rows, and files on
+both sides are not read.
 
 Source: none; the hash is that of Paimon's bucket function, over all columns.
 """
@@ -27,7 +27,7 @@ _MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class _RowSum:
-    """Rows in any order: how many, and two sums that other rows hardly have."""
+    """A multiset of rows: their number, and two sums that other rows hardly ever have."""
 
     rows: int = 0
     sum: int = 0
@@ -36,7 +36,7 @@ class _RowSum:
 
 @dataclass(frozen=True, slots=True)
 class AppendCheck:
-    """Compares what was appended with what is there."""
+    """Compares the appended rows with the live ones."""
 
     replay: TableReplay
     progress: Progress

@@ -1,4 +1,4 @@
-"""Checks how the versions of a table hang together: numbers, hints, epochs, and consumers.
+"""Checks the chain of a table's versions: numbers, hints, epochs, and consumers.
 
 The rules are the pure functions of `planning.check.versions` and `planning.check.followers`.
 """
@@ -19,10 +19,10 @@ from stream_app.table.versions.version_files import NamedVersion
 
 
 def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list[Finding]:
-    """All that is wrong with the chain of a table's versions.
+    """All problems of the chain of a table's versions.
 
-    Jobs go on meanwhile. So what says something is read before what it speaks of, and snapshots are
-    listed before the changelogs that some of them become.
+    Jobs run on during the check. So it reads a reference before the file that it refers to. It
+    lists snapshots before the changelogs that some of them become.
     """
     folder, changelogs = (f"{table.version_root}/{name}" for name in ("snapshot", "changelog"))
     consumers = _consumers(table, earliest_changes(table))
@@ -45,7 +45,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> list[Finding]:
-    """Consumers that have been silent for too long go by themselves, and are passed over."""
+    """Skips consumers that have been silent for too long, because they expire by themselves."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:

@@ -1,17 +1,17 @@
-"""Replays the changes of a table with a primary key, and compares what they lead to with its rows.
+"""Replays the changes of a table with a primary key, and compares the result with its rows.
 
-The changes of a bucket are sorted runs, so replaying them is the merge that a compaction does, and
-comparing is a second one: memory is a batch for each run that is open. Where the same files stand
-on both sides, and no change touches their keys, nothing is read.
+The changes of a bucket are sorted runs, so a replay is the merge that a compaction does. The
+comparison is a second merge: memory is a batch for each open run. The check skips files that are on
+both sides when no change touches their keys.
 
-What the changes are, and which rows they lead to, follows from ``changelog-producer``:
+``changelog-producer`` decides what the changes are, and which rows they lead to:
 
-* ``none``: the files of APPEND snapshots, merged with the rows by the table's own rule. So it is
-  the compactions that are checked.
+* ``none``: the files of APPEND snapshots, merged by the table's own rule. So this checks the
+  compactions.
 * ``input``: changelog files, by the same rule.
-* ``lookup``, ``full-compaction``: changelog files of compactions. They bring the rows of the levels
-  that such a compaction reaches. Their -D has the sequence number of the row that went, so it is
-  the order of snapshots and files that counts.
+* ``lookup``, ``full-compaction``: changelog files of compactions. They lead to the rows of the
+  levels that such a compaction reaches. A -D has the sequence number of the deleted row, so the
+  order of snapshots and files decides.
 
 Source: Paimon `mergetree/MergeTreeWriter.java`,
 `mergetree/compact/LookupChangelogMergeFunctionWrapper.java`,
@@ -50,7 +50,7 @@ from stream_app.table.read.diff_read import changed_files, merged_rows
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 _FILE_ROWS_MAX = 1 << 32
-"""More than a file can have: a change's place is that of its file, times this, and its own."""
+"""More rows than a file can have: a change's place is its file's place times this, plus its own."""
 _NO_CHANGELOG = (
     "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
     "(stream-app rollback-to), and let the job write what came since anew"
@@ -64,7 +64,7 @@ _TWO_STORIES = (
 
 @dataclass(frozen=True)
 class ChangelogCheck:
-    """Compares the rows that a replay leads to with those of the newest snapshot."""
+    """Compares the rows of a replay with those of the newest snapshot."""
 
     replay: TableReplay
     progress: Progress
@@ -86,7 +86,7 @@ class ChangelogCheck:
 
     def _bucket(self, files: BucketReplay) -> RowDifferences | None:
         read = {*files.base, *files.changes, *files.last}
-        if not self._table.merges_by_vectors:  # else the same file has not always the same rows
+        if not self._table.merges_by_vectors:  # vectors change a file's rows
             read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
         last = [file for file in files.last if file in read]
         return compared(
@@ -97,7 +97,7 @@ class ChangelogCheck:
         )
 
     def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """The rows that the changes lead to, in key order; of the files that are to be read."""
+        """The rows that the changes lead to, in key order; only of the files in `read`."""
         layout, function = self._rule()
         is_by_number = self.replay.is_by_sequence_number
         places = {file.file_name: place for place, file in enumerate(files.changes, 1)}
@@ -106,7 +106,7 @@ class ChangelogCheck:
             layout.key_names,
             None if is_by_number else places,
         )
-        # By a sequence field, a delete of the base may be newer than a change that comes.
+        # By a sequence field, a delete of the base may be newer than a later change.
         rows = merged_rows(
             self._table,
             self._live(self.replay.base, files.bucket),
@@ -125,7 +125,7 @@ class ChangelogCheck:
             yield without_deletes(function.merge(window, layout))
 
     def _rule(self) -> tuple[KeyValueLayout, MergeFunction]:
-        """Which of two changes of a key is the later one, and what they make together."""
+        """Which of two changes of a key is the later one, and how they merge."""
         if self.replay.is_by_sequence_number:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
@@ -159,10 +159,10 @@ class ChangelogCheck:
 
 @dataclass(frozen=True, slots=True)
 class _ChangeFiles:
-    """Reads files of changes in batches that part no key.
+    """Reads files of changes in batches that split no key.
 
     Attributes:
-        places: of the files in time, by which rows get other sequence numbers; None: they keep
+        places: of the files in time, from which rows get other sequence numbers; None: rows keep
             theirs.
     """
 

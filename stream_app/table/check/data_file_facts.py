@@ -1,8 +1,8 @@
-"""What is in a data file, measured in columns; `planning.check.file_facts` judges it.
+"""Measures the content of a data file in columns; `planning.check.file_facts` judges it.
 
 Each file is read through the schema that it was written with, so that nothing is cast.
 
-Source: Paimon `io/KeyValueDataFileWriter.java` (what it tells of a file).
+Source: Paimon `io/KeyValueDataFileWriter.java` (the facts that it records).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from stream_app.table.versions.row_filter import hashes_as_today
 
 
 def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
-    """Read a file whole and tell what is in it; memory is that of two batches.
+    """Read a file whole and measure its content; memory is that of two batches.
 
     Args:
         table: with the schema that the file was written with.
-        keys_repeat: whether a key may stand in the file more than once: in changelog files.
+        keys_repeat: whether a key may occur more than once in the file: in changelog files.
 
     Raises:
         CorruptFileError: the file cannot be read.
-        UnsupportedTableError: it is of a kind that stream_app does not read.
+        UnsupportedTableError: stream_app does not read its format.
     """
     measured = _Measured(table, entry, keys_repeat)
     for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
@@ -48,7 +48,7 @@ def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -
 
 @dataclass(slots=True)
 class _Column:
-    """Counts of a column; bounds are None where the manifest tells none."""
+    """Counts of a column; a bound is None where the manifest has none."""
 
     field: DataField
     stats: ColumnStats
@@ -60,14 +60,14 @@ class _Column:
 
     @classmethod
     def of(cls, column: DataField, stats: ColumnStats) -> _Column:
-        # NaN stands outside of the bounds that Parquet keeps.
+        # NaN is outside of the bounds that Parquet keeps.
         known = column.data_type.root not in FLOAT_ROOTS
         try:
             low, high = (
                 None if value is None or not known else arrow_scalar(value, column.data_type)
                 for value in (stats.minimum, stats.maximum)
             )
-        except (pa.ArrowInvalid, OverflowError):  # a time that Arrow's type does not reach
+        except (pa.ArrowInvalid, OverflowError):  # the time is outside of Arrow's range
             low = high = None
         return cls(column, stats, low, high)
 
@@ -89,7 +89,7 @@ class _Column:
 
 @dataclass(slots=True)
 class _Measured:
-    """Counts of a file as they grow."""
+    """Counts of a file, which grow as it is read."""
 
     table: FileStoreTable
     entry: ManifestEntry

@@ -1,7 +1,9 @@
-"""Which versions of a table need a file: asked by a check that has found one damaged.
+"""Which versions of a table need a file: for a check that has found a damaged one.
 
-All manifests are read once more, and of each is kept which files it adds and takes away. What
-cannot be read is left out: its versions are damaged by that already.
+Reads all manifests once more, and keeps which files each of them adds and deletes. It skips
+unreadable manifests: their versions are damaged anyway.
+
+Source: Paimon `operation/FileStoreScan.java` (the files of a version).
 
 Source: Paimon `operation/FileStoreScan.java` (what a version's files are).
 """
@@ -27,28 +29,28 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class FileNeeds:
-    """Made by `dependent_versions`.
+    """The versions that need each file; made by `file_needs`.
 
     Attributes:
-        versions: all that there are.
+        versions: all that exist.
     """
 
     table: FileStoreTable
     versions: list[VersionName] = field(default_factory=list)
     _named: defaultdict[str, list[VersionName]] = field(default_factory=lambda: defaultdict(list))
-    """By the name of metadata and index files: whose rows they are."""
+    """By the name of metadata and index files: the versions whose rows they describe."""
     _of_changes: defaultdict[str, list[VersionName]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """By the name of metadata files: whose changes they are."""
+    """By the name of metadata files: the versions whose changes they describe."""
     _gains: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By the name of a data file: how often each manifest adds it, less how often it deletes it."""
     _read: set[str] = field(default_factory=set)
 
     def of(self, path: str) -> Needs:
-        """Who needs a file of metadata, data or changes, by its path; nobody: it is none of these.
+        """The versions that need a file of metadata, data or changes, by its path.
 
-        A version's own file is needed by it, if it cannot be read.
+        Empty for any other file. A version needs its own file when that cannot be read.
         """
         name = path.rpartition("/")[2]
         rows = set(self._named.get(path, ())) | set(self._named.get(name, ()))
@@ -112,7 +114,7 @@ class FileNeeds:
 
 
 def file_needs(table: FileStoreTable) -> FileNeeds:
-    """Look through all versions of a table and of its branches."""
+    """Collect the needs of all versions of a table and of its branches."""
     needs = FileNeeds(table)
     producer = table.options.raw.get("changelog-producer", "none").lower()
     for branch, there in [("", table), *_branches(table)]:

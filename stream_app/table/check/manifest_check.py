@@ -1,6 +1,6 @@
-"""Reads manifests for the check of a table: what cannot be read becomes a finding.
+"""Reads manifests for the check of a table: an unreadable one becomes a finding.
 
-Each manifest is held against what its list says of it, once.
+Compares each manifest once with the facts in its list.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rol
 
 @dataclass(slots=True)
 class ManifestCheck:
-    """Reads manifests and gathers what is wrong with them.
+    """Reads manifests and collects findings about them.
 
     Attributes:
-        findings: grows while manifests are read.
+        findings: grows while it reads manifests.
     """
 
     table: FileStoreTable
@@ -113,7 +113,7 @@ class ManifestCheck:
     def _leaves_out(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
         stats, types = meta.partition_stats, self.table.paths.partition_type.types
         if len(stats.null_counts) != len(types):
-            return False  # a writer that told nothing
+            return False  # the writer recorded no bounds
         low = comparable_key(stats.min_values, types)
         high = comparable_key(stats.max_values, types)
         bounded = [value is not None for value in deserialize_row(stats.max_values, types)]

@@ -1,10 +1,10 @@
-"""Walks through the versions of a table and checks all that needs no row to be read.
+"""Walks through the versions of a table, and checks everything that needs no read of rows.
 
-The live files are carried from snapshot to snapshot, so each costs what it changed. Files are
-looked for by listing their folders, once each; and the entries of all files that a version needs
-are gathered for those who look into them.
+It carries the live files from snapshot to snapshot, so each snapshot costs as much as it changed.
+It finds files by listing each folder once. And it collects the entries of all files that a version
+needs, for the checks that read them.
 
-Snapshots may expire while this goes on: what was found in a version that is gone is dropped.
+Snapshots may expire during the walk: findings about an expired version are dropped.
 
 Source: Paimon `operation/AbstractFileStoreScan.java`, `operation/FileStoreCommitImpl.java`,
 `operation/FileDeletionBase.java` (which files outlive their snapshot).
@@ -36,7 +36,7 @@ from stream_app.table.versions.version_files import (
 
 _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
 Progress = Callable[[str, int, int], None]
-"""Told what is done, how much of it, and how much there is."""
+"""Gets the part of the check, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class FileInUse:
 
 @dataclass(slots=True)
 class MetadataCheck:
-    """Call `run` once.
+    """One walk over a table's metadata. Call `run` once.
 
     Attributes:
-        files: data and changelog files that are needed, by path; each once.
-        vectors: index files that are needed and the names of the live files beside them.
-        versions: how many were looked at.
+        files: data and changelog files in use, by path; each once.
+        vectors: index files in use, and the names of the live files beside them.
+        versions: how many were checked.
     """
 
     table: FileStoreTable
@@ -76,7 +76,7 @@ class MetadataCheck:
         self._presence = FilePresence(self.table)
 
     def run(self) -> list[Finding]:
-        """All findings: first of the chain of snapshots, then version by version."""
+        """All findings: first about the chain of snapshots, then version by version."""
         versions = named_versions(self.table)
         self._brought_back = brought_back_from_tag(versions)
         findings = chain_check(self.table, versions)
@@ -106,11 +106,11 @@ class MetadataCheck:
             findings += self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = known.get(snapshot.snapshot_id)
-            # The lists' names are never given twice, so they tell whether both are the same.
+            # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
             if same is not None and not is_same:
                 findings.append(_other_snapshot(version))
-            if not is_same:  # else the snapshot itself is looked at
+            if not is_same:  # else the snapshot's own turn checks it
                 self._live = None
                 findings += self._live_files(snapshot, version)
                 self._live = None
@@ -123,7 +123,7 @@ class MetadataCheck:
         return self._manifests.findings + findings
 
     def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
-        """Follow to the snapshot's live files, and check what is new in them."""
+        """Advance to the snapshot's live files, and check the changed ones."""
         read = self._manifests.manifests
         base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
         news = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
@@ -153,7 +153,7 @@ class MetadataCheck:
         return findings + self._index(snapshot, version)
 
     def _base(self, base: list[ManifestFileMeta], where: str) -> list[Finding]:
-        """Merged manifests must mean what the ones mean that they replace."""
+        """Merged manifests must mean the same as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
         gone = [meta for name, meta in before.items() if name not in after]
@@ -181,7 +181,7 @@ class MetadataCheck:
         ]
 
     def _placed(self, touched: Iterable[ManifestEntry]) -> list[Finding]:
-        """Levels and buckets where something was touched."""
+        """Checks levels and buckets that the snapshot touched."""
         assert self._live is not None
         places = {(entry.partition, entry.bucket): None for entry in touched}
         findings = []
@@ -199,7 +199,7 @@ class MetadataCheck:
 
     @property
     def _has_sorted_runs(self) -> bool:
-        """Not where files are sorted by ``clustering.columns``, whose key ranges may overlap."""
+        """False for files sorted by ``clustering.columns``, whose key ranges may overlap."""
         schema = self.table.schema
         is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
         return schema.kind.merges_by_key and not is_clustered
@@ -217,7 +217,7 @@ class MetadataCheck:
 
     def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         name = snapshot.changelog_manifest_list
-        # Paimon's expiry of the main table takes it, and minds no branches.
+        # Paimon's expiry of the main table deletes it, and ignores branches.
         may_be_gone = bool(self.table.branch) or snapshot == self._brought_back
         if name is not None and may_be_gone:
             path = self.table.paths.manifest(name)
@@ -236,7 +236,7 @@ class MetadataCheck:
         return findings + self._needed(entries, version, is_changelog=True)
 
     def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
-        """A changelog keeps its changelog files, or the files that its APPEND brought."""
+        """A changelog keeps its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
             return self._changelog(snapshot, version)
         producer = self.table.options.raw.get("changelog-producer", "none").lower()

@@ -1,4 +1,4 @@
-"""Holds the rows of a bucket against those that they should be, for `stream-app check`.
+"""Compares the rows of a bucket with the expected ones, for `stream-app check`.
 
 Both sides come as merged rows in key order, so memory is a batch for each run that is open.
 """
@@ -17,17 +17,17 @@ FORGOTTEN_DELETES = (
     "rows that only the table has: with sequence.field an older row comes back when a compaction "
     "has forgotten the delete that was newer"
 )
-"""What cannot be told where changes are merged by ``sequence.field``: the table is right then."""
+"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifferences:
-    """How many rows differ.
+    """Counts of differing rows.
 
     Attributes:
-        missing: rows that should be there.
-        wrong: rows with other values than they should have.
-        unexpected: rows that should not be there.
+        missing: expected rows that the table lacks.
+        wrong: rows with other values than expected.
+        unexpected: rows that are not expected.
         example: the key of one of them, for people.
     """
 
@@ -44,10 +44,10 @@ def compared(
     *,
     are_unexpected_told: bool = True,
 ) -> RowDifferences | None:
-    """What differs between the rows that should be there and those that are; None: nothing.
+    """The differences between the expected rows and the actual ones; None: there are none.
 
     Args:
-        are_unexpected_told: whether a row counts that should not be there.
+        are_unexpected_told: whether unexpected rows count.
 
     Raises:
         CorruptFileError: a file cannot be read.

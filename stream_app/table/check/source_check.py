@@ -1,7 +1,7 @@
-"""Writes what a source tells into files of its own, and compares these with a table.
+"""Writes a source's changes into files of its own, and compares these with a table.
 
-The changes go through the writer of the table's tasks into a folder that is thrown away. The two
-are merged and compared bucket by bucket: memory is a write buffer, and a batch a sorted run.
+The changes go through the writer of the table's tasks into a temporary folder. The check merges and
+compares both sides bucket by bucket: memory is a write buffer, and a batch for each sorted run.
 
 Only tables with a primary key are compared: the newest row of each key.
 """
@@ -31,7 +31,7 @@ _SCRATCH_OPTIONS = {"changelog-producer": "none"}
 
 @dataclass(slots=True)
 class SourceCheck:
-    """Takes in the changes of a source in its order, then compares.
+    """Takes in the changes of a source in their order, then compares.
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
@@ -55,7 +55,7 @@ class SourceCheck:
         self._next_sequence_number += most
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
-        """A finding for each bucket of the snapshot that is not what the source tells.
+        """A finding for each bucket of the snapshot that differs from the source.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -74,7 +74,7 @@ class SourceCheck:
     def repeated(self, snapshot: Snapshot, names: Collection[str]) -> Iterator[Finding]:
         """Whether rows of the snapshot share a key of the source, whose columns are `names`.
 
-        Holds these columns of all rows in memory, where the table's key does not part them.
+        Keeps these columns of all rows in memory, unless the table's key separates them.
         """
         schema = self.table.schema
         if not names or set(names) >= set(schema.primary_keys):

@@ -1,11 +1,11 @@
 """Checks a whole table and its branches: metadata, files, deletion vectors, changelog.
 
-A branch is checked as a table of its own, but a file that it shares is looked into once.
+A branch is checked as a table of its own, but a shared file is read once.
 
-Each part may find that it cannot look at something, such as files of another format: that is told
-as well, for a check that has not looked has not found the table well.
+A part that cannot check something, such as files of another format, reports that. A check that has
+read nothing does not prove the table intact.
 
-Source: none; the rules are those of Paimon's format, each named where it stands.
+Source: none; the rules are those of Paimon's format, each beside its check.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _DAMAGED = {
     FindingKind.SEQUENCE_NUMBERS,
     FindingKind.DELETION_VECTOR,
 }
-"""Where a file is damaged, nothing helps but another one, or doing without."""
+"""Only another copy of a damaged file helps, or doing without it."""
 _WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
-"""What a file holds can be read, and be written anew."""
+"""The content of the file can be read, and be written anew."""
 
 
 @dataclass(slots=True)
 class CheckReport:
-    """What was looked at, beside the findings.
+    """What was checked, beside the findings.
 
     Attributes:
         versions: snapshots, tags and changelogs.
         branches: how many.
         files, rows: of the data and changelog files that were read.
         replayed: which changes were replayed.
-        left_out: what could not be looked at, and why.
-        unread: files of a kind that stream_app does not read, and why.
-        damaged: which versions cannot be read whole; empty: all can.
-        fix: the next step about all that is damaged.
+        left_out: what could not be checked, and why.
+        unread: files of a format that stream_app does not read, and why.
+        damaged: versions that cannot be read whole; empty: all can.
+        fix: the next step about all damage.
     """
 
     versions: int = 0
@@ -79,7 +79,7 @@ class TableCheck:
     """One check of a table.
 
     Attributes:
-        quick: look at metadata and at what lies in the folders alone.
+        quick: check only the metadata and the listings of folders.
         report: fills while `findings` is drawn.
     """
 
@@ -91,7 +91,7 @@ class TableCheck:
     _lost: Needs = field(default_factory=Needs)
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong, as it is found; each thing once."""
+        """Every problem, as it is found; each once."""
         told: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
             if (one := (finding.kind, finding.what, finding.where)) not in told:
@@ -103,7 +103,7 @@ class TableCheck:
             self.report.fix = next_step(self.table.location, versions, self._lost, self._lost)
 
     def _with_needs(self, finding: Finding) -> Finding:
-        """The finding with what it means for the table's versions."""
+        """The finding, with its consequences for the table's versions."""
         needs = self._lose(finding)
         if not needs or self._needs is None:
             return finding
@@ -114,7 +114,7 @@ class TableCheck:
         return replace(found, fix=next_step(self.table.location, versions, needs, self._lost))
 
     def _lose(self, finding: Finding) -> Needs:
-        """Take in who needs what a finding is about."""
+        """Take in which versions need the file of a finding."""
         if finding.kind not in _DAMAGED | _WRONG:
             return Needs()
         if self._needs is None:
@@ -146,12 +146,12 @@ class TableCheck:
         """Check the table or a branch.
 
         Args:
-            looked_into: paths of files that were; grows.
-            name: stands before what is told of it.
+            looked_into: paths of files that were read; grows.
+            name: precedes the texts about it.
         """
         metadata = MetadataCheck(table, self.progress)
         found = metadata.run()
-        for finding in found:  # all of it, before a version is named to go back to
+        for finding in found:  # before the advice names a version
             self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
@@ -204,7 +204,7 @@ def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
 
 @dataclass(slots=True)
 class _FileChecks:
-    """Looks into files, each through the schema that it was written with."""
+    """Reads files, each through the schema that it was written with."""
 
     table: FileStoreTable
     report: CheckReport
@@ -263,7 +263,7 @@ class _FileChecks:
                     fix=error.fix,
                 )
             ]
-        # Its version may have expired meanwhile, and the file with it.
+        # Its version may have expired during the check, and the file with it.
         return found if self.table.file_io.exists(path) else []
 
     def _table(self, schema_id: int) -> FileStoreTable:

@@ -1,6 +1,6 @@
-"""What a replay of a table's changes begins with, what it applies, and what it must lead to.
+"""Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
-`planning.check.changelog_replay` says from which version on; here its files are found.
+`planning.check.changelog_replay` decides from which version on; this module finds the files.
 `changelog_check` replays tables with a primary key, `append_check` those without.
 """
 
@@ -25,12 +25,12 @@ from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
 
 _BY_SEQUENCE_NUMBER = ("none", "input")
-"""Producers whose changes of a key have an order of their own."""
+"""Producers whose changes of a key have sequence numbers of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketReplay:
-    """The files of a bucket: of the base, of all changes in their order, of the last version."""
+    """The files of a bucket: of the base, of all changes in order, of the last version."""
 
     bucket: BucketId
     base: Sequence[DataFileMeta]
@@ -40,13 +40,13 @@ class BucketReplay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReplay:
-    """A replay that can be made.
+    """A replay that is possible.
 
     Attributes:
         producer: the ``changelog-producer`` of all its snapshots.
-        base: whose rows it begins with; None: it begins with no rows.
-        changes: the snapshots whose changes it applies, in their order; also long-lived changelogs.
-        last: whose rows it must lead to.
+        base: the version whose rows it begins with; None: it begins with no rows.
+        changes: the snapshots whose changes it applies, in order; also long-lived changelogs.
+        last: the version whose rows it must lead to.
     """
 
     table: FileStoreTable
@@ -58,15 +58,16 @@ class TableReplay:
 
     @property
     def is_by_sequence_number(self) -> bool:
-        """Whether changes are put in order by their own numbers; else by snapshots and files."""
+        """Whether changes are ordered by sequence numbers; else by snapshots and files."""
         return self.producer in _BY_SEQUENCE_NUMBER
 
     @property
     def may_forget_deletes(self) -> bool:
         """Whether the table may rightly have rows that its changes do not lead to.
 
-        By ``sequence.field`` a row may come that is older than a delete before it. It counts when a
-        compaction has dropped the delete. A replay knows the delete, and leaves the row out.
+        By ``sequence.field``, a row may arrive that is older than a delete before it. The row is
+        live when a compaction has dropped the delete. A replay still has the delete, and leaves the
+        row out.
         """
         return self.is_by_sequence_number and bool(self.table.schema.sequence_fields)
 
@@ -91,7 +92,7 @@ class TableReplay:
     def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
         """The files of a version whose rows the changes lead to.
 
-        What lies below the levels that a compaction with a changelog reaches has no changes yet.
+        Files below the levels that a compaction with a changelog reaches have no changes yet.
         """
         least = 0
         if self.table.kind.merges_by_key:
@@ -121,10 +122,10 @@ def _untold(
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
     producer: str,
 ) -> str:
-    """Why no changes tell what a snapshot did; empty: they do.
+    """Why no changes record what a snapshot did; empty: they do.
 
-    A rollback to a tag brings back an expired snapshot, but not its changelog. It becomes the
-    oldest snapshot, so the others need not be asked. Our rollback takes the changelog's name away;
+    A rollback to a tag restores an expired snapshot without its changelog. That snapshot is the
+    oldest then, so only the oldest is checked. Our rollback removes the changelog's name from it;
     Paimon's leaves it.
     """
     if snapshot.commit_kind is CommitKind.OVERWRITE:
@@ -143,10 +144,10 @@ def _untold(
 
 
 def plan_replay(table: FileStoreTable) -> TableReplay | str:
-    """As much as can be replayed; or why nothing can, in words.
+    """The longest possible replay; or, in words, why none is possible.
 
     Raises:
-        UnsupportedTableError: the table's rows cannot be merged rightly.
+        UnsupportedTableError: we cannot merge the table's rows correctly.
         FileNotFoundError: a schema is missing.
         CorruptFileError: a schema cannot be read.
     """
