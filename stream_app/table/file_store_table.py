@@ -1,4 +1,4 @@
-"""One Paimon table: where its parts are, and how it is opened and made.
+"""One Paimon table: its parts, and how it is opened and created.
 
 Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled.
 
@@ -67,7 +67,7 @@ class FileStoreTable:
     Attributes:
         location: absolute path of the table's folder.
         schema: its options may hold more than the schema file, for this process only.
-        branch: name of the branch whose versions these are; empty: the table's own.
+        branch: name of the branch whose versions these are; empty: the main branch.
     """
 
     location: str
@@ -83,12 +83,12 @@ class FileStoreTable:
 
     @property
     def version_root(self) -> str:
-        """The folder in which schemas, snapshots, tags, changelogs and consumers lie."""
+        """The folder of schemas, snapshots, tags, changelogs and consumers."""
         return branch_root(self.location, self.branch) if self.branch else self.location
 
     @cached_property
     def paths(self) -> FileStorePathFactory:
-        """Where files lie."""
+        """The paths of files."""
         return FileStorePathFactory.of(self.location, self.schema)
 
     @property
@@ -114,12 +114,12 @@ class FileStoreTable:
 
     @property
     def expiry_announcements(self) -> Announcements[ExpiryAnnouncement]:
-        """What expiries say before they delete."""
+        """Announcements that an expiry makes before it deletes."""
         return Announcements(self.file_io, self.location, EXPIRIES)
 
     @property
     def rollback_announcements(self) -> Announcements[RollbackAnnouncement]:
-        """What rollbacks say before they take anything away."""
+        """Announcements that a rollback makes before it deletes."""
         return Announcements(self.file_io, self.location, ROLLBACKS)
 
     @property
@@ -147,29 +147,29 @@ class FileStoreTable:
 
     @property
     def kind(self) -> KindTraits:
-        """What kind of table it is."""
+        """The traits of the table's kind."""
         return self.schema.kind
 
     @property
     def merges_by_vectors(self) -> bool:
-        """Whether rows that newer ones of their key replace are marked in deletion vectors.
+        """Whether deletion vectors mark the rows that newer rows of their key replace.
 
-        Then level 0, whose rows are not marked yet, is not read before it is compacted.
+        Then readers skip level 0 until it is compacted, because its rows are not marked yet.
         """
         enabled = self.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
         return enabled and self.kind.merges_by_key
 
     @property
     def merge_function(self) -> MergeFunction:
-        """How rows of one key become one (``merge-engine``)."""
+        """How rows of one key merge into one (``merge-engine``)."""
         return merge_function_of(self.schema)
 
     def identity(self) -> str:
-        """Tells this table from any other, also from one made later at the same place."""
+        """Distinguishes this table from any other, also from a later one at the same place."""
         return self.schemas.fingerprint()
 
     def key_of(self, data: bytes) -> tuple[Any, ...]:
-        """A serialized key in a form that compares as keys do."""
+        """A serialized key as a value that compares as keys do."""
         return comparable_key(data, self.schema.key_type.types)
 
     def layout(
@@ -178,7 +178,7 @@ class FileStoreTable:
         """Key-value batches of all columns, or of some that include the key's.
 
         Args:
-            system: which columns of `SYSTEM_COLUMNS` stand before them; see key_value_batch.
+            system: which of `SYSTEM_COLUMNS` precede them; see key_value_batch.
         """
         schema = self.schema
         before = [field for field in _SYSTEM_FIELDS if field.name in system]
@@ -204,9 +204,9 @@ class FileStoreTable:
         """Writers and readers of a bucket's files.
 
         Args:
-            columns: those that are read; None: all.
-            system: as `layout`; without a merge by key there are none.
-            row_groups: which row groups are read; None: all.
+            columns: columns to read; None: all.
+            system: as `layout`; empty when there is no merge by key.
+            row_groups: row groups to read; None: all.
         """
         read = self.schema.fields if columns is None else columns
         system = system if self.kind.merges_by_key else ()
@@ -234,7 +234,7 @@ class FileStoreTable:
                 self.deletion_vector_files.delete(entry)
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
-        """Gives the schema of a number; each file is read once."""
+        """Maps a number to its schema; reads each schema file once."""
         known = {self.schema.schema_id: self.schema}
 
         def schema_of(schema_id: int) -> TableSchema:
@@ -245,7 +245,7 @@ class FileStoreTable:
         return schema_of
 
     def open_branch(self, name: str) -> FileStoreTable | None:
-        """One of its branches, as a table whose files lie among this one's; None without a schema.
+        """A branch as a table that shares this table's data folders; None without a schema.
 
         Raises:
             CorruptFileError: the branch's schema cannot be read.
@@ -255,10 +255,10 @@ class FileStoreTable:
         return None if schema is None else replace(branch, schema=schema)
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
-        """The table with options for this process, which its schema file does not get.
+        """The table with options for this process, which are not saved in its schema file.
 
         Raises:
-            SchemaMismatchError: an option that is fixed for good has another value in the table.
+            SchemaMismatchError: an option that cannot change has another value in the table.
         """
         problems = []
         for key, value in options.items():

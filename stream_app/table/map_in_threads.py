@@ -1,4 +1,4 @@
-"""Many small operations on files at a time, in a bounded number of threads.
+"""Runs many small file operations at a time, in a bounded number of threads.
 
 Source: Paimon `utils/FileOperationThreadPool.java`, `utils/ManifestReadThreadPool.java`.
 """
@@ -23,9 +23,9 @@ def thread_count(table: FileStoreTable) -> int:
 
 
 def each(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
-    """Do the same with each item; the results in the order of the items.
+    """Apply `work` to each item; the results have the order of the items.
 
-    All that were begun have ended when it returns or raises; one thread is the caller's own.
+    All started work has ended when it returns or raises. The caller's thread works too.
     """
     items = list(items)
     if threads <= 1 or len(items) <= 1:

@@ -1,4 +1,4 @@
-"""Errors of the file system in our form: where, and what can be done about it."""
+"""Turns errors of the file system into our form: the place, and the fix."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _OF_HDFS = (
 
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
-    """An error of the file system, in our form; `parser` stands in for a path that it lacks.
+    """An error of the file system in our form; `parser` stands in for a path that it lacks.
 
-    What the same path will always be refused for is a `NoAccessError`.
+    When a retry of the same path cannot help, it is a `NoAccessError`.
     """
     place = str(error.filename or where)
-    notes = getattr(error, "__notes__", ())  # how a store's trouble is mended
+    notes = getattr(error, "__notes__", ())  # the store's advice on how to fix it
     is_store = place.startswith(("s3", "hdfs", "viewfs"))
     never = not notes and not is_store and error.errno in _NO_ACCESS
     return (NoAccessError if never else StorageError)(
@@ -71,7 +71,7 @@ def _fix(error: OSError, place: str) -> str:
 
 @contextmanager
 def storage_errors(where: str) -> Iterator[None]:
-    """Give errors of the file system our form, around work on a table."""
+    """Turns errors of the file system into our form, around work on a table."""
     try:
         yield
     except OSError as error:

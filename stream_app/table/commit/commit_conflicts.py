@@ -138,8 +138,7 @@ class CommitConflicts:
         )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
-        """Files that other writers added and that are still live; None when expiry took a part of
-        them.
+        """Live files that other writers added; None when expiry has deleted a part of the history.
 
         An append deletes nothing, so it cannot conflict with older files. A table may have very
         many files.

@@ -214,7 +214,7 @@ class FileStoreCommit:
         timeout_ms = options[COMMIT_TIMEOUT]
         began = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
-        # newest # only after a lost race.
+        # newest one only after a lost race.
         latest = self.history.newest
         for retry in range(retries + 1):
             snapshot = self._attempt(latest, commit, files)
@@ -263,7 +263,7 @@ class FileStoreCommit:
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
         # On a local file system Paimon's Java checks and then renames, so it can overwrite a
-        # snapshot # that appears in between. Its number is the same.
+        # snapshot that appears in between. Its number is the same.
         if there is not None and not _is_same(there, snapshot):
             return None
         if not self._knows_earliest_hint:

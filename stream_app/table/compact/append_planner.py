@@ -202,7 +202,7 @@ class AppendCompactPlanner:
             self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
                 # Rows of files that earlier rounds read were deleted, so the search starts anew. It
-                # finds # the same files again if they are live. A fresh read does not list deleted
+                # finds the same files again if they are live. A fresh read does not list deleted
                 # files.
                 self._next, self._subs = None, {}
                 looked_at.forget()

@@ -111,7 +111,7 @@ class TableMaintenance:
         self._running: Future[None] | None = None
 
     def _all_tasks(self) -> list[UpkeepTask]:
-        """The task that commits is first; tags and consumers precede the snapshots that they keep."""
+        """The task that commits is first; tags and consumers precede the snapshots they keep."""
         config = expire_config(self._table.options)
         tag_rules(self._table)
         interval_s = self._table.options[PARTITION_EXPIRATION_CHECK_INTERVAL] / 1000
