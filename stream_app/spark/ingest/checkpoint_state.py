@@ -1,10 +1,10 @@
-"""What a checkpoint remembers besides Spark's own files: for which table and topics it is.
+"""Remembers in a checkpoint, besides Spark's own files, for which table and topics it is.
 
-Spark's checkpoint knows offsets, but neither the sink nor which topic of that name it read. A
-checkpoint that is used with another table would skip all that the old one had read, and a topic
-that was made anew would lose its first records. Both are noticed here, at start.
+Spark's checkpoint knows offsets, but neither the sink nor the identity of a topic. With another
+table a job would skip all records that the first table has read. A topic that was created anew
+would lose its first records. The job detects both at start.
 
-The file is ``stream_app.json`` in the checkpoint's folder, on whatever file system that is.
+The file is ``stream_app.json`` in the checkpoint's folder, on any file system.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _NEW = "give the job a new checkpoint folder (stream.checkpoint)"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """What is remembered.
+    """The state that is kept in the checkpoint.
 
     Attributes:
         table: the table's folder.
-        table_identity: tells a table from one that was made later at the same place.
+        table_identity: distinguishes a table from a later one at the same place.
         topic_ids: Kafka's id of each topic that was ever read.
-        tables: for each topic the source tables that its records tell of.
+        tables: for each topic the source tables that its records name.
     """
 
     table: str
@@ -39,11 +39,11 @@ class CheckpointState:
 
 
 def open_checkpoint(folder: Folder, table: FileStoreTable) -> CheckpointState:
-    """The state of a checkpoint, begun now when the checkpoint is new.
+    """The state of a checkpoint; makes it when the checkpoint is new.
 
     Raises:
-        CheckpointError: it belongs to another table, to an earlier table of this place, or to a
-            job that is not ours.
+        CheckpointError: it belongs to another table, to an earlier table at this place, or to a job
+            of other software.
     """
     identity = table.identity()
     state = _read(folder)
@@ -67,25 +67,25 @@ def open_checkpoint(folder: Folder, table: FileStoreTable) -> CheckpointState:
 
 
 def is_begun(folder: Folder) -> bool:
-    """Whether a job has begun with this checkpoint."""
+    """Whether a job has started with this checkpoint."""
     return _read(folder) is not None
 
 
 def remember_topics(folder: Folder, state: CheckpointState, topic_ids: Mapping[str, str]) -> None:
-    """Add topics to the state; the ids of known ones stay what they were."""
+    """Add topics to the state; known topics keep their ids."""
     merged = {**topic_ids, **state.topic_ids}
     if merged != dict(state.topic_ids):
         _write(folder, replace(state, topic_ids=merged))
 
 
 def remembered_tables(folder: Folder) -> Mapping[str, Sequence[str]]:
-    """The source tables of each topic, as they were remembered."""
+    """The remembered source tables of each topic."""
     state = _read(folder)
     return {} if state is None else state.tables
 
 
 def remember_tables(folder: Folder, tables: Mapping[str, Sequence[str]]) -> None:
-    """Put the source tables of each topic into the state; the checkpoint must have been begun."""
+    """Save the source tables of each topic; the checkpoint must exist."""
     state = _read(folder)
     assert state is not None, "open_checkpoint comes first"
     _write(folder, replace(state, tables=tables))
@@ -98,9 +98,9 @@ def query_id(folder: Folder) -> str:
 
 
 def source_end(folder: Folder, epoch: int) -> str:
-    """Where Spark has noted that an epoch ends: a line of JSON for each source."""
+    """The recorded end of an epoch in Spark's checkpoint: a line of JSON for each source."""
     lines = folder.files.read_bytes(folder.path(f"offsets/{epoch}")).decode().splitlines()
-    return "\n".join(lines[2:])  # behind the version and Spark's own settings
+    return "\n".join(lines[2:])  # after the version and Spark's own settings
 
 
 def _read(folder: Folder) -> CheckpointState | None:

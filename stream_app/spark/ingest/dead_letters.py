@@ -1,9 +1,8 @@
-"""The quarantine: records that could not be decoded, kept as they came, with the reason.
+"""The quarantine: keeps records that could not be decoded unchanged, with the reason.
 
-One file of JSON lines for each epoch, written by the driver before the epoch is committed; an
-epoch that is done again writes the same file again. So no bad record is lost and none is there
-twice. A file of that name with other content (of an earlier checkpoint, or of other settings) is
-kept beside it as ``epoch-N.old-K.jsonl``.
+The driver writes one file of JSON lines for each epoch, before it commits the epoch. A repeated
+epoch writes the same file again, so no bad record is lost or duplicated. A file of that name with
+other content, of an earlier checkpoint or of other settings, is kept as ``epoch-N.old-K.jsonl``.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class SetAside:
     """The bad records of an epoch.
 
     Attributes:
-        file: None: they are not kept.
+        file: None: the records are not kept.
         first: place and reason of the first one, in words.
-        reasons: how many there are of each kind of `bad_reasons.REASON_KINDS`.
+        reasons: number of records of each kind of `bad_reasons.REASON_KINDS`.
     """
 
     file: str | None
@@ -45,7 +44,7 @@ class DeadLetters:
 
     Attributes:
         folder: None: there is no quarantine.
-        bad_records_max: more than these stop the job; None: any number is put up with.
+        bad_records_max: more than these stop the job; None: any number is accepted.
     """
 
     folder: Folder | None
@@ -53,13 +52,13 @@ class DeadLetters:
     _count: int = field(default=0)
 
     def write(self, epoch: int, bad: pa.Table) -> SetAside | None:
-        """Keep an epoch's bad records; None: there are none.
+        """Keep an epoch's bad records; None when there are none.
 
         Args:
             bad: a table of `BAD_RECORD_SCHEMA`.
 
         Raises:
-            BadRecordsError: there are too many of them now.
+            BadRecordsError: the run has exceeded the limit.
         """
         count = bad.num_rows
         if not count:
@@ -80,7 +79,7 @@ class DeadLetters:
 
 
 def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
-    """The file's path; it is whole, and stays, or is not there."""
+    """Writes a file atomically and durably; returns its path."""
     stem = folder.path(f"epoch-{epoch}")
     path, files = f"{stem}.jsonl", folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in _lines(bad))
@@ -99,7 +98,7 @@ def _shown(line: Mapping[str, Any]) -> str:
 
 
 def _keep(folder: Folder, stem: str, data: bytes) -> None:
-    """Under the first name that is free, unless a run that was killed here has done so."""
+    """Uses the first free name, unless a run that crashed here has saved the same data."""
     for number in itertools.count(1):
         path = f"{stem}.old-{number}.jsonl"
         there = _content(folder, path)
@@ -117,7 +116,7 @@ def _content(folder: Folder, path: str) -> bytes | None:
 
 
 def _lines(bad: pa.Table) -> Iterator[dict[str, Any]]:
-    """Records as JSON objects; bytes that are no text stand under ``key_base64``, ``value_base64``.
+    """Records as JSON objects; bytes that are not text are under ``key_base64``, ``value_base64``.
 
     The timestamp is in milliseconds since 1970. Called for bad records only, which are few.
     """

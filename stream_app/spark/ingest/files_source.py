@@ -1,12 +1,12 @@
-"""Messages from a folder of ``*.jsonl`` files, for trials and for replaying what was captured.
+"""Messages from a folder of ``*.jsonl`` files, for trials and for replays of captured messages.
 
 Each line is one message: ``{"topic": …, "partition": …, "offset": …, "key": …, "value": …}`` with
-key and value as texts or null; ``timestamp`` (milliseconds since 1970) and ``headers``, which
-nobody reads, may follow. A line that is no such message stops the job: what it was meant to say is
-not known. Blank lines are left out.
+key and value as texts or null. ``timestamp`` (milliseconds since 1970) and ``headers`` may follow;
+the job ignores the headers. Any other line stops the job, because its meaning is unknown. Blank
+lines are skipped.
 
-A file is taken in when its name appears, in the order of the files' times, so write it elsewhere
-and move it in. Within an epoch the offsets decide, whatever file they are in.
+The job reads a file when its name appears, in the order of modification times. So write a file
+elsewhere and move it in. Within an epoch the offsets decide the order, across all files.
 
 Source: Spark's file stream; Kafka's own record for the fields.
 """
@@ -39,7 +39,7 @@ _LINE_SCHEMA = pa.schema(
     ]
 )
 _REQUIRED = 3
-"""So many of them, the first ones, must not be null."""
+"""The first so many columns must not be null."""
 _MESSAGE_COLUMNS = (
     "topic STRING, partition INT, offset LONG, timestamp LONG, key BINARY, value BINARY"
 )
@@ -57,7 +57,7 @@ class FilesSource:
         """A stream of `MESSAGE_SCHEMA`.
 
         Raises:
-            UsageError: there is no such folder.
+            UsageError: the folder does not exist.
         """
         if not Path(self.path).is_dir():
             raise UsageError(
@@ -69,7 +69,7 @@ class FilesSource:
             spark.readStream.format("text")
             .option("pathGlobFilter", "*.jsonl")
             .option("lineSep", "\n")
-            # Files a week older than the newest one would be left out, without a word.
+            # By default Spark silently skips files a week older than the newest one.
             .option("maxFileAge", "36500d")
         )
         if self.max_files_per_trigger is not None:
@@ -87,7 +87,7 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Columns `line` (bytes) and `file` → messages; the timestamp in milliseconds.
 
     Raises:
-        WrongSourceError: a line that is no message; names the file and shows the line.
+        WrongSourceError: a line is not a message; names the file and shows the line.
     """
     for batch in batches:
         lines = _trimmed(batch.column("line"))
@@ -103,13 +103,13 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _trimmed(lines: pa.Array) -> pa.Array:
-    # Only ASCII is looked at, so the bytes need not be text.
+    # The test reads only ASCII, so the bytes need not be text.
     text = pa.Array.from_buffers(pa.string(), len(lines), lines.buffers(), offset=lines.offset)
     return pc.ascii_trim_whitespace(text).cast(pa.binary())
 
 
 def _parse(lines: pa.Array) -> list[pa.Array] | None:
-    """Columns of `_LINE_SCHEMA`; None when any line is no message."""
+    """Columns of `_LINE_SCHEMA`; None when any line is not a message."""
     if not looks_like_object(lines).all():
         return None
     columns = parse_objects(lines, _LINE_SCHEMA)
@@ -119,7 +119,7 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
 
 
 def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
-    """The error for the first line that is no message."""
+    """The error for the first line that is not a message."""
     at = next(at for at in range(len(lines)) if _parse(lines.slice(at, 1)) is None)
     line = lines[at].as_py()
     try:

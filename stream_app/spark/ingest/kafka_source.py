@@ -1,7 +1,6 @@
 """Messages of Kafka topics, by Spark's own source.
 
-Source: Spark's `spark-sql-kafka-0-10`. The defaults below are there because of what they save; see
-docs/performance.md.
+Source: Spark's `spark-sql-kafka-0-10`. docs/performance.md says what the defaults below save.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 
 CLIENT_DEFAULTS: Mapping[str, str] = {
-    # The consumer looks up offsets behind a fetch that waits at the broker: 500 ms by default,
-    # in each small epoch.
+    # In each small epoch the consumer looks up offsets after a fetch that waits at the broker, for
+    # 500 ms by default.
     "fetch.max.wait.ms": "10",
-    # Aborted transactions are no changes.
+    # Aborted transactions are not changes.
     "isolation.level": "read_committed",
-    # Spark asks for one poll after another; 500 records each, as Kafka has it, is too few.
+    # Spark polls in sequence; Kafka's default of 500 records a poll is too few.
     "max.poll.records": "50000",
-    # More at once leaves the processor's cache before it is looked at, less costs more requests.
+    # A larger fetch leaves the processor's cache before decoding; a smaller one costs requests.
     "max.partition.fetch.bytes": str(4 << 20),
     "fetch.max.bytes": str(64 << 20),
-    # The system's own choice, which grows with the stream; Kafka's is 64 KiB.
+    # The operating system's choice, which grows with the stream; Kafka's default is 64 KiB.
     "receive.buffer.bytes": "-1",
 }
 
@@ -34,8 +33,8 @@ class KafkaSource:
     """Where to read; see `[source]` of the configuration for the meanings.
 
     Attributes:
-        min_partitions: least number of tasks that read; None: as many as there are cores, or one a
-            Kafka partition when lost data is put up with.
+        min_partitions: least number of reading tasks; None: the number of cores. When the job
+            tolerates lost data, None means one task for each Kafka partition.
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
     """
 
@@ -66,8 +65,8 @@ class KafkaSource:
         }
         if self.min_partitions is not None or self.fail_on_data_loss:
             options["minPartitions"] = str(self.min_partitions or cores)
-        # Else one task for each Kafka partition: where records are gone, Spark goes on with a
-        # consumer that it has given back, which fails when another task reads that partition.
+        # Else one task for each Kafka partition. After a loss Spark keeps using a consumer that it
+        # has returned to its pool, which fails when another task reads that partition.
         if self.topic_pattern is None:
             options["subscribe"] = ",".join(self.topics)
         else:

@@ -1,10 +1,10 @@
 """One epoch: messages → blocks → files → snapshots, for each table of the job.
 
-`MicroBatch` is what Spark calls for each micro-batch (`foreachBatch`), on the driver. It is the
-only one who commits: an idle commit takes the same lock, and so does upkeep.
+Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It is the only
+committer of the job: idle commits and upkeep take the same lock.
 
-The source is read once for all tables. Each table is committed for itself: an epoch that some
-tables have already, because the job ended between two commits, is written for the others alone.
+It reads the source once for all tables, and commits each table by itself. When the job ended
+between two commits, it writes the epoch only for the tables that lack it.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """
@@ -43,7 +43,7 @@ _SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochReport:
-    """What an epoch did to one table and how long it took (seconds).
+    """One table's result of an epoch, and its times (seconds).
 
     Attributes:
         skipped: whether the table had the epoch already.
@@ -70,10 +70,10 @@ class EpochReport:
 
 
 class TableListener(Protocol):
-    """Is told what becomes of one table."""
+    """Gets the events of one table."""
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is in the table."""
+        """An epoch is committed."""
         ...
 
     def idle_commit(self, report: IdleReport) -> None:
@@ -83,12 +83,12 @@ class TableListener(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class TableFeed:
-    """What feeds one table of a job, and the table's job.
+    """The source side of one table, and the table's job.
 
     Attributes:
         format_of: makes the message format for a schema of the table.
         dead_letters: the table's bad records.
-        check_tables: raises when the source's tables that an epoch has seen do not fit together.
+        check_tables: raises when the source tables of an epoch's records do not fit together.
     """
 
     job: TableJob
@@ -99,7 +99,7 @@ class TableFeed:
     _plan: TablePlan | None = field(init=False, default=None)
 
     def plan(self, next_sequence_number: int = 0) -> TablePlan:
-        """The table's part in an epoch, from the schema that the table's job has now.
+        """The table's part in an epoch, from the current schema of the table's job.
 
         Raises:
             UsageError: the format's options do not fit the table.
@@ -122,11 +122,11 @@ class MicroBatch(Generic[Messages]):
     Attributes:
         feeds: the job's tables; a table's place here is its index in blocks.
         runner: runs the tasks of an epoch.
-        commit_user: the streaming query's id; asked in the first epoch, when Spark has given one.
-        source_end: where Spark has noted that an epoch ends.
+        commit_user: the streaming query's id; read in the first epoch, when Spark has set it.
+        source_end: the end of an epoch as Spark has recorded it.
         failure: the error that stopped the query, with its own text.
         totals: of all epochs and tables that this run has committed.
-        epoch_at_work: the epoch that is being written; None: none is.
+        epoch_at_work: the epoch in progress; None: there is none.
     """
 
     feeds: Sequence[TableFeed]
@@ -142,7 +142,7 @@ class MicroBatch(Generic[Messages]):
     epoch_at_work: int | None = None
 
     def __call__(self, messages: Messages, epoch: int) -> None:
-        """Process a micro-batch; does nothing for tables that have the epoch already."""
+        """Process a micro-batch; skips tables that have the epoch already."""
         with self.lock:
             if self.stopping:
                 raise RuntimeError("the job is stopping")
@@ -154,19 +154,19 @@ class MicroBatch(Generic[Messages]):
                 raise RuntimeError(error.what) from None
             except BaseException as error:
                 self.failure = readable(error)
-                # Spark turns the trace into text and searches it with regular expressions, whose
-                # stack grows with the text: what it gets is short.
+                # Spark converts the trace to text and searches it with regular expressions, whose
+                # stack grows with the text. So Spark gets a short one.
                 raise RuntimeError(first_line(self.failure)) from None
             finally:
                 self.epoch_at_work = None
 
     @property
     def is_untouched(self) -> bool:
-        """Whether no epoch has come yet."""
+        """Whether no epoch has arrived yet."""
         return not any(feed.job.is_open for feed in self.feeds)
 
     def while_idle(self) -> None:
-        """Publish finished compactions, or do upkeep, unless an epoch is being worked on."""
+        """Publish finished compactions, or do upkeep, unless an epoch is in progress."""
         if not self.lock.acquire(blocking=False):
             return
         try:
@@ -177,18 +177,18 @@ class MicroBatch(Generic[Messages]):
             self.lock.release()
 
     def drain(self) -> None:
-        """Wait for all compactions that are due and publish them; upkeep, also without an epoch."""
+        """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         with self.lock:
             for feed in self.feeds:
                 for report in feed.job.drain():
                     feed.listener.idle_commit(report)
 
     def plan(self) -> EpochPlan:
-        """The plan of an epoch for all tables, before there is one."""
+        """The plan for all tables, before the first epoch."""
         return EpochPlan(tables=tuple(feed.plan() for feed in self.feeds), shape=self.shape)
 
     def _run(self, messages: Messages, epoch: int) -> Sequence[TableFeed]:
-        """Do an epoch; the tables that it was committed to."""
+        """Run an epoch; returns the tables that it was committed to."""
         for feed in self.feeds:
             if not feed.job.is_open:
                 feed.job.open(self.commit_user(), epoch)
@@ -220,7 +220,7 @@ class MicroBatch(Generic[Messages]):
         return [share.feed for share in shares]
 
     def _epoch_plan(self, epoch: int, source_end: str) -> EpochPlan:
-        """The plan of the tables that lack the epoch; they are ready to take it."""
+        """Plans the epoch for the tables that lack it, after they have made room for it."""
         parts: list[TablePlan | None] = []
         for feed in self.feeds:
             if feed.job.is_committed(epoch, source_end):
@@ -236,12 +236,13 @@ class MicroBatch(Generic[Messages]):
             try:
                 return self.runner.with_keys(messages, bad)
             except Exception as error:
-                # The topic may have dropped these messages meanwhile. What is bad is in hand.
+                # The topic may have dropped these messages since. The bad records themselves are
+                # kept.
                 _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
         return bad
 
     def _commit(self, epoch: int, share: _Share, source_end: str, times: _Times) -> None:
-        """Commit a table's share and tell of it."""
+        """Commit a table's share, and report it."""
         began = self.clock.steady_seconds()
         feed, output = share.feed, share.output
         properties = _properties(output.counts, source_end)
@@ -269,7 +270,7 @@ class MicroBatch(Generic[Messages]):
 
 @dataclass(slots=True)
 class _Share:
-    """What an epoch that is under way has brought for one table."""
+    """One table's results of an epoch in progress."""
 
     feed: TableFeed
     output: TableOutput

@@ -1,8 +1,8 @@
-"""Stops a job whose topics tell of several tables of the source.
+"""Stops a job whose topics carry several tables of the source.
 
-Their rows would meet under one primary key: deleting order 6 would delete customer 6. Called by
-`micro_batch` with what an epoch has seen, before it is committed. What earlier epochs have seen
-stands in the checkpoint.
+Their rows would share one primary key: deleting order 6 would delete customer 6. `micro_batch`
+calls it before it commits an epoch, with the names in the epoch's records. The checkpoint keeps the
+names of earlier epochs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SHARDS_REMEDY = (
 
 
 def distinct_tables(by_topic: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """The different tables of the source → a topic that has each.
+    """The different tables of the source, each with a topic that carries it.
 
     Args:
-        by_topic: for each topic the names that its records tell; the empty name is that of
-            records which do not tell. A topic of such records alone stands for a table.
+        by_topic: for each topic the names in its records; records without a name have the empty
+            one. A topic with such records alone counts as a table.
     """
     found: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
@@ -43,7 +43,7 @@ class SourceTableCheck:
     checkpoint: Folder
 
     def check(self, seen: TablesSeen) -> None:
-        """Take in what an epoch has seen.
+        """Take in the source tables of an epoch.
 
         Args:
             seen: empty when several tables are allowed.

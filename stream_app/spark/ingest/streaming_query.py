@@ -1,4 +1,4 @@
-"""Runs the streaming query until it ends, and what has to happen beside it.
+"""Runs the streaming query until it ends, and the work beside it.
 
 Source: Spark's `StreamingQuery`.
 """
@@ -31,10 +31,10 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What Spark tells of the source after an epoch.
+    """The source's state after an epoch, as Spark reports it.
 
     Attributes:
-        lag: messages behind the newest ones, over all partitions; None when Spark does not say.
+        lag: messages behind the newest ones, over all partitions; None when Spark does not know.
         end_offsets: topic → partition → offset at which the next epoch begins.
     """
 
@@ -49,9 +49,9 @@ class RunningStream:
     """A query with its sink.
 
     Attributes:
-        on_progress: is told how far the source was read by an epoch.
-        on_idle: is told how far the source was read when there was nothing new.
-        on_drained: is told the same when a source that is to be drained has been.
+        on_progress: gets the source's state after an epoch.
+        on_idle: gets the source's state when there was nothing new.
+        on_drained: gets the source's state when the job has drained the source.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -67,10 +67,10 @@ class RunningStream:
     _newest: SourceProgress | None = None
 
     def run(self, messages: DataFrame, name: str) -> None:
-        """Run until the source is drained (`trigger` None) or the job is stopped or fails.
+        """Run until the source is drained (`trigger` None), or the job is stopped or fails.
 
         Raises:
-            StreamAppError: whatever stopped the job, in its own words.
+            StreamAppError: the error that stopped the job, in its own words.
         """
         writer = (
             messages.writeStream.queryName(name)
@@ -89,8 +89,8 @@ class RunningStream:
                 self.on_drained(self._newest)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:
-                # Ctrl-C also ends small helpers of Hadoop's that Spark runs between epochs. The
-                # table and the checkpoint are whole: a restart takes up what Spark did not note.
+                # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
+                # and the checkpoint are intact: a restart catches up with Spark's notes.
                 _LOG.warning("the stream ended before Spark had noted its last epoch")
                 return
             raise _cause(error, self.batch.failure) from None
@@ -109,7 +109,7 @@ class RunningStream:
         if not query.isActive:
             return
         # After this no epoch is half done and none begins: Spark may interrupt its thread. The lock
-        # is not held meanwhile, because an epoch that waits for it would wait for ever.
+        # must be free again, because an epoch that waits for it would block the stop forever.
         with self.batch.lock:
             self.batch.stopping = True
         query.stop()
@@ -131,7 +131,7 @@ class RunningStream:
 
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
-    """The part of Spark's progress document that tells how far the source was read."""
+    """The source's state in Spark's progress document."""
     lag: int | None = None
     ends: dict[str, Mapping[str, int]] = {}
     for source in progress.get("sources", ()):
@@ -155,7 +155,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
-    """The error as who reads it needs it: ours in its own words, Spark's in short."""
+    """The error as its reader needs it: ours in its own words, Spark's in short."""
     if failure is not None:
         return readable(failure)
     found = readable(error)
@@ -179,6 +179,6 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
 
 
 def java_causes(stack: str) -> list[str]:
-    """What the causes in a trace of Java say, the outermost first; Spark tells the first alone."""
+    """The messages of all causes in a Java trace, outermost first; Spark shows only the first."""
     found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
     return [each[:_CAUSE_MAX] for each in dict.fromkeys(found)][:_CAUSES_MAX]
