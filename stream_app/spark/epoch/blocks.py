@@ -1,12 +1,12 @@
-"""Blocks: what decoding tasks send through the shuffle, and the task that each of them goes to.
+"""Blocks: what decoding tasks send through the shuffle, and the task that each block goes to.
 
 A block is the record-batch message of a bucket's rows, without its schema, which both sides know.
 It travels as one binary cell: a few large rows in the shuffle instead of millions of small ones.
 
 Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo tasks. Buckets of
-one partition are dealt out in turn; partitions begin at different tasks, and so do tables. Where
-any writer may add to a bucket, a Kafka partition takes the bucket's place: each Kafka partition has
-one task for its rows, so they lie in its order.
+one partition are dealt out in turn; partitions begin at different tasks, and so do tables. When any
+writer may add to a bucket, a Kafka partition replaces the bucket in the formula. Then one task
+writes the rows of each Kafka partition, in its order.
 
 Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are our own way.
 """
@@ -34,9 +34,9 @@ BLOCK_COLUMNS = (
 
 ``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table``: index into
 the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
-``topic``, ``source_partition``, ``first_offset``: where the first message that the block may hold
-changes of stands. ``rows``: changes or bad records. Blocks that are not of kind ``CHANGES`` have an
-empty ``partition``, so they come before the table's others.
+``topic``, ``source_partition``, ``first_offset``: a lower bound of the block's messages in the
+source. ``rows``: changes or bad records. Blocks of other kinds than ``CHANGES`` have an empty
+``partition``, so they precede the table's other blocks.
 """
 BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
@@ -45,7 +45,7 @@ Place = tuple[int, bytes, int, str, int, int]
 
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20
-"""Blocks handed to Spark at once."""
+"""Bytes of blocks that Spark gets in one batch."""
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
 _BLOCK_TYPES = (
     *(pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32()),
@@ -54,7 +54,7 @@ _BLOCK_TYPES = (
 
 
 class BlockKind(IntEnum):
-    """What a block holds."""
+    """The content of a block."""
 
     CHANGES = 0
     BAD_RECORDS = 1
@@ -63,7 +63,7 @@ class BlockKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block and where it belongs; see `BLOCK_COLUMNS`.
+    """A block and its destination; see `BLOCK_COLUMNS`.
 
     Attributes:
         keeps_order: as `BucketAssigner.keeps_order`.
@@ -81,7 +81,7 @@ class Block:
 
     @property
     def place(self) -> Place:
-        """What a writing task's blocks are sorted by."""
+        """The sort key of a writing task's blocks."""
         return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
 
 
@@ -133,8 +133,8 @@ def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBa
 def task_addresses(tasks: int) -> list[int]:
     """For each task an integer that Spark's hash partitioning sends to it.
 
-    Spark takes Murmur3 with seed 42 of the four bytes modulo the number of partitions, which is
-    the hash that Paimon uses for buckets.
+    Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
+    uses the same hash for buckets.
     """
     found: dict[int, int] = {}
     for number in range(_ADDRESS_TRIES_MAX):

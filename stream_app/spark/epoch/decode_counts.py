@@ -1,7 +1,7 @@
-"""What decoding tasks count, on its way to the driver.
+"""Counts of decoding tasks, on their way to the driver.
 
-Counts travel as blocks beside the changes: a task that is done again is counted once, which
-Spark's accumulators do not promise.
+Counts travel as blocks beside the changes. So a repeated task counts once, which Spark's
+accumulators do not promise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column
 
 COLUMN_NAMES_MAX = 64
-"""Of unknown columns, and of missing ones: names come from messages, which may hold anything."""
+"""Limit for unknown and for missing columns: messages may contain any number of names."""
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
 Where = tuple[str, int]
@@ -45,7 +45,7 @@ class ColumnSighting:
     offset: int
 
     def plus(self, other: ColumnSighting) -> ColumnSighting:
-        """Both together."""
+        """The sum of both."""
         first = min(self.place, other.place)
         return ColumnSighting(self.records + other.records, *first)
 
@@ -57,12 +57,12 @@ class ColumnSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCounts:
-    """What was read: `skipped` messages mean no row, `bad` ones could not be decoded.
+    """What was read: `skipped` messages change no row, `bad` ones could not be decoded.
 
     Attributes:
-        decoder_errors: those of the bad ones at which the decoder failed.
+        decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
-        tables: of the source, by name; those that are not told have the empty name.
+        tables: source tables by name; records without a name have the empty one.
     """
 
     messages: int = 0
@@ -75,7 +75,7 @@ class DecodeCounts:
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
-        """Both together."""
+        """The sum of both."""
         ends = dict(self.ends)
         for where, end in other.ends.items():
             if where not in ends or end.offset > ends[where].offset:
@@ -95,21 +95,21 @@ class DecodeCounts:
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
-        """Topic → partition → last offset that was read."""
+        """Topic → partition → last offset read."""
         offsets: dict[str, dict[str, int]] = {}
         for (topic, partition), end in self.ends.items():
             offsets.setdefault(topic, {})[str(partition)] = end.offset
         return offsets
 
     def to_bytes(self) -> bytes:
-        """What `counts_of` reads."""
+        """Encodes the counts for `counts_of`."""
         return pickle.dumps(self)
 
 
 def _together(
     some: Mapping[Column, ColumnSighting], others: Mapping[Column, ColumnSighting]
 ) -> Mapping[Column, ColumnSighting]:
-    """Both, with at most so many names of a kind: of those beyond, all count as `OTHER_COLUMNS`."""
+    """Both, limited to `COLUMN_NAMES_MAX` names of a kind; the rest count as `OTHER_COLUMNS`."""
     if not others:
         return some
     columns = dict(some)
@@ -125,7 +125,7 @@ def _together(
 
 
 def counts_of_batch(where: Where, messages: pa.RecordBatch, decoded: DecodedBatch) -> DecodeCounts:
-    """The counts of some messages of one Kafka partition, given what came of them."""
+    """The counts of some messages of one Kafka partition and of their decoding."""
     offsets = messages.column("offset")
     topic, partition = where
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))

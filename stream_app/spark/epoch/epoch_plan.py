@@ -1,6 +1,6 @@
-"""What the tasks of one epoch must know, of each table of the job; made anew for each epoch.
+"""What the tasks of one epoch need to know of each table of the job.
 
-Made by `micro_batch` when an epoch begins, from the schemas that its tables have then.
+`micro_batch` makes a plan when an epoch begins, from the schemas that its tables have then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TablePlan:
 
 
 class MessageSplitter(Protocol):
-    """Says which table of the job each message is for. Can be pickled."""
+    """Assigns each message to a table of the job. Can be pickled."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The messages of each table, by the table's index; each part in the order of offsets.
@@ -62,15 +62,15 @@ class AllToOneTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochShape:
-    """What is the same in all epochs and for all tables.
+    """Properties that all epochs and all tables share.
 
     Attributes:
         tasks: number of tasks that write.
-        topic: of all messages, when there is only one; then it need not come with each of them.
-        sort_messages: bring the messages of each Kafka partition to one task, by offset, before
-            they are decoded: for sources whose tasks do not read ranges of offsets.
-        block_bytes: Arrow bytes of rows that a task gathers at most; a single batch of Spark's
-            may be larger.
+        topic: of all messages when there is only one; then the messages need not carry it.
+        sort_messages: before decoding, one task sorts the messages of each Kafka partition by
+            offset. For sources whose tasks do not read ranges of offsets.
+        block_bytes: Arrow bytes of rows that a task gathers at most; a single batch from Spark may
+            be larger.
     """
 
     tasks: int
@@ -82,11 +82,11 @@ class EpochShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPlan:
-    """What the tasks of one epoch must know; can be pickled.
+    """The tables of one epoch, for its tasks; can be pickled.
 
     Attributes:
-        tables: by index, which is what blocks carry; None: the table has the epoch already, so
-            its messages are left out.
+        tables: by the index that blocks carry; None: the table has the epoch already, and its
+            messages are skipped.
     """
 
     tables: tuple[TablePlan | None, ...]
@@ -105,5 +105,5 @@ class EpochPlan:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether a format looks at the messages' keys; else they may be left out."""
+        """Whether a format reads the messages' keys; else the source may omit them."""
         return any(table.message_format.reads_keys for table in self.tables if table is not None)

@@ -1,4 +1,4 @@
-"""The port by which an epoch's tasks are run, and what they give.
+"""The port that runs an epoch's tasks, and their output.
 
 Implemented by `frame_epochs` (a Spark job) and by tests (in the caller).
 """
@@ -25,10 +25,10 @@ Messages_contra = TypeVar("Messages_contra", contravariant=True)
 
 @dataclass(slots=True)
 class TableOutput:
-    """What the tasks have made of one table's messages.
+    """The tasks' output for one table.
 
     Attributes:
-        changes: one for each bucket and task; nothing names their files yet.
+        changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
     """
 
@@ -37,22 +37,22 @@ class TableOutput:
     counts: DecodeCounts = field(default_factory=DecodeCounts)
 
     def bad_records(self) -> pa.Table:
-        """The bad records as a table of `BAD_RECORD_SCHEMA`, in whatever order the tasks end."""
+        """The bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
         return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
 
 
 class EpochRunner(Protocol[Messages_contra]):
-    """Runs the tasks of an epoch; `Messages` is whatever the epoch's messages come as."""
+    """Runs the tasks of an epoch; `Messages` is the type of an epoch's messages."""
 
     def run(self, epoch: int, messages: Messages_contra, plan: EpochPlan) -> Sequence[TableOutput]:
-        """Read the messages once; the output for each of the plan's tables.
+        """Read the messages once; returns the output for each of the plan's tables.
 
-        What was written is deleted when a task fails.
+        When a task fails, its files are deleted.
         """
         ...
 
     def with_keys(self, messages: Messages_contra, bad: pa.Table) -> pa.Table:
-        """Bad records whose keys were left behind, with their keys; in any order.
+        """Adds the keys to bad records that were read without them; in any order.
 
         Args:
             bad: a table of `BAD_RECORD_SCHEMA`; so is the result.

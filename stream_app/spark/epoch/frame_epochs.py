@@ -1,6 +1,6 @@
 """An epoch as a Spark job: decode and route, one shuffle for all tables, write.
 
-All that is Spark's of an epoch's work; what a task does stands in `route_task` and `write_task`.
+Everything specific to Spark is here; `route_task` and `write_task` are the bodies of the tasks.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class FrameEpochs:
 
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
-    """Decode messages and bring each bucket's blocks to one task, in order.
+    """Decode messages, and move each bucket's blocks to one task, in order.
 
     Args:
-        messages: columns of `MESSAGE_SCHEMA`. Keys that no format reads are left behind: Spark
-            copies each three times on its way (see `with_keys`).
+        messages: columns of `MESSAGE_SCHEMA`. Omits keys that no format reads, because Spark copies
+            each three times on its way (see `with_keys`).
 
     Returns:
         Columns of `BLOCK_COLUMNS` in `plan.shape.tasks` partitions.
@@ -85,7 +85,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
-    """Write all blocks; columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
+    """Write all blocks; returns columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(_result_row, write_partition(task_blocks(batches), plan))
@@ -109,7 +109,7 @@ def _result_row(result: TaskResult) -> pa.RecordBatch:
 
 
 def with_keys(messages: DataFrame, bad: pa.Table) -> pa.Table:
-    """Bad records with their keys, for which the epoch's messages are read once more.
+    """Adds the keys to bad records, for which Spark reads the epoch's messages once more.
 
     Spark gives a micro-batch the same messages each time.
 
@@ -122,7 +122,7 @@ def with_keys(messages: DataFrame, bad: pa.Table) -> pa.Table:
     """
     positions = messages.sparkSession.createDataFrame(bad.select(_POSITION))
     wanted = messages.select(*_POSITION, "key").join(F.broadcast(positions), _POSITION, "left_semi")
-    # Files may say a position twice; a topic does not.
+    # Files may repeat a position; a topic does not.
     found = wanted.toArrow().group_by(_POSITION, use_threads=False)
     keys = found.aggregate([("key", "first")]).rename_columns([*_POSITION, "key"])
     records = bad.drop_columns("key").join(keys, _POSITION)

@@ -1,8 +1,8 @@
-"""The ranges of offsets that Spark's Kafka source has planned for an epoch, and what came of them.
+"""The ranges of offsets that Spark's Kafka source has planned for an epoch, and their row counts.
 
 Spark plans a micro-batch before it calls the sink: the RDD behind the DataFrame has a partition for
-each range. The ranges are read from there, so `minPartitions`, new partitions and lost data are
-Spark's own decisions. The RDD itself never runs.
+each range. This module reads the ranges from there, so Spark still decides on `minPartitions`, new
+partitions and lost data. The RDD itself never runs.
 
 Source: Spark `ForeachBatchSink`, `DataSourceRDDPartition`, `kafka010/KafkaBatchPartitionReader`.
 """
@@ -17,7 +17,7 @@ from stream_app.kafka.offset_ranges import OffsetRange
 
 
 def planned_ranges(messages: DataFrame) -> list[OffsetRange]:
-    """What each task would read; none is empty.
+    """The range of each task; none is empty.
 
     Args:
         messages: the DataFrame of a micro-batch of Spark's Kafka source, as `foreachBatch` gets it.
@@ -34,9 +34,9 @@ def planned_ranges(messages: DataFrame) -> list[OffsetRange]:
 
 
 def count_input_rows(spark: SparkSession, query_id: str, rows: int) -> None:
-    """Tell Spark how many messages an epoch had, for its progress and its metrics.
+    """Report to Spark how many messages an epoch had, for its progress and its metrics.
 
-    Spark counts rows where its plan yields them, and here the plan does not run.
+    Spark counts the rows that its plan yields, and this plan does not run.
     """
     query: Any = spark.streams.get(query_id)
     leaves = query._jsq.streamingQuery().lastExecution().executedPlan().collectLeaves()

@@ -1,8 +1,8 @@
 """An epoch as a Spark job without SQL: tasks read ranges of offsets, decode, shuffle and write.
 
-Spark's source has planned the ranges and keeps them in its checkpoint; its DataFrame does not run.
+Spark's source plans the ranges and keeps them in its checkpoint, but its DataFrame does not run.
 Spark still schedules, shuffles and repeats tasks. A block travels as a pair of its place and its
-bytes; nothing is compiled for it.
+bytes, and Spark compiles no code for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RangeEpochs:
     """Implements `epoch_runner.EpochRunner` for micro-batches of Spark's Kafka source.
 
     Attributes:
-        query_id: of the streaming query; asked when an epoch has come.
+        query_id: of the streaming query; read when an epoch has arrived.
     """
 
     spark: SparkSession
@@ -51,11 +51,11 @@ class RangeEpochs:
         return outputs
 
     def warm_up(self, plan: EpochPlan) -> None:
-        """Run an epoch of nothing, in which the workers start and their readers connect."""
+        """Run an epoch without messages, which starts the workers and connects their readers."""
         self.results([OffsetRange("", 0, 0, 0)] * plan.shape.tasks, plan)
 
     def results(self, ranges: Sequence[OffsetRange], plan: EpochPlan) -> list[TaskResult]:
-        """Read ranges, a task each, and write what they hold."""
+        """Read ranges, one in each task, and write their messages."""
         if not ranges:
             return []
         settings, tasks = self.settings, plan.shape.tasks
@@ -75,7 +75,7 @@ class RangeEpochs:
         return found
 
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:  # noqa: ARG002
-        """See `EpochRunner.with_keys`; here no key is left behind."""
+        """See `EpochRunner.with_keys`; this runner omits no key."""
         return bad
 
 

@@ -1,13 +1,13 @@
 """Stage 1 of an epoch, the body of a task: messages → row changes → one block for each bucket.
 
-A task gathers its input, up to a bound, until blocks are worth cutting, so that thousands of
-buckets do not give blocks of ten rows.
+A task gathers its input, up to a bound, until blocks are large enough. Otherwise thousands of
+buckets would give blocks of ten rows.
 
-Order: a task reads one range of offsets of a Kafka partition, or whole partitions. So a block holds
-changes of one Kafka partition in the order of its offsets, and no other block of its table has
-offsets between them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first
-offset). So changes of one key stay in the order of their Kafka partition, however Spark cuts it
-into tasks, and a task that is done again gives the same blocks.
+Order: a task reads one range of offsets of a Kafka partition, or whole partitions. So a block has
+changes of one Kafka partition in the order of its offsets. No other block of its table has offsets
+between them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first offset). So
+changes of one key keep the order of their Kafka partition, for any split into tasks. A repeated
+task gives the same blocks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
-"""A task gathers no further when its blocks have this size on average."""
+"""A task stops gathering when its blocks have this size on average."""
 
 
 def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[Block]:
     """The blocks of a task's messages.
 
     Args:
-        batches: columns of `MESSAGE_SCHEMA`; one that knows its topic may leave ``topic`` out.
+        batches: columns of `MESSAGE_SCHEMA`; when the plan names the topic, ``topic`` may be
+            missing.
     """
     router = _Router(plan)
     for batch in batches:
@@ -131,7 +132,7 @@ class _Router:
 def by_source_partition(
     batch: pa.RecordBatch, topic: str | None = None
 ) -> Iterator[tuple[Where, pa.RecordBatch]]:
-    """The batch in parts of one Kafka partition each.
+    """Splits the batch into parts of one Kafka partition each.
 
     Args:
         topic: of all messages, when the batch has no such column.

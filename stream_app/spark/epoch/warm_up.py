@@ -1,8 +1,7 @@
-"""An epoch of nothing, run while the stream looks up its first offsets.
+"""Runs an epoch without messages while the stream looks up its first offsets.
 
-The first tasks of a session start the process of the Python workers, load Spark's classes and
-compile the plan's code: seconds, in which the source has nothing to do either. What such an epoch
-is, its runner knows.
+A session's first tasks start the Python workers, load Spark's classes and compile the plan's code.
+That takes seconds, in which the source is idle too. The runner defines such an epoch.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _JOIN_SECONDS = 10
 
 @contextmanager
 def warming_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> Iterator[None]:
-    """Warm up beside the block; what still runs of it when the block has ended is cancelled."""
+    """Warm up beside the block; when the block ends, the rest of the warm-up is cancelled."""
     thread = Thread(target=_warm_up, args=(spark, epoch_of_nothing), name="warm-up", daemon=True)
     thread.start()
     try:
@@ -37,5 +36,5 @@ def _warm_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> None:
         spark.sparkContext.setJobGroup(_GROUP, "an epoch of nothing, to warm up")
         epoch_of_nothing()
     except Exception as error:
-        # What is wrong is wrong with the first epoch, too, which tells it better.
+        # The first epoch meets the same error, and reports it better.
         _LOG.debug("the warm-up failed: %s", error)

@@ -1,8 +1,8 @@
 """Stage 2 of an epoch, the body of a task: blocks of one bucket after another → files → changes.
 
-Blocks come in the order (table, partition, bucket, source position), so one writer is open at a
-time and its buffer is the task's memory. The changes of buckets go back to the driver as bytes; bad
-records and counts pass through.
+Blocks arrive in the order (table, partition, bucket, source position). So one writer is open at a
+time, and its buffer bounds the task's memory. The changes of buckets return to the driver as bytes;
+bad records and counts pass through.
 
 Source: Paimon `flink/sink/StoreSinkWriteImpl.java`.
 """
@@ -33,7 +33,7 @@ The payload of the kind ``CHANGES`` is a pickled `BucketChange`, else the block 
 
 
 class TaskBlock(NamedTuple):
-    """A block as a writing task gets it."""
+    """A block as a writing task receives it."""
 
     table: int
     kind: int
@@ -45,7 +45,7 @@ class TaskBlock(NamedTuple):
 def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
-    What the task has written, in whichever table, is deleted when it fails.
+    When the task fails, its files are deleted in all tables.
     """
     writes: list[tuple[int, TableWrite]] = []
     with ExitStack() as stack:
