@@ -1,1 +1,1 @@
-"""The processes that Spark runs: ingest and compact. Start with `ingest_job`."""
+"""The jobs in Spark's driver: ingest and compact. Start with `ingest_job`."""

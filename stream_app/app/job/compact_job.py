@@ -1,8 +1,8 @@
-"""``stream-app compact`` in Spark's driver: compacts a table beside whoever writes it.
+"""``stream-app compact`` in Spark's driver: compacts a table beside its writers.
 
-Started by ``spark-submit`` through `submit/compact.py`; ``stream-app compact`` builds that command
-line. The table's own writers go on meanwhile: a compaction that loses a conflict is dropped, and a
-full one is asked for again.
+``spark-submit`` starts it through `submit/compact.py`; ``stream-app compact`` builds that command
+line. The table's own writers run on. A compaction that loses a conflict is dropped, and a full
+compaction is requested again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _COMPACTING = Activity("compacting")
 
 @dataclass(slots=True)
 class CompactionSummary:
-    """What a run has done so far; sizes in bytes."""
+    """Totals of a run so far; sizes in bytes."""
 
     runs_before: dict[object, int] = field(default_factory=dict)
     units: int = 0
@@ -80,7 +80,7 @@ class CompactionSummary:
         self.upgraded += report.upgraded
 
     def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
-        """Two lines or three.
+        """Formats the totals as two or three lines.
 
         Args:
             runs: sorted runs of each bucket afterwards.
@@ -109,7 +109,7 @@ class CompactionSummary:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; the process's exit code."""
+    """Run the job; returns the process's exit code."""
     parser = argparse.ArgumentParser(
         prog="spark-submit … compact.py", description="Compact a Paimon table."
     )
@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(args: argparse.Namespace) -> int:
-    """Run it, and tell what goes wrong."""
+    """Run the job, and report its errors."""
     registry = CollectorRegistry()
     try:
         job = compact_job(args)
@@ -139,11 +139,11 @@ def _told(args: argparse.Namespace) -> int:
 
 
 def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> None:
-    """Compact until everything is done, or until stopped.
+    """Compact until all compactions are done, or until the job is stopped.
 
     Args:
-        registry: is given numbers about the compactions.
-        signs: are told what is at work.
+        registry: gets numbers about the compactions.
+        signs: get the current activity.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -208,7 +208,7 @@ class _Compaction:
                 progress.console.print(report_line(report), highlight=False, soft_wrap=True)
                 progress.advance(task)
         if not self.summary.units:
-            self.maintenance.after_commit()  # of time alone something may be due
+            self.maintenance.after_commit()  # upkeep may be due by time alone
 
     def _follow(self) -> None:
         _LOG.info("following %s, until Ctrl-C", self.job.table.location)
@@ -221,7 +221,9 @@ class _Compaction:
             self.stop_requested.wait(interval)
 
     def _touch(self) -> set[BucketId]:
-        """Take in what is new; with a condition on the time, also what has come of age."""
+        """Load buckets with new files; with a condition on idle time, also those that have reached
+        it.
+        """
         table, choice = self.job.table, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id

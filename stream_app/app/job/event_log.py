@@ -1,8 +1,8 @@
-"""What a job reports while it runs: a line for people on stderr, a JSON line for programs.
+"""Reports of a running job: a line for people on stderr, a JSON line for programs.
 
-`ingest_job` calls it; it hands the same facts to `prometheus_metrics`. A JSON line
-(``--events FILE``) holds one object for each event, with ``event`` and ``time_ms`` first. At start
-it names the options of the table on which the job does not act.
+`ingest_job` calls it, and it passes the same facts to `prometheus_metrics`. A JSON line (``--events
+FILE``) has one object for each event, with ``event`` and ``time_ms`` first. At start it names the
+table options that the job ignores.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 _LOG = logging.getLogger("stream_app")
 _WAIT_WORTH_TELLING_S = 0.1
-"""Of an epoch for its compactions; looking at the table alone takes less."""
+"""Least wait of an epoch for its compactions that a line shows; reading the table takes less."""
 
 
 @dataclass(slots=True)
 class EventLog:
-    """Tells of epochs, of the source's lag and of commits between epochs."""
+    """Reports epochs, the source's lag, and commits between epochs."""
 
     clock: Clock
     sink: IO[str] | None = None
@@ -59,17 +59,17 @@ class EventLog:
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
     def watch_compactions(self, source: CompactionSource) -> None:
-        """From here on there is somebody to be asked for numbers about compactions."""
+        """Numbers about compactions are available from `source` from here on."""
         if self.metrics is not None:
             self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
 
     def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
-        """From here on there is somebody to be asked for numbers about expiry."""
+        """Numbers about expiry are available from `source` from here on."""
         if self.metrics is not None:
             self.metrics.registry.register(MaintenanceCollector(self.metrics.table, source))
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is in the table."""
+        """An epoch is committed."""
         if self.metrics is not None:
             self.metrics.epoch(report)
         if report.skipped:
@@ -122,7 +122,7 @@ class EventLog:
         )
 
     def progress(self, progress: SourceProgress) -> None:
-        """Spark has closed an epoch."""
+        """Spark has finished an epoch."""
         self.idle(progress)
         _LOG.info(
             "epoch %d: lag %s, next offsets %s",
@@ -141,12 +141,12 @@ class EventLog:
         )
 
     def idle(self, progress: SourceProgress) -> None:
-        """Spark has looked at the source, whether there was anything new or not."""
+        """Spark has polled the source, with or without new messages."""
         if self.metrics is not None:
             self.metrics.progress(progress, self.clock.now_ms())
 
     def drained(self, progress: SourceProgress | None) -> None:
-        """The source was read to its end; None: Spark does not say to where."""
+        """The source was read to its end; None: Spark does not report the offsets."""
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(
@@ -177,7 +177,7 @@ class EventLog:
         self._write("ended", {})
 
     def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
-        """Warn of each column once, and count its records; what the epoch's event says of them."""
+        """Warns of each column once, and counts its records; returns the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, given), sighting in sorted(found.items(), key=lambda item: item[1].place):
             column = (kind, given)
@@ -270,7 +270,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
 
 
 def _compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
-    """The rest of an epoch's line; what is not the case is left out."""
+    """The rest of an epoch's line, without zero counts."""
     parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
     if metrics.queued:
         parts.append(f"{metrics.queued} queued")
@@ -308,7 +308,7 @@ def _bytes_text(count: int) -> str:
 
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:
-    """Log it, unless there are none."""
+    """Log the table options that the job ignores, if there are any."""
     if ignored := ignored_options(table.schema.options):
         _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
 

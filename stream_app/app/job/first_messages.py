@@ -1,7 +1,7 @@
-"""Reads a few messages of each topic at start, and says at once what will go wrong with them.
+"""Reads a few messages of each topic at start, and reports early what will fail with them.
 
-Called by `ingest_job` before the table is made: a primary key that does not fit the source cannot
-be mended later. Reading is an extra: when the broker is slow, the job begins without it.
+`ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
+The check is optional: when the broker is slow, the job starts without it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_t
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0
 _MESSAGES = 20
-"""From each end of a Kafka partition."""
+"""Number read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
-"""Of each topic."""
+"""Partitions sampled in each topic."""
 _FETCH_BYTES = 256 << 10
 _Range = tuple[int, int]
 
@@ -38,15 +38,15 @@ _Range = tuple[int, int]
 def check_first_messages(
     source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
 ) -> None:
-    """Tell what the messages at both ends of each topic show.
+    """Check the messages at both ends of each topic.
 
     Args:
-        setup: of the format, for the table that there is or will be.
-        reads_them: whether the job is sure to read these messages.
+        setup: of the format, for the existing or future table.
+        reads_them: whether the job is certain to read these messages.
 
     Raises:
-        UsageError: the job reads them, and they are of several tables of the source, or one of
-            them would stop it.
+        UsageError: the job reads them, and they belong to several source tables, or one of them
+            would stop it.
     """
     survey = format_named(source.format).survey(setup, _sample(source, topics))
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
@@ -126,7 +126,7 @@ def _chosen(
 def _read(
     consumer: KafkaConsumer, ranges: Mapping[TopicPartition, _Range], deadline: float
 ) -> list[Any]:
-    """The records of each range, as many as come in time."""
+    """The records of each range that arrive in time."""
     consumer.assign(list(ranges))
     for place, (begin, _) in ranges.items():
         consumer.seek(place, begin)

@@ -1,8 +1,8 @@
 """The job: configuration → checks → session → streaming query. Runs in Spark's driver.
 
-Started by ``spark-submit`` through `submit/ingest.py`; ``stream-app ingest`` builds that command
-line. Everything that can be wrong is checked before Spark reads the first record, and what can be
-checked without a JVM before there is one.
+``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
+line. It checks everything before Spark reads the first record. Checks that need no JVM run before
+it starts one.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=Fals
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; the process's exit code."""
+    """Run the job; returns the process's exit code."""
     parser = argparse.ArgumentParser(
         prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
     )
@@ -116,10 +116,10 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     """Run the job until its source is drained or it is stopped.
 
     Raises:
-        StreamAppError: what is wrong, before or while it runs.
+        StreamAppError: an error in the setup, or while the job runs.
     """
     metrics = JobMetrics(table_label(config.table.path))
-    # First of all: a port that is taken shows before anything is asked or made.
+    # Take the port first: if it is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
         signs = stack.enter_context(signs_of_life(clock))
@@ -143,7 +143,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
-    """All that can be had without Spark's session."""
+    """Everything that needs no Spark session."""
     reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
@@ -181,7 +181,7 @@ def _folder(config: AppConfig, location: str) -> Folder:
 
 
 def _session(config: AppConfig) -> SparkSession:
-    """Spark's session; there is one."""
+    """The Spark session of this process."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
     return start_session(f"stream_app {_job_name(config)}", {**settings, **config.spark})
 
@@ -218,7 +218,7 @@ def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
 
 
 def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
-    """Open the job's table, or make it.
+    """Open the job's table, or create it.
 
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
@@ -229,7 +229,7 @@ def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStore
 
 
 def _defaults(config: AppConfig) -> Mapping[str, str]:
-    """Options that the configuration leaves to us: a table that is there keeps its own."""
+    """Defaults for options that the configuration omits; an existing table keeps its own."""
     if not config.table.defaults:
         return {}
     try:
@@ -306,7 +306,7 @@ def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
-    """A run that stored nothing of what it read must not look like one that went well."""
+    """A run that stored no message although it read some must not look successful."""
     if totals.bad and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
             f"all {totals.bad} records of this run are bad; none is in the table",
@@ -354,5 +354,5 @@ def _source(config: AppConfig) -> KafkaSource | FilesSource:
 
 
 def _only_topic(source: SourceConfig) -> str | None:
-    """The topic of all messages, when there can be only one."""
+    """The topic of all messages, if there can be only one."""
     return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None

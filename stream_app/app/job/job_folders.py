@@ -1,10 +1,10 @@
-"""Where the job's own folders lie, its checkpoint and its quarantine: chosen by the location.
+"""Opens the job's own folders, its checkpoint and its quarantine, by their location.
 
-Spark keeps its part of a checkpoint by Hadoop's file systems; ours lies beside it. On local disks,
-S3 and HDFS it is read and written by the `FileIO` that tables use: its promises are tested, and it
-needs no JVM, so a wrong checkpoint is told before there is one. What it has written survives a
-crash of the machine, which Hadoop's local file system does not promise. For any other scheme there
-are `HadoopFiles`, which reach whatever Spark reaches.
+Spark keeps its part of a checkpoint through Hadoop's file systems; ours is beside it. On local
+disks, S3 and HDFS the job uses the `FileIO` of tables. Its promises are tested. It needs no JVM, so
+the job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
+which Hadoop's local file system does not promise. For any other scheme `HadoopFiles` reach whatever
+Spark reaches.
 
 Source: Hadoop's S3A settings.
 """
@@ -34,15 +34,15 @@ _ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-
 def open_folder(
     location: str, options: Mapping[str, str], session: Callable[[], SparkSession]
 ) -> Folder:
-    """The folder, which need not be there yet.
+    """The folder, which need not exist yet.
 
     Args:
         options: of the section ``[file-system]``.
-        session: Spark's; started only where Hadoop alone knows the file system.
+        session: Spark's; started only when Hadoop alone knows the file system.
 
     Raises:
         UsageError: a wrong location or option.
-        StorageError: its client cannot be used here.
+        StorageError: the client of the file system is not usable here.
     """
     if is_local(location) or is_on_s3(location) or is_on_hdfs(location):
         return Folder(*file_io_of(location, options))
@@ -50,9 +50,9 @@ def open_folder(
 
 
 def make_local(location: str) -> None:
-    """Make a folder on a local disk at once; on others the first file makes it.
+    """Make a folder on a local disk at once; elsewhere the first file makes it.
 
-    Else a quarantine that cannot be made would show with the first bad record.
+    Otherwise a quarantine that cannot be made would fail at the first bad record.
 
     Raises:
         StorageError: it cannot be made, or is a file.
@@ -63,7 +63,7 @@ def make_local(location: str) -> None:
 
 
 def spark_location(location: str) -> str:
-    """A folder as Spark is told of it.
+    """A folder's location in Spark's form.
 
     A bare path would be one of the cluster's own file system, and Hadoop knows S3 as ``s3a``.
     """
@@ -77,14 +77,14 @@ def spark_location(location: str) -> str:
 def hadoop_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Spark's settings that say of a folder what the options of file systems say.
+    """Spark's settings for a folder that correspond to the options of file systems.
 
     Args:
         options: of the section ``[file-system]``.
 
     Raises:
         UsageError: a wrong option of S3.
-        StorageError: the keys of S3 are in a file or profile that does not give them now.
+        StorageError: the file or profile for the keys of S3 has none.
     """
     if is_on_hdfs(location):
         return {

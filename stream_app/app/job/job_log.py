@@ -1,4 +1,4 @@
-"""The log of a job on standard error: its own lines, and of libraries what a user can act on."""
+"""The log of a job on standard error: its own lines, and the useful ones of libraries."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import logging
 import sys
 
 _LIBRARIES = {
-    # It logs the trace of an epoch that fails, which the job tells in its own words.
+    # It logs the trace of a failed epoch, which the job reports in its own words.
     "py4j": logging.CRITICAL,
-    # Its warnings are about its own inside ("blocking the event loop"); what fails is raised.
+    # Its warnings concern its internals ("blocking the event loop"); it raises failures.
     "kafka": logging.ERROR,
 }
 
@@ -23,6 +23,6 @@ def log_to_stderr() -> None:
 
 
 def quiet_libraries() -> None:
-    """Leave out what libraries say to those who write them."""
+    """Silence messages of libraries that only their developers need."""
     for name, level in _LIBRARIES.items():
         logging.getLogger(name).setLevel(level)

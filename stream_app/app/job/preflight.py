@@ -1,8 +1,8 @@
 """Asks the broker about the topics before Spark does: a clear error instead of a long wait.
 
-Called by `ingest` at start and for the lag. Spark retries an unreachable broker for minutes and
-does not notice that a topic was deleted and made anew under an old checkpoint (it skips records);
-the topic's id, which Kafka gives each topic once, tells. Reads metadata only, never records.
+`ingest` calls it at start and for the lag. Spark retries an unreachable broker for minutes. It does
+not notice that a topic was deleted and created anew under an old checkpoint, and skips records.
+Kafka gives each topic a unique id, which reveals that. Reads metadata only, never records.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _PYTHON_NAMES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
 }
-"""Of librdkafka → of kafka-python."""
+"""From librdkafka's names to those of kafka-python."""
 _NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
 _NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
-    """What the broker says of a topic; `topic_id` is None on brokers before 2.8."""
+    """The broker's metadata of a topic; `topic_id` is None on brokers before 2.8."""
 
     topic_id: str | None
     partitions: int
@@ -63,21 +63,21 @@ def check_topics(
     """The topics that the job will read, by name.
 
     Args:
-        pattern: a regular expression that names the topics instead of `topics`.
+        pattern: a regular expression that selects the topics instead of `topics`.
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
 
     Raises:
         SourceError: no broker answers.
-        WrongSourceError: a topic is missing, or nothing matches the pattern.
+        WrongSourceError: a topic is missing, or no topic matches the pattern.
     """
     with BrokerConnection(bootstrap, kafka_options or {}, timeout_s=timeout_s) as connection:
         return connection.topics(topics, pattern=pattern)
 
 
 def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
-    """Settings of Java's client that this Python client cannot follow; empty: all can be checked.
+    """Settings of Java's client that this Python client lacks; empty: the check can run.
 
-    With such settings the job can run all the same: the caller warns, and leaves the check out.
+    The job can run with such settings: the caller warns, and skips the check.
     """
     found = security_options(kafka_options)
     reasons = [f"{key}: {what}" for key, what in found.problems.items()]
@@ -93,7 +93,7 @@ def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
 
 
 def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
-    """Java's security settings in kafka-python's words; other settings do not matter here."""
+    """Java's security settings in kafka-python's names; other settings do not matter here."""
     found = security_options(kafka_options).options
     settings: dict[str, Any] = {
         name: found[key] for key, name in _PYTHON_NAMES.items() if key in found
@@ -106,11 +106,11 @@ def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
 
 
 class BrokerConnection:
-    """A connection that asks for topics and offsets, to be closed after use.
+    """A connection to ask for topics and offsets; close it after use.
 
     Args:
-        bootstrap: ``host:port``, several parted by commas.
-        timeout_s: for connecting, and for each question.
+        bootstrap: ``host:port``, several separated by commas.
+        timeout_s: for connecting, and for each request.
 
     Raises:
         SourceError: no broker answers.
@@ -146,7 +146,7 @@ class BrokerConnection:
         """The named topics, or those whose whole name matches the pattern.
 
         Raises:
-            WrongSourceError: a topic is missing, or nothing matches.
+            WrongSourceError: a topic is missing, or no topic matches.
         """
         if pattern is not None:
             existing = self._topic_names()
@@ -163,7 +163,7 @@ class BrokerConnection:
             absent = set(names) - found.keys()
             if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
                 break
-            time.sleep(wait_s)  # a topic that is just being made is listed before it is told
+            time.sleep(wait_s)  # a topic in creation is listed before it has metadata
         if absent:
             raise self._missing(
                 {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
@@ -185,7 +185,7 @@ class BrokerConnection:
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
     def __enter__(self) -> BrokerConnection:
@@ -257,9 +257,9 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
 
 
 def _reachable(bootstrap: str, deadline: float) -> list[str]:
-    """The servers, at least one of which takes connections.
+    """The servers, if at least one of them accepts connections.
 
-    Kafka's clients go on trying whatever the reason is; the operating system knows it at once.
+    Kafka's clients retry after any error; the operating system reports it at once.
     """
     servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
     reasons: list[str] = []
@@ -292,7 +292,7 @@ def _connection_problem(
 
 
 def recreated(before: Mapping[str, str | None], now: Mapping[str, TopicInfo]) -> Collection[str]:
-    """Topics that were deleted and made anew: their id is another one than it was.
+    """Topics that were deleted and created anew: their id has changed.
 
     Args:
         before: topic → id, as remembered beside the checkpoint.

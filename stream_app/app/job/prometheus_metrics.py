@@ -1,7 +1,7 @@
-"""A job's numbers for Prometheus, and the HTTP endpoint that hands them out.
+"""A job's numbers for Prometheus, and the HTTP endpoint that serves them.
 
-Filled by `event_log` and, for what concerns compaction, asked anew at each scrape, so that a long
-epoch does not hide that it waits. Each job has a registry of its own: nothing is global.
+`event_log` fills them. Each scrape reads the compaction numbers afresh, so that a waiting epoch
+shows before it ends. Each job has a registry of its own: nothing is global.
 
 Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/CompactionMetrics.java`.
 """
@@ -27,7 +27,7 @@ from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
 _EPOCH_SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
-"""Upper ends of the histogram: from a few rows to an epoch that waits for compaction."""
+"""Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
 
 CompactionSource = Callable[[], CompactionMetrics | None]
 
@@ -37,8 +37,8 @@ class JobMetrics:
     """The numbers of one job.
 
     Attributes:
-        table: ``database.table``, the label of all of them.
-        registry: what `serving` hands out.
+        table: ``database.table``, the label of all numbers.
+        registry: what `serving` serves.
     """
 
     table: str
@@ -107,7 +107,7 @@ class JobMetrics:
         )
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is in the table."""
+        """An epoch is committed."""
         if report.skipped:
             return
         counts = report.counts
@@ -134,7 +134,7 @@ class JobMetrics:
         self._columns[kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Spark has told, at this time, how far the source was read."""
+        """Spark has reported the source's state at this time."""
         self._looked.labels(self.table).set(time_ms / 1000)
         if progress.lag is not None:
             self._lag.labels(self.table).set(progress.lag)
@@ -144,16 +144,16 @@ class JobMetrics:
 
     def _counter(self, name: str, meaning: str) -> Counter:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
-        counter.labels(self.table)  # it is there with 0 from the beginning
+        counter.labels(self.table)  # creates the sample with value 0
         return counter
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionCollector(Collector):
-    """Numbers about compactions, to be registered; asked for in the thread that answers a scrape.
+    """Numbers about compactions, for a registry; collected in the thread of a scrape.
 
     Attributes:
-        source: gives None as long as there are none.
+        source: gives None while there are none.
     """
 
     table: str
@@ -168,7 +168,7 @@ class CompactionCollector(Collector):
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceCollector(Collector):
-    """Numbers about expiry, to be registered; asked for in the thread that answers a scrape."""
+    """Numbers about expiry, for a registry; collected in the thread of a scrape."""
 
     table: str
     source: Callable[[], MaintenanceMetrics]
@@ -188,7 +188,7 @@ class MaintenanceCollector(Collector):
 
 
 def compaction_families(table: str, metrics: CompactionMetrics) -> Iterator[Metric]:
-    """The numbers about compactions as Prometheus names them."""
+    """The compaction numbers under their Prometheus names."""
     gauges = {
         "buckets": (metrics.buckets, "Buckets that the job has touched."),
         "level0_files_max": (metrics.level0_files_max, "Most files of level 0 in a bucket."),
@@ -230,10 +230,10 @@ def _counters(table: str, counters: Mapping[str, tuple[float, str]]) -> Iterator
 
 @contextmanager
 def serving(registry: CollectorRegistry, port: int | None) -> Iterator[None]:
-    """Answer ``http://…:port/metrics`` on all interfaces for the duration; None: do not.
+    """Serve ``http://…:port/metrics`` on all interfaces within the block; None: do not.
 
     Raises:
-        UsageError: the port cannot be had.
+        UsageError: the port is not available.
     """
     if port is None:
         yield
@@ -254,6 +254,6 @@ def serving(registry: CollectorRegistry, port: int | None) -> Iterator[None]:
 
 
 def table_label(location: str) -> str:
-    """``db.t`` of a table that lies in ``…/db.db/t``."""
+    """``db.t`` for a table at ``…/db.db/t``."""
     *_, database, name = ["", *location.rstrip("/").split("/")]
     return f"{database.removesuffix('.db')}.{name}"

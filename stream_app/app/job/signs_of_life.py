@@ -1,7 +1,7 @@
-"""Says what a job is at when it has said nothing for a while: silence looks like a hang.
+"""Reports what a job does after a silence, because silence looks like a hang.
 
-A thread looks at the time since the last line of the job's log. It repeats itself with the seconds
-while something is at work, and says once that nothing comes in.
+A thread watches the time since the last line of the job's log. It repeats the current work with its
+seconds, and reports once that no data arrives.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LOG = logging.getLogger("stream_app")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a job is at.
+    """What a job does at a moment.
 
     Attributes:
-        repeats: whether it is work, which is told again and again.
+        repeats: whether it is work, which is reported again and again.
     """
 
     text: str
@@ -33,10 +33,10 @@ class Activity:
 
 @dataclass(slots=True)
 class SignsOfLife:
-    """What is at work, and when the job has said something last.
+    """The current activity, and the time of the job's last line.
 
     Attributes:
-        at_work: asked now and then; None: there is nothing to say.
+        at_work: gives the current activity; None: there is nothing to report.
     """
 
     clock: Clock
@@ -47,16 +47,16 @@ class SignsOfLife:
     _is_told: bool = False
 
     def begin(self, text: str) -> None:
-        """This is at work until the next call."""
+        """This is the current work until the next call."""
         activity = Activity(text)
         self.at_work = lambda: activity
 
     def heard(self) -> None:
-        """The job has said something."""
+        """The job has logged a line."""
         self._heard = self.clock.steady_seconds()
 
     def look(self) -> str | None:
-        """The line to say, when it is time for one."""
+        """The line to log, when one is due."""
         now, activity = self.clock.steady_seconds(), self.at_work()
         if activity != self._now:
             self._now, self._began, self._is_told = activity, now, False
@@ -70,7 +70,7 @@ class SignsOfLife:
 
 @contextmanager
 def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
-    """Look out within the block."""
+    """Watch for silence within the block."""
     signs, ended = SignsOfLife(clock), threading.Event()
     signs.heard()
 

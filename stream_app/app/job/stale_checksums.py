@@ -1,9 +1,9 @@
-"""Checksums of a local checkpoint whose file is gone: Spark would take them for another job.
+"""Deletes orphan checksums of a local checkpoint: Spark would take them for another job.
 
-On local disks Hadoop keeps ``.7.crc`` beside the file ``7`` and moves it into place after the file.
-When a crash of the machine, or somebody's hand, has taken the file and left the checksum, moving
-the next ``7`` into place fails, and Spark says that several queries use the checkpoint. A checksum
-without its file says nothing of anybody: it goes.
+On local disks Hadoop keeps ``.7.crc`` beside the file ``7``, and renames it after the file. A crash
+of the machine, or a user, may remove the file and leave the checksum. Then renaming the next ``7``
+fails, and Spark reports that several queries use the checkpoint. A checksum without its file proves
+no other job, so it is deleted.
 
 Source: Hadoop `ChecksumFs.renameInternal`; Spark `CheckpointFileManager.scala`.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 _LOG = logging.getLogger(__name__)
 _FINAL_NAME = re.compile(r"\.(\d+(?:\.\w+)?|metadata)\.crc")
-"""Not those of files that are being written, which come before their file."""
+"""Excludes checksums of unfinished files, which precede their file."""
 
 
 def clear_stale_checksums(checkpoint: Path) -> None:
