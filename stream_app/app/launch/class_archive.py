@@ -1,9 +1,9 @@
-"""Spark's classes as the JVM has them in memory, kept in a file: the job starts sooner.
+"""An archive of Spark's classes in the JVM's memory format: the job starts sooner.
 
-At its start the JVM looks some 12,000 classes up in 250 jars, reads and verifies them. From an
-archive it maps them. A small run of the job makes the archive, once:
-``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call.
-Without it, or with one that does not fit, the job starts all the same; the JVM compares the jars.
+At its start the JVM finds some 12,000 classes in 250 jars, reads and verifies them. From an archive
+it maps them into memory. A small run of the job makes the archive once: ``python -m
+stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call. Without a
+matching archive the job starts all the same, because the JVM compares the jars.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
 """
@@ -43,7 +43,7 @@ trigger = "availableNow"
 
 
 def class_archive(home: Path) -> Path | None:
-    """The archive for the Java of this environment and a Spark; None: it has not been made.
+    """The archive for this environment's Java and a Spark; None: it does not exist.
 
     Args:
         home: folder of the Spark.
@@ -56,7 +56,7 @@ def class_archive(home: Path) -> Path | None:
 
 
 def make_class_archive(home: Path) -> Path:
-    """Make the archive unless it is there; takes half a minute and 160 MB.
+    """Make the archive unless it exists; takes half a minute and 160 MB.
 
     Raises:
         StreamAppError: the small run of the job failed, or left no archive.
@@ -72,7 +72,7 @@ def make_class_archive(home: Path) -> Path:
 
 
 def _path(home: Path) -> Path:
-    """The archive's name tells the Java and the jars that it is made of."""
+    """The archive's name contains a hash of its Java and jars."""
     java = find_java().resolve()
     jars = home.resolve() / "jars"
     known = [
@@ -113,7 +113,7 @@ def _run_job(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Make the archive of this environment; what goes wrong is told, and harms nothing."""
+    """Make the archive of this environment; logs errors, which are harmless."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
         print(make_class_archive(spark_home()))

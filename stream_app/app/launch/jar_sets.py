@@ -1,4 +1,4 @@
-"""Which Java archives belong together: declared here, found by `jars`."""
+"""Declares which Java archives belong together; `jars` finds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 KAFKA_CLIENTS_VERSION = "3.9.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
-"""By Hadoop's version: with what its S3A was built."""
+"""By Hadoop's version: the version with which its S3A was built."""
 TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
 """By Spark's minor version: some registries lack the token provider of a patch release.
 
@@ -36,8 +36,8 @@ class JarSet:
     """Jars that belong together.
 
     Attributes:
-        choices: the same set in other revisions, tried in turn when one is not in the registry.
-        excluded: modules (organisation, module) that no dependency may bring in.
+        choices: the same set in other revisions, tried in turn when the registry lacks one.
+        excluded: modules (organisation, module) that dependencies must not add.
     """
 
     name: str
@@ -46,7 +46,7 @@ class JarSet:
 
 
 def spark_kafka_set(spark_version: str) -> JarSet:
-    """What PySpark's own jars lack for ``format("kafka")``; all the rest is in pyspark/jars."""
+    """The jars for ``format("kafka")`` that PySpark lacks; all others are in pyspark/jars."""
     fallback = TOKEN_PROVIDER_FALLBACKS.get(".".join(spark_version.split(".")[:2]))
     revisions = dict.fromkeys([spark_version, fallback or spark_version])
     return JarSet(
@@ -66,8 +66,8 @@ def spark_kafka_set(spark_version: str) -> JarSet:
 def s3a_set(hadoop_version: str) -> JarSet:
     """Hadoop's S3A, for a checkpoint on S3.
 
-    Hadoop asks for AWS's bundle of all services, half a gigabyte; these are the modules of it that
-    S3A uses, 11 MB. Netty and the logging are Spark's own.
+    Hadoop depends on AWS's bundle of all services, half a gigabyte. These are the modules of it
+    that S3A uses, 11 MB. Netty and the logging are Spark's own.
     """
     sdk = AWS_SDK_VERSIONS.get(hadoop_version, AWS_SDK_VERSIONS["3.4.2"])
     modules = ("s3", "s3-transfer-manager", "sts")

@@ -1,12 +1,12 @@
 """Finds the Java archives that Spark needs, resolved once and kept in a folder.
 
-No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
-and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. The verbs
-that start Spark, the demo's broker and the tests call it;
-``python -m stream_app.app.launch.jars SET`` prints a set.
+It needs no Maven: PySpark ships Apache Ivy, which runs by itself. Ivy uses its own default
+repository and never the Maven cache of the user's home, where a POM without its jar makes Ivy fail.
+The verbs that start Spark, the demo's broker and the tests call this module; ``python -m
+stream_app.app.launch.jars SET`` prints a set.
 
-A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
-folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
+A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The folder
+appears atomically. Jars that a user put there by hand are used as they are.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class JarCache:
-    """The folder of resolved sets; safe against several processes that resolve at once."""
+    """The folder of resolved sets; safe against concurrent processes."""
 
     folder: Path
 
@@ -94,7 +94,7 @@ class JarCache:
             return self.find(jar_set) or self._fetch(jar_set)
 
     def find(self, jar_set: JarSet) -> list[Path]:
-        """The jars of a set if it is in the folder and whole; else none."""
+        """The jars of a set if its folder is complete; else none."""
         folder = self.folder / jar_set.name
         manifest = folder / MANIFEST
         if manifest.is_file():
@@ -114,7 +114,7 @@ class JarCache:
             names = sorted(jar.name for jar in staged.glob("*.jar"))
             (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             target = self.folder / jar_set.name
-            shutil.rmtree(target, ignore_errors=True)  # what is there is not whole
+            shutil.rmtree(target, ignore_errors=True)  # the folder there is incomplete
             staged.rename(target)
         jars = self.find(jar_set)
         _tell(f"{_size_text(jars)} in {target}")
@@ -150,7 +150,7 @@ def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
 
 
 def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]:
-    """The modules that Ivy could not find; all of them when it does not say."""
+    """The modules that Ivy could not find; all of them when it names none."""
     named = [
         coordinate
         for coordinate in coordinates
@@ -163,7 +163,7 @@ def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]
 def _replaces(
     choice: Sequence[Coordinate], tried: Sequence[Coordinate], missing: Sequence[Coordinate]
 ) -> bool:
-    """Whether a choice has another revision of all that is missing."""
+    """Whether a choice has another revision of every missing module."""
     changed = set(tried) - set(choice)
     return bool(changed) and set(missing) <= changed
 
@@ -206,7 +206,7 @@ def _run_ivy(
 
 
 def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
-    """The exit code; says meanwhile what has come. None: it took too long."""
+    """The exit code; logs the downloaded size while it waits. None: it took too long."""
     for seconds in range(_TOLD_EVERY_S, RESOLVE_TIMEOUT_S + 1, _TOLD_EVERY_S):
         try:
             return process.wait(_TOLD_EVERY_S)
@@ -218,7 +218,7 @@ def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
 def _size_text(jars: Sequence[Path]) -> str:
     size = 0
     for jar in jars:
-        with contextlib.suppress(FileNotFoundError):  # renamed when it is whole
+        with contextlib.suppress(FileNotFoundError):  # Ivy renames it when it is complete
             size += jar.stat().st_size
     return f"{len(jars)} jars, {size / 1e6:.1f} MB"
 
@@ -282,7 +282,7 @@ def _pyspark() -> Path:
 
 
 def _proxy_flags() -> list[str]:
-    """Java does not read the environment's proxies."""
+    """The environment's proxies as flags, because Java does not read the environment."""
     flags = []
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
@@ -294,7 +294,7 @@ def _proxy_flags() -> list[str]:
 
 
 def _tail(output: str, *, lines_max: int = 15) -> list[str]:
-    """The last lines of Ivy's output that say something."""
+    """The last informative lines of Ivy's output."""
     said = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
     said = [line for line in said if not line.startswith("|") and "USE VERBOSE" not in line]
     return said[-lines_max:]
@@ -304,7 +304,7 @@ def installed_spark_version() -> str:
     """The version of the PySpark of this environment.
 
     Raises:
-        UsageError: there is none.
+        UsageError: PySpark is not installed.
     """
     try:
         return version("pyspark")

@@ -1,4 +1,4 @@
-"""Which ``java`` is run, and in which environment: for the broker, for Ivy and for Spark."""
+"""Finds ``java`` and its environment: for the broker, for Ivy and for Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find_java() -> Path:
     """The ``java`` of ``$JAVA_HOME`` or of the path.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no Java.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -31,7 +31,7 @@ def find_java() -> Path:
 
 
 def unicode_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which Java reads file names as UTF-8: it does as the locale says."""
+    """An environment in which Java decodes file names as UTF-8: Java follows the locale."""
     named = (environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name))
     if re.search("utf-?8", next(named, ""), re.IGNORECASE):
         return dict(environ)

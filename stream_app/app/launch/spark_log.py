@@ -1,8 +1,8 @@
-"""Becomes ``spark-submit``, whose own words go to a file: what a user reads is the job's.
+"""Replaces this process by ``spark-submit``, and sends Spark's output to a file.
 
 The JVM, Spark's scripts and its workers write to standard error; the job's lines reach standard
-output by the JVM. So the error stream of the whole process is the file, and nothing has to be
-filtered. Used by `ingest` and `compact`.
+output through the JVM. So the error stream of the whole process is the file, and the user sees only
+the job's lines. Used by `ingest` and `compact`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream_app.app.launch.java import unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
-"""A larger file becomes ``….1`` at the next start."""
+"""At the next start a larger file is renamed to ``….1``."""
 
 
 def become_spark(command: list[str], name: str) -> NoReturn:
@@ -33,7 +33,7 @@ def become_spark(command: list[str], name: str) -> NoReturn:
     else:
         path, descriptor = log
         print(f"stream_app: starting Spark; its own log is {path}", file=sys.stderr)
-        os.environ[SPARK_LOG_VARIABLE] = str(path)  # for the texts of the job
+        os.environ[SPARK_LOG_VARIABLE] = str(path)  # the job's messages name the file
     sys.stdout.flush()
     sys.stderr.flush()
     if log is not None:
@@ -42,7 +42,7 @@ def become_spark(command: list[str], name: str) -> NoReturn:
 
 
 def log_file(environ: Mapping[str, str], name: str) -> Path | None:
-    """Where Spark's log goes; None: to standard error."""
+    """The file of Spark's log; None: standard error."""
     chosen = environ.get(SPARK_LOG_VARIABLE)
     if chosen:
         return None if chosen == "-" else Path(chosen).absolute()

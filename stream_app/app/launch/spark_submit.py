@@ -1,7 +1,7 @@
 """The ``spark-submit`` command line of a job.
 
-Only what a JVM must know when it starts goes on it; everything else the job sets itself, so that no
-secret of the configuration is seen in the list of processes.
+It has only the settings that the JVM needs at its start. The job sets everything else itself, so
+the list of processes shows no secret of the configuration.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def submit_command(
 
 
 def _pythons() -> dict[str, str]:
-    """Without them driver and workers run the system's python3, which has no pyarrow."""
+    """Python for driver and workers; the default is the system's python3, which lacks pyarrow."""
     worker = os.environ.get("PYSPARK_PYTHON", sys.executable)
     driver = os.environ.get("PYSPARK_DRIVER_PYTHON", sys.executable)
     return {"spark.pyspark.python": worker, "spark.pyspark.driver.python": driver}
 
 
 def _conf_file(name: str) -> Path | None:
-    """A file of the source tree's conf/; an installed package has none, and Spark its own."""
+    """A file of the source tree's conf/; None in an installed package, where Spark has its own."""
     path = Path(__file__).resolve().parents[3] / "conf" / name
     return path if path.is_file() else None
