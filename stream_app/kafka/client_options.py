@@ -1,8 +1,8 @@
-"""Java's options of Kafka's consumer → librdkafka's: which fit, mean nothing, or cannot be.
+"""Translates Java's options of Kafka's consumer to librdkafka's, and rejects those without a match.
 
 Called on the driver, before anything is read. `source.kafka.*` has Java's names for both readers,
-so that a configuration does not depend on the reader. A few of librdkafka's own names pass.
-Pure: the facts are in `java_options` and `security_options`.
+so that a configuration does not depend on the reader. A few of librdkafka's own names pass. It is
+pure: the facts are in `java_options` and `security_options`.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from stream_app.kafka.java_options import (
 from stream_app.kafka.security_options import SECURITY_KEYS, security_options
 
 READING_OPTIONS: Mapping[str, str] = {
-    # A range tells where to begin; what is not there is for the reader to judge.
+    # A range defines its begin; the reader decides about missing offsets.
     "auto.offset.reset": "error",
     "enable.auto.commit": "false",
-    # The end of a partition shows where no message tells that a range is over.
+    # The end of the partition marks the end of a range that no message follows.
     "enable.partition.eof": "true",
-    "log_level": "0",  # what goes wrong comes as events
-    # As Java's clients do.
+    "log_level": "0",  # errors arrive as events
+    # As in Java's clients.
     "check.crcs": "true",
-    # A fetch that waits holds up the next one of this broker.
+    # A waiting fetch delays the next one from the same broker.
     "fetch.wait.max.ms": "10",
     "isolation.level": "read_committed",
-    # Of each partition, what is fetched ahead: as much as a batch or two, because what a range does
-    # not need is fetched for nothing. Bytes bound it, not messages.
+    # Prefetch of each partition: about one or two batches, because data beyond a range is fetched
+    # in vain. The limit is in bytes, not in messages.
     "queued.max.messages.kbytes": "8192",
     "queued.min.messages": "1000000",
-    # How soon room in the queue is used; a second without this.
+    # Delay before the client uses free room in the queue; the default is a second.
     "fetch.queue.backoff.ms": "10",
     "max.partition.fetch.bytes": str(4 << 20),
     "fetch.max.bytes": str(64 << 20),
     "receive.message.max.bytes": str(2**31 - 1),
     "topic.metadata.propagation.max.ms": "10000",
 }
-"""Of librdkafka, unless the configuration says otherwise."""
+"""Defaults of librdkafka's options here; the configuration overrides them."""
 
 _NEAR = 0.8
 _FEATURES = {"GSSAPI": "sasl_gssapi", "OAUTHBEARER": "sasl_oauthbearer"}
@@ -52,13 +52,13 @@ _FEATURES = {"GSSAPI": "sasl_gssapi", "OAUTHBEARER": "sasl_oauthbearer"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """What becomes of a configuration.
+    """The translated configuration.
 
     Attributes:
         options: of librdkafka.
-        ignored: Java's names that mean nothing here → why.
-        problems: Java's names that cannot be translated → why, and what would work. Empty: the
-            native reader can read as Java's would.
+        ignored: Java's names without a meaning here → why.
+        problems: Java's names that cannot be translated → why, and what would work. When empty, the
+            native reader can replace Java's.
     """
 
     options: Mapping[str, str] = field(repr=False)
@@ -100,7 +100,7 @@ def client_options(
 
 
 def _within_bounds(name: str, value: str) -> str:
-    """The nearest value that librdkafka takes; it judges itself what is no number."""
+    """The nearest value that librdkafka accepts; a text that is not a number stays."""
     if name not in ALLOWED or not value.strip().lstrip("-").isdigit():
         return value
     least, most = ALLOWED[name]

@@ -1,4 +1,4 @@
-"""Reads the texts of ``sasl.jaas.config``: which login module, and its options.
+"""Parses the texts of ``sasl.jaas.config``: the login module and its options.
 
 Source: Kafka `security/JaasConfig.java`.
 """
@@ -35,7 +35,8 @@ def read_jaas(text: str) -> LoginModule:
     """The login module of ``CLASS FLAG KEY="VALUE" …;``.
 
     Raises:
-        JaasError: the text is another; the error does not show it, because it holds passwords.
+        JaasError: the text has another form; the error does not show it, because it may hold
+            passwords.
     """
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[1].lower() not in _FLAGS or tokens[-1] != ";":

@@ -1,6 +1,6 @@
-"""What each option of Kafka's Java consumer is to the native reader: the one table of facts.
+"""The meaning of each option of Kafka's Java consumer for the native reader: the only table of it.
 
-Used by `client_options`. Options of logins and certificates need more than a name; they stand in
+Used by `client_options`. Options of logins and certificates need more than a name; they are in
 `security_options`.
 
 Source: Kafka `ConsumerConfig.java`, `CommonClientConfigs.java`; librdkafka `CONFIGURATION.md`.
@@ -29,7 +29,7 @@ SAME = (
     "retry.backoff.ms",
     "socket.connection.setup.timeout.ms",
 )
-"""Of the same name, meaning and unit."""
+"""Options with the same name, meaning and unit."""
 
 RENAMED: Mapping[str, str] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -49,7 +49,7 @@ ALLOWED: Mapping[str, tuple[int, int]] = {
     "topic.metadata.refresh.interval.ms": (10, 3_600_000),
     "fetch.wait.max.ms": (0, 300_000),
 }
-"""What librdkafka takes, least and most. Java's clients take more, and -1: the system chooses."""
+"""librdkafka's least and greatest values. Java's clients accept more, and -1 for the default."""
 
 _NO_GROUP = "the reader joins no group"
 _BATCHES = "the reader chooses the size of its batches by their bytes"
@@ -104,7 +104,7 @@ IGNORED: Mapping[str, str] = {
     "ssl.trustmanager.algorithm": _OPENSSL,
     "ssl.truststore.password": "a PEM file of certificates has none",
 }
-"""Without a meaning for reading ranges of offsets, and why."""
+"""Options without a meaning for ranges of offsets, and why."""
 
 _JAVA_CODE = "it names a Java class"
 
@@ -118,7 +118,7 @@ REFUSED: Mapping[str, str] = {
     "ssl.engine.factory.class": _JAVA_CODE,
     "ssl.provider": _JAVA_CODE,
 }
-"""Without a counterpart, although the connection depends on it."""
+"""Options without a counterpart, although the connection depends on them."""
 
 NATIVE_ONLY = (
     "broker.address.family",
@@ -129,4 +129,4 @@ NATIVE_ONLY = (
     "ssl.ca.location",
     "topic.metadata.propagation.max.ms",
 )
-"""Of librdkafka alone; Java's client says that it does not know them, and goes on."""
+"""Options of librdkafka alone; Java's client warns that they are unknown, and continues."""

@@ -1,9 +1,9 @@
-"""The C interface of librdkafka, as far as reading ranges of offsets needs it.
+"""The part of librdkafka's C interface that reading ranges of offsets needs.
 
-Used by `range_reader` and `message_columns`. The library is the one that comes with
-confluent-kafka; its Python classes are left out, because they make an object of each message, which
-costs more than all of librdkafka's own work (see docs/performance.md). Only functions of the public
-header are called, whose binary interface is kept within a major version.
+Used by `range_reader` and `message_columns`. The library is the one in confluent-kafka. Its Python
+classes are not used: an object of each message costs more than all of librdkafka's own work (see
+docs/performance.md). All functions are in the public header, whose binary interface is stable
+within a major version.
 
 A client starts threads, which a fork does not copy: make it in the process that uses it.
 
@@ -35,7 +35,7 @@ _FEATURES_BYTES = 4096
 
 
 class KafkaCode(IntEnum):
-    """The codes of librdkafka and of Kafka that the reader judges; all others are told as text."""
+    """The codes of librdkafka and of Kafka that the reader judges; others are reported as text."""
 
     PARTITION_EOF = -191
     UNKNOWN_PARTITION = -190
@@ -70,19 +70,19 @@ class LibraryMissingError(Exception):
 
 
 class Library:
-    """The functions, with their types.
+    """The library's functions, with their types.
 
     Raises:
-        LibraryMissingError: there is no such library.
+        LibraryMissingError: the library is not installed.
     """
 
     def __init__(self) -> None:
         try:
             from confluent_kafka import cimpl  # noqa: PLC0415
 
-            # A library's symbols are looked up in those that it needs, too.
-            self._free = c.CDLL(cimpl.__file__)  # lets go of the interpreter's lock
-            self._held = c.PyDLL(cimpl.__file__)  # for calls too short to be worth it
+            # A symbol lookup includes the libraries that this one needs.
+            self._free = c.CDLL(cimpl.__file__)  # releases the interpreter's lock
+            self._held = c.PyDLL(cimpl.__file__)  # keeps it, for short calls
             self._declare()
         except (ImportError, OSError, AttributeError) as error:
             raise LibraryMissingError(str(error)) from error
@@ -134,7 +134,7 @@ class Library:
 
     @property
     def features(self) -> frozenset[str]:
-        """What this build of the library can do, such as ``sasl_gssapi``."""
+        """The features of this build of the library, such as ``sasl_gssapi``."""
         conf, text = self.conf_new(), c.create_string_buffer(_FEATURES_BYTES)
         size = c.c_size_t(_FEATURES_BYTES)
         self.conf_get(conf, b"builtin.features", text, c.byref(size))
@@ -142,10 +142,10 @@ class Library:
         return frozenset(text.value.decode().split(","))
 
     def configured(self, options: Mapping[str, str]) -> int:
-        """A configuration of these options; `new` or `conf_destroy` takes it.
+        """A configuration with these options; `new` or `conf_destroy` takes its ownership.
 
         Raises:
-            UsageError: the library knows no such option, or no such value.
+            UsageError: the library does not know an option, or its value.
         """
         conf: int = self.conf_new()
         text = c.create_string_buffer(_TEXT_BYTES)
@@ -168,12 +168,12 @@ def _function(library: c.CDLL, name: str, result: Any, *arguments: Any) -> Any:
 
 @cache
 def library() -> Library:
-    """The library, loaded once for the process and those that are forked from it."""
+    """The library, loaded once for this process and its forks."""
     return Library()
 
 
 class Client:
-    """A client of one cluster, with the topics that it was asked for.
+    """A client of one cluster, with its requested topics.
 
     Args:
         options: of librdkafka.
@@ -194,13 +194,13 @@ class Client:
             raise UsageError(
                 f"Kafka's client cannot be set up: {text.value.decode()}", where="source.kafka"
             )
-        # Tokens are fetched anew in the background, also while no task reads.
+        # Fetches tokens anew in the background, even while no task reads.
         self._library.sasl_background_callbacks_enable(self._client)
         self._events = self._library.queue_get_main(self._client)
         self._topics: dict[str, int] = {}
 
     def start(self, topic: str, partition: int, offset: int) -> None:
-        """Fetch from `offset` on, ahead of those who consume."""
+        """Prefetch from `offset` on."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
         if self._library.consume_start(self._topics[topic], partition, offset) != 0:
@@ -208,14 +208,14 @@ class Client:
             raise RuntimeError(f"{topic}/{partition} cannot be started: {self.text(code)}")
 
     def stop(self, topic: str, partition: int) -> None:
-        """Fetch no more, and drop what was fetched."""
+        """Stop fetching, and drop the fetched messages."""
         self._library.consume_stop(self._topics[topic], partition)
 
     def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
         """Put addresses of messages into `pointers` until it is full or the time is over.
 
         Returns:
-            How many there are. Each goes back by `release`.
+            Their number. The caller returns each message by `release`.
         """
         count: int = self._library.consume_batch(
             self._topics[topic], partition, wait_ms, pointers.ctypes.data, len(pointers)
@@ -223,16 +223,16 @@ class Client:
         return max(count, 0)
 
     def timestamps(self, pointers: list[int]) -> Int64s:
-        """Milliseconds since 1970 of each message; -1: it has none."""
+        """(messages,) int64: milliseconds since 1970 of each message; -1: it has none."""
         found = map(self._library.message_timestamp, pointers, repeat(None))
         return np.fromiter(found, np.int64, len(pointers))
 
     def release(self, pointers: list[int]) -> None:
-        """Give messages back; their memory is gone."""
+        """Return messages to the library, which frees their memory."""
         deque(map(self._library.message_destroy, pointers), maxlen=0)
 
     def known_begin(self, topic: str, partition: int) -> int:
-        """The oldest offset that there is, as the newest fetch has told; negative: unknown."""
+        """The oldest offset according to the newest fetch; negative: unknown."""
         begin, end = c.c_int64(), c.c_int64()
         name = topic.encode()
         self._library.known_watermarks(self._client, name, partition, c.byref(begin), c.byref(end))
@@ -247,7 +247,7 @@ class Client:
         return code or (begin.value, end.value)
 
     def errors(self) -> Iterable[tuple[int, str]]:
-        """Codes and texts of what went wrong with brokers since this was last asked."""
+        """Codes and texts of broker errors since the last call."""
         while event := self._library.queue_poll(self._events, 0):
             code = self._library.event_error(event)
             text = self._library.event_error_string(event)
@@ -256,7 +256,7 @@ class Client:
             yield code, told
 
     def text(self, code: int) -> str:
-        """What a code means."""
+        """The text of a code."""
         found: bytes = self._library.err2str(code)
         return found.decode()
 

@@ -1,13 +1,12 @@
-"""Messages of librdkafka → Arrow columns, without an object for each message.
+"""Converts messages of librdkafka to Arrow columns, without an object for each message.
 
-Called by `range_reader` with the addresses of messages of one partition. A message is a struct at
-its address, and its key and value lie in the buffer that came from the broker, most of them one
-after another. So addresses and lengths of all cells are gathered by NumPy, and Arrow copies the
-cells: a stretch of memory is an array of cells and of what lies between them, of which every second
-one is taken.
+`range_reader` calls it with the addresses of messages of one partition. A message is a struct at
+its address. Its key and value are in the buffer from the broker, mostly one after another. So NumPy
+collects addresses and lengths of all cells, and Arrow copies the cells. It views a stretch of
+memory as an array of cells and gaps in turn, and takes every second element.
 
-Only memory of messages that have not been released is read: nothing but the structs, and the cells
-that they tell of.
+It reads only memory of messages that are not yet released: the structs, and the cells that they
+point to.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from stream_app.kafka.librdkafka import Int64s, Message
 _WORD = 8
 _INT32S_IN_WORD = 2
 _STRETCH_GAP_BYTES = 64 << 10
-"""Cells further apart are of different stretches: Arrow makes room by the length of a stretch."""
+"""Cells further apart are in different stretches: Arrow allocates by the length of a stretch."""
 _MICROS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFields:
-    """The fields of messages, one value for each.
+    """The fields of messages, each an array of shape (messages,).
 
     Attributes:
-        errors: codes; 0: it is a message.
+        errors: codes; 0 marks a message.
         values, keys: addresses; 0: null.
     """
 
@@ -72,7 +71,7 @@ def message_fields(pointers: Int64s) -> MessageFields:
 def message_batch(
     topic: str, partition: int, fields: MessageFields, timestamps: Int64s
 ) -> pa.RecordBatch:
-    """A batch of `MESSAGE_SCHEMA`, which holds copies.
+    """A batch of `MESSAGE_SCHEMA`, which owns copies.
 
     Args:
         timestamps: milliseconds since 1970; -1: the message has none.
@@ -97,7 +96,7 @@ def cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
         return _copied(addresses, lengths)
     if not valid.any():
         return pa.nulls(len(addresses), pa.binary())
-    # A null is an empty cell where another one begins, and a bit.
+    # A null is an empty cell at the address of its neighbour, and a bit.
     nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
     filled = _copied(addresses[nearest], np.where(valid, lengths, 0))
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -118,11 +117,11 @@ def _copied(addresses: Int64s, lengths: Int64s) -> pa.Array:
 
 
 def _stretch(begins: Int64s, ends: Int64s) -> pa.Array:
-    """Cells whose addresses ascend."""
+    """Copies cells whose addresses ascend."""
     base = int(begins[0])
     bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)
     bounds[:, 0], bounds[:, 1] = begins - base, ends - base
-    # What the last cell is followed by is nothing: one bound the more than there are cells.
+    # The last cell has no gap after it, so the last bound is repeated.
     offsets = np.append(bounds.reshape(-1), bounds[-1, 1])
     memory = pa.foreign_buffer(base, max(int(bounds[-1, 1]), 1))
     both = pa.Array.from_buffers(

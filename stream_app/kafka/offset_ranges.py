@@ -1,4 +1,4 @@
-"""Ranges of offsets: what a task reads. Spark's source plans them on the driver."""
+"""Ranges of offsets, which tasks read. Spark's source plans them on the driver."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets; there may be fewer messages."""
+        """Number of offsets; there may be fewer messages."""
         return self.end - self.begin
 
 
 def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """The same with neighbours of one partition that touch as one."""
+    """Merges neighbouring ranges of one partition that touch."""
     found: list[OffsetRange] = []
     for each in ranges:
         last = found[-1] if found else None

@@ -1,11 +1,11 @@
 """Reads ranges of offsets as Arrow batches: exactly the planned ones, or an error that says why.
 
-Called in tasks, by `kept_reader`: a worker keeps one reader for each cluster and its settings, so
-that connections, logins and what is known of the cluster outlive a task. Nothing of a task's data
-does. While a batch is decoded, librdkafka fetches what comes next, up to a bound.
+Tasks call it by `kept_reader`. A worker keeps one reader for each cluster and its settings, so that
+connections, logins and cluster metadata outlive a task. A task's data never does. While a batch is
+decoded, librdkafka prefetches the next messages, up to a bound.
 
-Offsets without a message are no loss: compaction leaves gaps, and so do transactions' markers and
-aborted messages. An offset is lost when the partition begins behind it or ends before it; then
+Offsets without a message are not lost: compaction leaves gaps, and so do transactions' markers and
+aborted messages. An offset is lost when the partition begins after it or ends before it. Then
 `fails_on_loss` decides, as in Spark.
 
 Source: Spark `kafka010/consumer/KafkaDataConsumer.scala`.
@@ -34,11 +34,11 @@ from stream_app.kafka.offset_ranges import OffsetRange, joined
 _LOG = logging.getLogger(__name__)
 BATCH_MESSAGES = 16_384
 _BATCH_BYTES = 16 << 20
-"""A batch is about as large, unless a single message is larger."""
+"""The usual size of a batch; a single message may be larger."""
 _FIRST_MESSAGES = 256
-"""As long as nothing is known of their size."""
+"""Messages of the first batch, before their size is known."""
 _AHEAD = 2
-"""Ranges that are fetched at once: the one that is read, and the next."""
+"""Ranges that are fetched at once: the current one and the next."""
 _WAIT_MS = 20
 _ASK_MS = 10_000
 _GONE = {
@@ -52,14 +52,14 @@ _LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderSettings:
-    """What a reader must know; can be pickled, and is a key of readers.
+    """The settings of a reader; can be pickled, and is the key of kept readers.
 
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
-        fails_on_loss: whether lost offsets are an error; else a line in the log.
-        timeout_s: without a message or a sign of the range's end, after which reading fails.
-        tail_timeout_s: without a message at the partition's end, after which the broker is asked
-            whether it does end before the range. A new leader may not know its end at once.
+        fails_on_loss: whether lost offsets are an error; else the reader logs a line.
+        timeout_s: reading fails after so long without a message or the end of the range.
+        tail_timeout_s: after so long without a message at the partition's end, the reader asks the
+            broker whether it ends before the range. A new leader may not know its end at once.
     """
 
     client: tuple[tuple[str, str], ...] = field(repr=False)
@@ -70,13 +70,13 @@ class ReaderSettings:
 
 @dataclass(slots=True)
 class _Progress:
-    """Of one range.
+    """The progress of one range.
 
     Attributes:
         at: the next offset.
-        since: when it was reached, in steady seconds.
-        at_end: whether the partition ended there when it was last fetched.
-        has_asked: whether the broker was asked for the partition's end since.
+        since: when the reader reached it, in steady seconds.
+        at_end: whether the newest fetch found the partition's end there.
+        has_asked: whether the reader has asked the broker for the end since.
     """
 
     whole: OffsetRange
@@ -109,11 +109,11 @@ class RangeReader:
     def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
         """The messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
 
-        A batch is of one partition, and none is empty.
+        A batch has messages of one partition, and none is empty.
 
         Raises:
             SourceError: no broker answers, or messages are damaged.
-            WrongSourceError: offsets are lost, or the login or the right to read is.
+            WrongSourceError: offsets are lost, or the login or the right to read is missing.
         """
         waiting, has_failed = deque(joined(ranges)), False
         try:
@@ -127,12 +127,12 @@ class RangeReader:
         finally:
             while self._started:
                 self._stop_first()
-            if has_failed:  # what the client believes of the cluster may be the reason
+            if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
                 self._client = Client(dict(self._settings.client))
 
     def close(self) -> None:
-        """End connections and threads; what is being read ends with them."""
+        """Close connections and threads; running reads end with them."""
         while self._started:
             self._stop_first()
         self._client.close()
@@ -163,12 +163,12 @@ class RangeReader:
                 if batch is not None:
                     self._batch_messages = _next_size(self._batch_messages, batch)
                     yield batch
-                    progress.since = self._clock.steady_seconds()  # not while others worked
+                    progress.since = self._clock.steady_seconds()  # excludes the consumer's work
             else:
                 self._check_patience(progress)
 
     def _taken(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
-        """The messages of the range that are among these; all are released."""
+        """The range's messages among these; releases all of them."""
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
@@ -188,7 +188,7 @@ class RangeReader:
             self._client.release(addresses)
 
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
-        """What is no message of the range: its end, messages behind it, and errors."""
+        """Handles the rest: the range's end, messages after it, and errors."""
         now, whole = self._clock.steady_seconds(), progress.whole
         if ((fields.errors == 0) & (fields.offsets >= whole.end)).any():
             self._check_tail(progress)
@@ -210,7 +210,7 @@ class RangeReader:
                 raise self._failure(progress, code)
 
     def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
-        """Offsets that are passed over must be there still, or they were no messages for sure."""
+        """Check that skipped offsets still exist; else messages at them may be lost."""
         if int(offsets[-1]) - first + 1 == len(offsets):
             return
         expected = np.append(first, offsets[:-1] + 1)
@@ -228,14 +228,14 @@ class RangeReader:
             self._tell_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _go_on_where_there_is_something(self, progress: _Progress) -> None:
-        """The partition does not have the offset: what it has of the range is read."""
+        """The partition lacks the offset: skip to the part of the range that it has."""
         whole = progress.whole
         oldest, newest = self._watermarks(progress)
         there = f"the partition has the offsets {oldest} to {newest}"
         if progress.at >= newest or oldest >= whole.end:
             self._lose(progress, whole.end, there)
             return
-        # An offset that is there after all was in a topic that is made anew meanwhile.
+        # If the offset exists after all, the topic was created anew in between.
         to = max(oldest, progress.at)
         self._lose(progress, to, there)
         self._client.stop(whole.topic, whole.partition)
@@ -267,7 +267,7 @@ class RangeReader:
         return found
 
     def _check_patience(self, progress: _Progress) -> None:
-        """Nothing has come: is it time to give up?"""
+        """No message has arrived: decide whether to give up."""
         for code, text in self._client.errors():
             progress.last_error = text
             if code in _LOGIN and not self._has_answered:
@@ -286,8 +286,10 @@ class RangeReader:
             self._lose(progress, whole.end, f"the partition ends at {found[1]}")
 
     def _give_up(self, progress: _Progress, waited: float) -> None:
-        """A partition that is gone is a loss; it is not earlier, because brokers that start, or
-        have just made a topic, do not know it either."""
+        """Count a deleted partition as lost, but only after the timeout.
+
+        Brokers that start, or that have just created a topic, do not know it either.
+        """
         whole = progress.whole
         found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if found in _GONE:
@@ -340,14 +342,14 @@ def _picked(fields: MessageFields, good: npt.NDArray[np.bool_]) -> MessageFields
 
 
 def _next_size(messages: int, batch: pa.RecordBatch) -> int:
-    """Messages of a batch that is not too large, when they stay as large as they are."""
+    """Messages for a batch of the usual size, if their size stays the same."""
     fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
     return max(1, min(fitting, messages * 8, BATCH_MESSAGES))
 
 
 def kept_reader(settings: ReaderSettings) -> RangeReader:
     """The reader of this process for these settings, made at the first call."""
-    # Threads of a client do not live on in a fork.
+    # A client's threads do not survive a fork.
     return _made(os.getpid(), settings)
 
 

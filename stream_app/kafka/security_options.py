@@ -1,7 +1,7 @@
-"""Logins and certificates: Java's options → librdkafka's.
+"""Logins and certificates: translates Java's options to librdkafka's.
 
-Called by `client_options`, and by the checks before the job starts. Pure: files that are named are
-not looked at.
+Called by `client_options`, and by the checks before the job starts. It is pure: it does not open
+the files that options name.
 
 Source: Kafka `SaslConfigs.java`, `SslConfigs.java`, the login modules of `security`; librdkafka
 `CONFIGURATION.md`.
@@ -45,16 +45,16 @@ SECURITY_KEYS = frozenset(
         *("ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type"),
     }
 )
-"""Of Java's consumer; those that this module judges."""
+"""Options of Java's consumer that this module translates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityOptions:
-    """What was translated.
+    """The translated options.
 
     Attributes:
         options: of librdkafka.
-        problems: what cannot be translated, and what would work: key → sentence.
+        problems: options that cannot be translated, and what would work: key → sentence.
     """
 
     options: Mapping[str, str] = field(repr=False)
@@ -62,7 +62,7 @@ class SecurityOptions:
 
 
 class _ProblemError(Exception):
-    """Says which key cannot be translated, and what would work."""
+    """Names an option that cannot be translated, and what would work."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(what)
@@ -70,7 +70,7 @@ class _ProblemError(Exception):
 
 
 def security_options(java: Mapping[str, str]) -> SecurityOptions:
-    """Translate the options of logins and certificates; others are left out."""
+    """Translate the options of logins and certificates; skips others."""
     options: dict[str, str] = {}
     problems: dict[str, str] = {}
     protocol = java.get("security.protocol", "PLAINTEXT").upper()
@@ -197,7 +197,7 @@ def _kerberos(module: LoginModule) -> Pairs:
     if options.get("useKeyTab", "false").lower() == "true" and "keyTab" in options:
         yield "sasl.kerberos.keytab", options["keyTab"]
     else:
-        # The ticket is somebody else's to renew.
+        # Another process renews the ticket.
         yield "sasl.kerberos.min.time.before.relogin", "0"
 
 
@@ -228,7 +228,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
 
 
 def _unsecured(options: Mapping[str, str]) -> Pairs:
-    """Tokens that nobody has signed: for trials."""
+    """Tokens without a signature: for trials."""
     subject = options.get(f"{_UNSECURED}StringClaim_sub")
     if subject is None:
         raise _ProblemError(
