@@ -1,10 +1,10 @@
 """Runs the compactions of a job's tables as Spark jobs, beside the stream.
 
-A few threads of the driver each submit one job of one task for one bucket, in the FAIR pool
-"compaction", so that compaction takes what ingestion leaves. The pool is a local property of the
-thread: it is set in each of them. What waits for a thread is taken by urgency (`queue_rank`).
+A few threads of the driver each submit one job of one task for one bucket. They use the FAIR pool
+"compaction", so that ingestion has priority. The pool is a local property of the thread, so each
+thread sets it. Waiting requests are served by urgency (`queue_rank`).
 
-Unlike here, Paimon runs compactions in a thread of the writer's task.
+Paimon runs compactions in a thread of the writer's task instead.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from stream_app.table.storage_errors import storage_errors
 POOL = "compaction"
 _POOL_PROPERTY = "spark.scheduler.pool"
 OVERTAKEN_BY_A_RUN = 4
-"""Requests that a bucket with one sorted run more may overtake."""
+"""Number of requests that a bucket with one more sorted run may overtake."""
 
 
 def queue_rank(number: int, runs: int) -> int:
-    """The place of the `number`-th request in the queue; the least is taken first.
+    """The rank of the `number`-th request in the queue; the least rank is served first.
 
-    A bucket with more sorted runs overtakes what came before it, but only so much: whatever is
-    submitted later, each request's turn comes.
+    A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
+    no request starves.
     """
     return number - OVERTAKEN_BY_A_RUN * runs
 
@@ -47,10 +47,10 @@ class _Waiting:
 
 
 class SparkCompactions:
-    """One queue by urgency for all tables of a job, and the threads that take from it.
+    """One queue by urgency for all tables of a job, and the threads that serve it.
 
     Args:
-        parallelism: Spark jobs at a time; None: half as many as Spark has cores.
+        parallelism: Spark jobs at a time; None: half the number of Spark's cores.
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None) -> None:
@@ -73,7 +73,7 @@ class SparkCompactions:
         return waiting.future
 
     def close(self) -> None:
-        """Drop what is queued and leave what runs; uncommitted files are orphans then."""
+        """Drop queued compactions and abandon running ones; their uncommitted files are orphans."""
         self._closed.set()
         for _ in self._threads:
             self._queue.put(_Waiting(float("-inf"), None))

@@ -4,8 +4,6 @@ Reads all manifests once more, and keeps which files each of them adds and delet
 unreadable manifests: their versions are damaged anyway.
 
 Source: Paimon `operation/FileStoreScan.java` (the files of a version).
-
-Source: Paimon `operation/FileStoreScan.java` (what a version's files are).
 """
 
 from __future__ import annotations
