@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    admitted = [entry for entry in live if choice.admits(table, entry.partition, entry.bucket)]
+    admitted = list(choice.admitted(table, live))
     plan = DroppedRows(table, admitted, "no partition " + " or ".join(args.partitions))
 
     def do(plan: DroppedRows) -> Iterator[str]:

@@ -177,7 +177,7 @@ class SystemScan:
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name](self.table, None).schema)
+        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name].schema)
 
     def filtered(self, row_filter: RowFilter) -> None:
         """Its columns are not the table's."""
