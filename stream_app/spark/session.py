@@ -147,6 +147,7 @@ def launch_settings(
     jars: Sequence[Path] = (),
     log4j: Path | None = None,
     scheduler: Path | None = None,
+    classes: Path | None = None,
 ) -> dict[str, str]:
     """Settings for ``spark-submit``: the user's that a running JVM cannot take, and ours.
 
@@ -155,6 +156,7 @@ def launch_settings(
         jars: Spark's Kafka source.
         log4j: configuration of the log.
         scheduler: allocation file of the FAIR pools.
+        classes: archive of Spark's classes for the driver.
     """
     master = _master(settings)
     launch = {"spark.master": master}
@@ -173,6 +175,9 @@ def launch_settings(
     options = [STACK]
     if log4j is not None:
         options.append(f"-D{_LOG_CONFIGURATION}={log4j.absolute().as_uri()}")
+    if classes is not None:
+        # One that does not fit is left out without a word.
+        options += [f"-XX:SharedArchiveFile={classes.absolute()}", "-Xshare:auto", "-Xlog:cds=off"]
     launch[_JAVA_OPTIONS] = " ".join((*options, _throughput(settings.get(_JAVA_OPTIONS, ""))))
     if not master.startswith("local"):
         launch[_EXECUTOR_OPTIONS] = _throughput(settings.get(_EXECUTOR_OPTIONS, ""))

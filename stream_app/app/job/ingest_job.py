@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.format_setup import format_setup, table_format
@@ -73,21 +74,6 @@ from stream_app.table.opening import create_or_open, open_table
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The job's arguments, the same for ``stream-app ingest`` and ``spark-submit``."""
-    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set one key, e.g. --set stream.trigger=availableNow; may be repeated",
-    )
-    parser.add_argument(
-        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -49,7 +49,7 @@ def spark_kafka_jars(spark_version: str) -> list[Path]:
 
 def s3a_jars() -> list[Path]:
     """The jars by which this environment's Spark reaches ``s3a://``; none when it has them."""
-    jars = _spark_jars()
+    jars = spark_home() / "jars"
     if any(jars.glob("hadoop-aws-*.jar")):
         return []
     found = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
@@ -260,7 +260,7 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
 
 
 def _ivy_jar() -> Path:
-    jars = list(_pyspark_jars().glob("ivy-*.jar"))
+    jars = list((_pyspark() / "jars").glob("ivy-*.jar"))
     if not jars:
         raise UsageError(
             "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
@@ -269,15 +269,16 @@ def _ivy_jar() -> Path:
     return jars[0]
 
 
-def _pyspark_jars() -> Path:
+def spark_home() -> Path:
+    """The Spark that jobs run on: ``$SPARK_HOME``, or PySpark's."""
+    home = os.environ.get("SPARK_HOME")
+    return Path(home) if home else _pyspark()
+
+
+def _pyspark() -> Path:
     spec = find_spec("pyspark")
     folders = spec.submodule_search_locations if spec else None
-    return Path(next(iter(folders or ()), ".")) / "jars"
-
-
-def _spark_jars() -> Path:
-    home = os.environ.get("SPARK_HOME")
-    return Path(home) / "jars" if home else _pyspark_jars()
+    return Path(next(iter(folders or ()), "."))
 
 
 def _proxy_flags() -> list[str]:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from stream_app.app.job.class_archive import class_archive
+from stream_app.app.job.jars import spark_home
 from stream_app.spark.session import launch_settings
 
 _SCRIPTS = Path(__file__).parents[1] / "submit"
@@ -29,12 +31,14 @@ def submit_command(
         arguments: of the job.
         settings: the user's Spark settings.
     """
-    command = [str(_spark_home() / "bin" / "spark-submit")]
+    home = spark_home()
+    command = [str(home / "bin" / "spark-submit")]
     launch = launch_settings(
         settings,
         jars=jars,
         log4j=_conf_file("log4j2.properties"),
         scheduler=_conf_file("fairscheduler.xml"),
+        classes=class_archive(home),
     )
     for key, value in {**_pythons(), **launch}.items():
         command += ["--conf", f"{key}={value}"]
@@ -52,9 +56,3 @@ def _conf_file(name: str) -> Path | None:
     """A file of the source tree's conf/; an installed package has none, and Spark its own."""
     path = Path(__file__).resolve().parents[3] / "conf" / name
     return path if path.is_file() else None
-
-
-def _spark_home() -> Path:
-    import pyspark  # noqa: PLC0415 - its folder is all that is wanted, and only here
-
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)

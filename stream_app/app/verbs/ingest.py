@@ -11,8 +11,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.job.ingest_job import add_arguments
 from stream_app.app.job.jars import installed_spark_version, s3a_jars, spark_kafka_jars
 from stream_app.app.job.spark_log import become_spark
 from stream_app.app.job.spark_submit import submit_command
