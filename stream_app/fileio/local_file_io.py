@@ -152,7 +152,7 @@ def local_path(location: str) -> str:
         path = unquote(parts.path) if parts.scheme else location
         return str(Path(path).expanduser().absolute())
     raise UsageError(
-        f"{location!r} is on no file system that can be used here",
+        f"{location!r} is on a file system that stream_app does not support",
         fix="give a local path, or one that is mounted on the driver and all executors; a table "
         "can lie at s3://…, hdfs://… or viewfs://… too",
     )

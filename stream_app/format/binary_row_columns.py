@@ -248,7 +248,7 @@ def _copy_text(text: _Text, flat: Words, targets: Positions) -> None:
     lengths = text.lengths[rows]
     counts = (lengths + 7) // WORD
     ends = np.cumsum(counts)
-    # One entry per word: `within` counts 0, 1, 2 … anew for each row.
+    # One entry per word: `within` counts 0, 1, 2 … within each row.
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
     source = np.repeat(text.starts[rows], counts) + within * WORD
     left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)

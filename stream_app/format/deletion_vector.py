@@ -1,7 +1,7 @@
 """Deletion vectors: which rows of a data file are deleted, as a bitmap of row positions.
 
-A file of deletion vectors is a version byte and one entry after the other, each found by the offset
-and length that the index manifest tells:
+A file of deletion vectors is a version byte and a sequence of entries. The index manifest has the
+offset and length of each:
 
 ============  ==================================  ==============================================
 of an entry   32-bit, Paimon's default            64-bit, ``deletion-vectors.bitmap64``
@@ -176,8 +176,8 @@ def decode_deletion_vectors(
     """Some or all vectors of a file, by data file.
 
     Raises:
-        CorruptFileError: another version, or an entry is not what its description says; its
-            offset is told.
+        CorruptFileError: another version, or an entry differs from its description; the error has
+            its offset.
     """
     if data[:1] != FILE_HEADER:
         raise _corrupt(f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}")

@@ -175,8 +175,8 @@ def read_batches(
         OSError: the file system refused, which says nothing about the file.
     """
     try:
-        # A merge opens many files and must stay small: pre_buffer reads whole row groups ahead, and
-        # without a buffer of its own the reader holds a row group's columns as they are stored.
+        # A merge opens many files, so each reader must be small. pre_buffer reads whole row groups
+        # ahead. Without a buffer size the reader holds a row group's stored columns.
         with pq.ParquetFile(
             source,
             pre_buffer=False,
@@ -194,7 +194,7 @@ def read_batches(
         # Arrow's own complaints about bytes are OSErrors too, without a number.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
-        # In one line, for Arrow quotes bytes of the file: where and how to mend it come below.
+        # In one line, because Arrow quotes bytes of the file; place and remedy follow below.
         raise damaged(f"not a readable Parquet file: {_printable(error)}") from error
 
 
@@ -259,7 +259,7 @@ def _has_another_measure(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def damaged(what: str) -> CorruptFileError:
-    """The file's path is told by who has it."""
+    """The caller adds the file's path."""
     return CorruptFileError(
         what, fix="restore the file from a backup, or roll the table back to a tag"
     )
@@ -272,9 +272,9 @@ def _printable(error: Exception) -> str:
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema`, column by column in order.
 
-    Columns that fit are not copied. What differs in files: INT96 timestamps come in nanoseconds
-    and without zone, beside them older versions of ours stored the others as plain numbers, and
-    other writers may have used other string types.
+    Columns that fit are not copied. Files differ in three ways. INT96 timestamps come in
+    nanoseconds and without a zone. Beside INT96, older versions of stream_app stored other
+    timestamps as plain numbers. Other writers may use other string types.
 
     Raises:
         CorruptFileError: another number of columns, or a value that the wanted type cannot hold.

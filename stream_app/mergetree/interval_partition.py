@@ -43,8 +43,8 @@ def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> 
 
 
 def _fewest_runs(files: list[_KeyedFile]) -> Section:
-    # Greedy interval partitioning: a file (they come by min key) goes behind the run that ends
-    # first, if it fits there; if it does not, it fits nowhere and opens a run.
+    # Greedy interval partitioning: files come by min key, and each goes behind the run that ends
+    # first, if it fits there. If it does not, it fits nowhere and opens a run.
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
     for least, greatest, file in files:

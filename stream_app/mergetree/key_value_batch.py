@@ -1,9 +1,9 @@
 """Columns of key-value rows, and their order by key and age.
 
 A key-value batch holds `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's
-columns; the key is among these and is not repeated. A reader may leave out the first two: without
-sequence numbers, rows of one key lie in order of their age; without kinds, no row is a delete. Used
-by the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
+columns; the key is among these and is not repeated. A reader may omit the first two. Without
+sequence numbers, rows of one key lie in order of age. Without kinds, no row is a delete. Used by
+the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
 
 Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 """
@@ -145,7 +145,7 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
         for key in in_order:
             same &= key[1:] == key[:-1]
         return order, same
-    # Key and row number fit into one integer: a sort of integers is ten times faster than one of
+    # Key and row number fit into one integer. Sorting integers is ten times faster than sorting
     # indices, and the row numbers make it stable.
     packed = np.zeros(count, dtype=np.int64)
     for key, low, width in zip(keys, lows, widths, strict=True):

@@ -24,8 +24,8 @@ class MergeWindow:
     """A batch, and the order of its rows by key and age.
 
     Attributes:
-        order: int64 row numbers that sort the batch, all of them or, when a merge leaves rows
-            out, some; None when the batch lies in order.
+        order: int64 row numbers that sort the batch: all, or some when a merge drops rows. None
+            when the batch lies in order.
         last: bool; for each row in order, whether it is the last of its key; None: not known yet.
     """
 

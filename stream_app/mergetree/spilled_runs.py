@@ -1,7 +1,7 @@
 """Sorted runs of a write buffer on local disk, as Arrow IPC.
 
-Used by write_buffer. A run is read back in small pieces, so that many of them can be merged in
-little memory; and when there are too many, they are merged into one first.
+Used by write_buffer. A run is read back in small pieces, so that many runs can be merged in little
+memory. Too many runs are first merged into one.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class RollbackAnnouncement:
 
     Attributes:
         target: the number of that version.
-        going: the delta lists of the snapshots that go, by number; "" where nobody can read it.
+        going: the delta lists of the expiring snapshots, by number; "" for an unreadable one.
     """
 
     target: int

@@ -1,4 +1,4 @@
-"""The merge engines, and what whoever plans reads and compactions must know of each.
+"""The merge engines, and the traits that planners of reads and compactions need.
 
 How an engine merges stands in `mergetree.merge_engines`.
 
@@ -38,5 +38,5 @@ _FOREIGN = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_look
 
 
 def traits_of(engine: str) -> EngineTraits:
-    """The engine's traits; of one that is not ours, by which nobody here merges, careful ones."""
+    """The engine's traits; careful ones for an engine that stream_app does not merge by."""
     return MERGE_ENGINES.get(engine, _FOREIGN)

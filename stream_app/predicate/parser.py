@@ -125,7 +125,7 @@ def _tokens(text: str) -> list[_Token]:
 def _unreadable(rest: str) -> str:
     if rest[0] in "'\"`":
         return f"the quote {rest[0]} is not closed"
-    return f"{rest[0]!r} means nothing here"
+    return f"{rest[0]!r} has no meaning here"
 
 
 def _error(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:

@@ -128,9 +128,9 @@ _TABLE = """\
 
 They stand under `table.options`. A new table stores them in its schema. For an existing table they
 hold for this job alone, with priority over its schema; *fixed* ones must agree with it. Names,
-types and defaults are those of Apache Paimon 1.4. Paimon keeps options marked *own* and ignores them.
-Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024). Durations are numbers with
-`ms`, `s`, `min`, `h` or `d`.
+types and defaults are those of Apache Paimon 1.4. Paimon keeps options marked *own* and ignores
+them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024). Durations are
+numbers with `ms`, `s`, `min`, `h` or `d`.
 """
 _SOURCE = """\
 ## Options of the Spark source
@@ -156,8 +156,9 @@ of lookup and of other engines' reading, of columns (`fields.…`), of indexes (
 file formats (`parquet.…`).
 
 Some ask for work of a writing job that stream_app does not do. A job names those in one warning
-when it begins, unless their value asks for what the job does anyway. They are `file-index.….columns`,
-`fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`, `commit.callback.…`, `tag.callback.…`,
+when it begins, unless their value asks for what the job does anyway. They are
+`file-index.….columns`, `fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`,
+`commit.callback.…`, `tag.callback.…`,
 `tag.automatic-creation = batch`, and:
 
 {ignored}

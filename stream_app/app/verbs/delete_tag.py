@@ -82,8 +82,8 @@ def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
         return plan_tag_deletion(table, names)
     except CorruptFileError as error:
         raise CorruptFileError(
-            "no tag is deleted, because another version cannot be read, and nobody knows which "
-            f"files it needs: {error.what}",
+            "no tag is deleted, because another version cannot be read, and its files cannot be "
+            f"determined: {error.what}",
             where=error.where,
             fix=error.fix,
         ) from error

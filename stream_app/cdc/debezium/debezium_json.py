@@ -318,8 +318,8 @@ def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError
     return WrongSourceError(
         f"the record's columns are not the table's: {reason}",
         where=place(messages, at),
-        fix="make the columns of the table those of the source, and start the job again; or choose "
-        "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
+        fix="give the table the columns of the source, and start the job again; or choose warn, "
+        "ignore or quarantine for source.debezium.unknown-columns and missing-columns",
     )
 
 
@@ -327,17 +327,17 @@ def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
     return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
         where=place(messages, at),
-        fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
-        "table or make it anew, and start behind this offset",
+        fix="to keep the rows and continue, set source.debezium.truncate = 'ignore'; else empty "
+        "or recreate the table, and start behind this offset",
     )
 
 
 DEBEZIUM_JSON = Format(
     name="debezium-json",
     section="debezium",
-    introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat what the '
-    "connector was configured with; a message with the schema envelope says it itself. What each "
-    "of them does is told in [CDC.md](CDC.md).",
+    introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat the '
+    "connector's configuration, which a message with the schema envelope contains. "
+    "[CDC.md](CDC.md) explains each of them.",
     options=OPTIONS,
     check=parse_options,
     make=DebeziumJson,

@@ -92,6 +92,6 @@ def _stop(
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
         where=place(messages, at),
-        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sets such "
-        "records aside and goes on",
+        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
+        f"records to quarantine and continues",
     )

@@ -245,7 +245,7 @@ class HdfsFileIO:
                 if self.read_bytes(path) == data:  # 4
                     return True
             raise OSError(
-                errno.EIO, "an answer was lost, and it is not known whether this was created", path
+                errno.EIO, "an answer was lost: this may or may not have been created", path
             ) from None
         return True
 
@@ -330,7 +330,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         raise StorageError(
             f"the client of HDFS cannot open it: {told(error)[1]}",
             where=location,
-            fix="name the NameNode's host and port, or let HADOOP_CONF_DIR be the folder of the "
+            fix="name the NameNode's host and port, or set HADOOP_CONF_DIR to the folder of the "
             "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",
         ) from None
     return file_io

@@ -49,16 +49,16 @@ class LockedS3FileIO(S3FileIO):
         others = sorted(set(marks) - {_MARK + name})
         if others:
             raise NoAccessError(
-                f"the table is written under another lock than {str(lock)!r}: two locks keep "
-                "nobody apart",
+                f"the table is written under another lock than {str(lock)!r}: two different "
+                f"locks protect nothing",
                 where=f"{folder}/{others[0]}",
                 fix="name the same s3.create-lock-file in all jobs, on a path that all of their "
-                "drivers share; when the other lock has been given up, delete this object and "
+                "drivers share; when no job uses the other lock any more, delete this object and "
                 f"{_MARK}{name}",
             )
         _LOG.warning(
-            "%s is kept by the lock %s alone: only jobs of stream_app that name the same file may "
-            "write it, and no other engine",
+            "%s is protected only by the lock %s: only jobs of stream_app that name the same "
+            "file may write it, and no other engine",
             folder,
             lock,
         )
@@ -78,8 +78,8 @@ class LockedS3FileIO(S3FileIO):
             raise NoAccessError(
                 f"the lock file cannot be opened: {error.strerror}",
                 where=str(path),
-                fix="let s3.create-lock-file be a file in a folder that is there, on a path that "
-                "all drivers share",
+                fix="set s3.create-lock-file to a file in an existing folder, on a path that all "
+                "drivers share",
             ) from None
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)

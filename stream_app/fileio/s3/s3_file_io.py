@@ -271,7 +271,7 @@ class S3FileIO:
         trouble = s3_trouble(str(error))
         what = self._hidden(trouble.what)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
-            what += f" (keys could not be looked up again: {self._keys.problem})"
+            what += f" (keys could not be renewed: {self._keys.problem})"
         found: OSError
         if isinstance(error, FileNotFoundError):
             found = FileNotFoundError(errno.ENOENT, what, path)

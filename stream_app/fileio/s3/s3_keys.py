@@ -55,8 +55,8 @@ class S3Keys:
             # It goes into the head of a request, where the client gives up with a panic.
             if value and not (value.isascii() and value.isprintable() and " " not in value):
                 raise UsageError(
-                    f"{name} holds a blank, a line feed or a letter that no key has",
-                    fix="see that the variable or file holds the key alone",
+                    f"{name} holds a blank, a line feed or another character that no key has",
+                    fix="check that the variable or file holds only the key",
                 )
 
     @property
@@ -171,7 +171,8 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         if not name:
             return None
         raise UsageError(
-            f"AWS_PROFILE = {name} asks for a profile, which botocore reads, and that is missing",
+            f"AWS_PROFILE = {name} asks for a profile, which needs botocore, and that is not "
+            f"installed",
             fix="pip install 'stream_app[aws]', or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",
         ) from None

@@ -33,10 +33,11 @@ from stream_app.model.schema.table_schema import TableSchema
 
 BATCH_ROWS = 65_536
 _READ_AGAIN = (
-    "read again: a snapshot may expire while it is read, and a longer 'snapshot.time-retained' or "
-    "a tag keeps it; else restore the file from a backup, or roll the table back to a tag"
+    "read again: the snapshot may have expired during the read, and a longer "
+    "'snapshot.time-retained' or a tag prevents that; else restore the file from a backup, or "
+    "roll the table back to a tag"
 )
-_CHANGE_BACK = "give the column a type back that its values fit (ALTER TABLE), then read again"
+_CHANGE_BACK = "give the column a type again that fits its values (ALTER TABLE), then read again"
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 

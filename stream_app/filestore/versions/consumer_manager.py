@@ -43,7 +43,9 @@ class ConsumerManager:
             return JsonObject.decode(data, what="consumer").integer(_NEXT_SNAPSHOT)
         except CorruptFileError as error:
             raise CorruptFileError(
-                error.what, where=path, fix="delete the file, and let the consumer begin anew"
+                error.what,
+                where=path,
+                fix="delete the file, and start the consumer again from the beginning",
             ) from error
 
     def consumers(self) -> list[Consumer]:

@@ -93,8 +93,8 @@ class TagManager:
                 error.what,
                 where=path,
                 fix=f"delete the tag: stream-app delete-tag {shlex.quote(self.root)} "
-                f"{shlex.quote(name)} (and then what only it held: stream-app "
-                "remove-orphan-files); or restore the file from a backup",
+                f"{shlex.quote(name)} (and then its orphans: stream-app remove-orphan-files); or "
+                f"restore the file from a backup",
             ) from error
 
     def check_name(self, name: str) -> None:

@@ -237,7 +237,7 @@ class CoreOptions:
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
-        """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
+        """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 

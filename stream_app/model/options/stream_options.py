@@ -1,5 +1,4 @@
-"""The table options of those who follow a table, with Paimon's keys and defaults (1.4,
-`CoreOptions.java`).
+"""The table options of followers, with Paimon's keys and defaults (1.4, `CoreOptions.java`).
 
 Parsed by core_options.
 """

@@ -23,9 +23,9 @@ def manifest_groups(
 ) -> list[Group]:
     """Consecutive manifests in groups; a group of more than one is to be merged into one.
 
-    Neighbours gather until they reach `target_size` bytes; what is left at the end is merged only
-    when there are at least `min_count`, without the large ones at its beginning. The order is
-    kept, since a DELETE must come after its ADD.
+    Neighbours gather until they reach `target_size` bytes. The rest at the end, without the large
+    ones at its beginning, is merged only if it has at least `min_count`. The order is kept, since a
+    DELETE must come after its ADD.
     """
     groups: list[Group] = []
     gathered: list[ManifestFileMeta] = []

@@ -1,4 +1,5 @@
-"""Decides whether a job may go on when the table's schema is changed beneath it, and who did that.
+"""Decides whether a running job may continue after a change of the table's schema, and which user
+made it.
 
 Columns may come and go, and get types that hold more: files say by which schema they were written,
 and readers adapt. What must stay is what the files of all writers have in common. A column whose
@@ -49,7 +50,8 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
 
 
 def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
-    """When a schema was made, and who was the first to commit by it; who made it is told nowhere.
+    """The time of a schema, and the first user that committed with it; Paimon does not record its
+    author.
 
     Args:
         newest_first: what was committed of late.

@@ -32,7 +32,7 @@ def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool
 def expiry_is_over(
     announcement: ExpiryAnnouncement, end_list: str | None, earliest: int | None
 ) -> bool:
-    """Whether nobody needs an expiry's announcement any more.
+    """Whether an expiry's announcement has become obsolete.
 
     Args:
         end_list: as `expiry_holds`.

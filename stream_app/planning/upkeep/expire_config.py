@@ -46,7 +46,7 @@ class ExpireConfig:
         for what, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
             if retention.num_max < retention.num_min:
                 raise UsageError(
-                    f"at most {retention.num_max} {what}s are to be kept, and at least "
+                    f"the most {what}s to keep, {retention.num_max}, are fewer than the least, "
                     f"{retention.num_min}",
                     fix=f"lower '{what}.num-retained.min', or raise '{what}.num-retained.max'",
                 )

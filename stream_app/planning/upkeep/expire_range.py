@@ -4,9 +4,9 @@ Called by `table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs`. 
 in, numbers out; which files go with them is decided in `unused_files`.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
-`options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: what counts against
-``time-retained`` is since when a snapshot is no longer the newest one, not when it was made. So
-who opens the newest version has that time to read it, also when the table was idle before.
+`options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: ``time-retained``
+counts from the moment a snapshot is no longer the newest, not from its commit. So a reader of the
+newest version has that time, even if the table was idle before.
 """
 
 from __future__ import annotations

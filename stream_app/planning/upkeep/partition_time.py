@@ -33,8 +33,8 @@ class PartitionTime:
 
     Attributes:
         pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first one.
-        formatter: ``partition.timestamp-formatter`` as a regular expression; None: Paimon's two
-            usual forms, in which a 13th month is the first of the next year, and so on.
+        formatter: ``partition.timestamp-formatter`` as a regular expression. None: Paimon's two
+            default forms, in which a 13th month is the first of the next year, and so on.
     """
 
     pattern: str | None

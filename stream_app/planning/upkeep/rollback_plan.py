@@ -1,8 +1,8 @@
 """What goes when a table is rolled back, by number alone.
 
-Source: Paimon `table/RollbackHelper.java`. Unlike Paimon, consumers are looked at: one that is
-ahead of the table would wait for the number that it wants next, and silently miss the snapshots
-that take the numbers before it again.
+Source: Paimon `table/RollbackHelper.java`. Unlike Paimon's, the plan includes consumers. One that
+is ahead of the table would wait for its next number, and silently miss the snapshots that reuse the
+numbers before it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def rollback_numbers(
 ) -> RollbackNumbers:
     """All that is newer than the target goes.
 
-    The newest go first, so that at every moment the snapshots that are left follow each other; only
-    before a target that has expired there may be a gap, until the rollback is done.
+    The newest are deleted first, so that the remaining snapshots are always consecutive. Only
+    before an expired target there may be a gap, until the rollback is done.
     """
     numbers = set(snapshots)
     is_restored = target not in numbers

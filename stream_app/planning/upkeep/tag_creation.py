@@ -71,7 +71,7 @@ def due_tags(
 
     Args:
         next_begin: of the period that has no tag yet; None: any that has ended is tagged.
-        snapshots: those that were not looked at yet, in order.
+        snapshots: those that were not examined yet, in order.
     """
     due = []
     for snapshot in snapshots:
@@ -165,7 +165,7 @@ class TagPeriods:
         return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
 
     def begin(self, name: str) -> int | None:
-        """When the period of a tag begins; None when nobody would name a period so."""
+        """The begin of a tag's period; None when the name is not a period's."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         form = self.pattern
         for directive, digits in _DIGITS.items():

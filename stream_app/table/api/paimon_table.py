@@ -161,7 +161,7 @@ class PaimonTable:
         mode = scan_mode_of(scan_mode)
         if (between is None) == (between_timestamps is None):
             raise UsageError(
-                "a range is wanted: two versions or two times",
+                "this read needs a range: two versions or two times",
                 fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
             )
         if between is not None:

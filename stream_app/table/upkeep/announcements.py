@@ -98,8 +98,8 @@ def delete_void_tags(
         if table.tags.tag(name) == tag:  # the name may have been given to another version
             table.tags.delete(name)
         _LOG.warning(
-            "the tag %s of snapshot %d was given when its files were being deleted: it held "
-            "nothing, and was deleted",
+            "the tag %s of snapshot %d was made while an expiry deleted its files: it protected "
+            "nothing, and has been deleted",
             name,
             tag.snapshot.snapshot_id,
         )

@@ -173,7 +173,7 @@ class ExpirePartitions:
             raise CommitConflictError(
                 f"{young} of the partitions were written to meanwhile",
                 where=self.table.location,
-                fix="expire partitions again, which looks how old they are",
+                fix="expire partitions again, which checks their age",
             )
 
     def _too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:

@@ -122,8 +122,8 @@ class ExpireSnapshots:
             return self._plan(config)
         except FileNotFoundError as error:
             raise UsageError(
-                "a snapshot that was to stay has gone: another expiry has taken it away, or "
-                "the table is rolled back; nothing was deleted",
+                "a retained snapshot is gone: another expiry has deleted it, or the table is "
+                "rolled back; this expiry has deleted nothing",
                 where=self.table.location,
                 fix="expire again; a job does so by itself",
             ) from error
@@ -138,7 +138,7 @@ class ExpireSnapshots:
         found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
         kept_by, numbers = going.kept_by, found.numbers
         if may_tell is None and found.held_by is not None:
-            kept_by = f"snapshot {found.held_by} cannot be read, and goes only with the next one"
+            kept_by = f"snapshot {found.held_by} cannot be read, and expires only with the next one"
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
         while numbers and found.kept is not None and announcement is None:
@@ -220,14 +220,14 @@ class ExpireSnapshots:
                 f"the table is rolled back to snapshot {rollback.target}, or was until that was "
                 "interrupted: nothing was deleted",
                 where=self.table.location,
-                fix="when that is done, expire again; if it was interrupted, finish it: stream-app "
-                f"rollback-to --snapshot {rollback.target}; a job that commits goes on with what "
-                "there is",
+                fix="expire again after the rollback; if it was interrupted, finish it: stream-app "
+                f"rollback-to --snapshot {rollback.target}; a committing job continues with what "
+                f"exists",
             )
         if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
             raise UsageError(
-                f"the table was rolled back behind snapshot {announcement.end}, which was to stay: "
-                "nothing was deleted",
+                f"the table was rolled back behind snapshot {announcement.end}, which was to be "
+                f"retained: nothing was deleted",
                 where=self.table.location,
                 fix="expire again",
             )
@@ -242,8 +242,8 @@ class ExpireSnapshots:
             tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
             if tag is not None and is_expiring(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
-                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
-                    f"given the tag {name!r}: nothing was deleted",
+                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just got "
+                    f"the tag {name!r}: nothing was deleted",
                     where=self.table.location,
                     fix="expire again, which keeps what the tag needs; a job does so by itself",
                 )
@@ -254,7 +254,7 @@ class ExpireSnapshots:
         wanted = first_wanted(self.table, self.table.clock.now_ms())
         if wanted is not None and wanted < kept:
             raise UsageError(
-                f"snapshot {wanted} was about to expire, and a consumer has just begun there: "
+                f"snapshot {wanted} was about to expire, and a consumer has just started there: "
                 "nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job does so by itself",
@@ -285,8 +285,8 @@ class ExpireSnapshots:
         if not held or self.gives_up:
             return going, None
         kept_by = (
-            f"snapshot {held[-1]} cannot be read, and may alone tell what a job has committed; "
-            "restore its file, or add --give-up-unreadable"
+            f"snapshot {held[-1]} cannot be read, and may hold the only record of what a job has "
+            f"committed; restore its file, or add --give-up-unreadable"
         )
         return replace(going, end=held[-1], kept_by=kept_by), held[-1]
 

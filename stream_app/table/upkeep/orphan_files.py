@@ -77,8 +77,8 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     there = store_now_ms(table.file_io, table.location)
     if abs(here - there) > CLOCKS_APART_MS:
         _LOG.warning(
-            "the clock of this machine is %d s %s that of the file system at %s: files are judged "
-            "by the one that is behind; set the clock that is wrong",
+            "the clock of this machine is %d s %s that of the file system at %s: the slower "
+            "clock decides the age of files; set the wrong clock",
             abs(here - there) // 1000,
             "ahead of" if here > there else "behind",
             table.location,
@@ -150,10 +150,10 @@ class _UsedNames:
                 return
             raise CorruptFileError(
                 f"nothing is deleted, because {version.path.rpartition('/')[2]} cannot be read "
-                f"whole: {error.what}",
+                f"completely: {error.what}",
                 where=error.where,
-                fix="if an expiry is running, try again when it is done; if one was interrupted, "
-                "finish it: stream-app expire-snapshots; else restore the file, or roll the table "
+                fix="if an expiry is running, try again after it; if one was interrupted, finish "
+                "it: stream-app expire-snapshots; else restore the file, or roll the table "
                 "back or delete the tag",
             ) from error
 

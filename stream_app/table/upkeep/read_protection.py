@@ -47,7 +47,7 @@ def retention_ms(text: str | None) -> int | None:
     except ValueError:
         raise UsageError(
             f"protect = {text!r} is no duration of a second or more",
-            fix="give longer than the read can take, such as '1 h'",
+            fix="give a time that is longer than the read, such as '1 h'",
         ) from None
 
 
@@ -92,7 +92,7 @@ def protected(
             if name is not None and table.tags.tag(name) is not None:
                 delete_tags(table, plan_tag_deletion(table, [name]))
         except Exception as error:
-            text = "the tag %s of a read could not be deleted: %s; it goes when its time is over"
+            text = "the tag %s of a read could not be deleted: %s; upkeep deletes it later"
             _LOG.warning(text, name, error)
 
 

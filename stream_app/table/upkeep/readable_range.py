@@ -105,8 +105,8 @@ def tell_what_stays(numbers: Sequence[int], what: str) -> None:
     """Log that the files of versions that have gone unread stay on disk."""
     for number in numbers:
         _LOG.warning(
-            "the file of %s %d could not be read, and has expired: what it alone needed stays on "
-            "disk for stream-app remove-orphan-files",
+            "the file of %s %d could not be read, and has expired: its own files are orphans for "
+            "stream-app remove-orphan-files",
             what,
             number,
         )

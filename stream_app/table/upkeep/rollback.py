@@ -70,7 +70,7 @@ def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
     """
     if version.is_latest:
         raise UsageError(
-            "no version is named to go back to",
+            "the rollback names no version",
             where=table.location,
             fix="give one of --snapshot, --tag and --timestamp",
         )
@@ -104,7 +104,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         try:
             files = _files(table, target, numbers)
         except FileNotFoundError as error:
-            raise _changed(table, "a snapshot that goes has expired") from error
+            raise _changed(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
             _check_no_expiry(table, target)  # it may just be deleting what was read
             raise
@@ -160,7 +160,7 @@ def _announced(
         _check_no_expiry(table, plan.target)
         numbers = _numbers(table, plan.target)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
-            raise _changed(table, "there are other snapshots, tags or changelogs than before")
+            raise _changed(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
             _check_no_consumer(table, numbers)
     except BaseException:
@@ -184,10 +184,10 @@ def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:
         raise UsageError(
-            "somebody has committed, or rolled back, while the table was about to go back: no "
-            "snapshot was taken away; tags and changelogs behind the version were",
+            "another writer has committed, or rolled back, at the start of this rollback: it has "
+            "deleted no snapshot, but tags and changelogs behind the version",
             where=table.location,
-            fix="stop those who write the table, and try again",
+            fix="stop the table's writers, and try again",
         )
 
 
@@ -195,11 +195,11 @@ def _check_target(table: FileStoreTable, target: int) -> None:
     """An expiry beside us, of those who were not stopped, must not leave a table without any."""
     if not table.snapshots.exists(target):
         raise UsageError(
-            f"snapshot {target} has expired while the table was going back to it: somebody has "
-            "committed meanwhile; some of the newest snapshots are gone",
+            f"snapshot {target} has expired during the rollback to it: another writer has "
+            f"committed meanwhile; some of the newest snapshots are gone",
             where=table.location,
-            fix="stop those who write the table; then look which snapshots are left (stream-app "
-            "inspect snapshots), and go back to one of them, or to a tag",
+            fix="stop the table's writers; then see which snapshots are left (stream-app inspect "
+            "snapshots), and roll back to one of them, or to a tag",
         )
 
 
@@ -227,11 +227,11 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
     expiry = expiry_in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
     if expiry is not None:
         raise UsageError(
-            f"snapshots {expiry.begin} to {expiry.end - 1} are going: an expiry is deleting their "
-            "files, or has died while it did so",
+            f"snapshots {expiry.begin} to {expiry.end - 1} are expiring: an expiry is deleting "
+            f"their files, or has died in doing so",
             where=table.location,
-            fix="try again when it is done; if it died, finish it: stream-app expire-snapshots. "
-            "Then go back to a snapshot that is left, or to a tag",
+            fix="try again after it; if it died, finish it: stream-app expire-snapshots. Then "
+            "roll back to a snapshot that is left, or to a tag",
         )
 
 
@@ -242,16 +242,17 @@ def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
         raise UsageError(
             f"consumers have read snapshots behind {target}: {names}",
             where=table.location,
-            fix="stop them and see to what they have taken over already; --force lets them go on "
-            f"at snapshot {target + 1}",
+            fix="stop them and correct what they have already copied; --force resets them to "
+            f"snapshot {target + 1}",
         )
 
 
 def _changed(table: FileStoreTable, what: str) -> UsageError:
     return UsageError(
-        f"the table has changed while the rollback was planned: {what}; nothing was rolled back",
+        f"the table has changed during the planning of the rollback: {what}; nothing was rolled "
+        f"back",
         where=table.location,
-        fix="stop those who write the table, and try again",
+        fix="stop the table's writers, and try again",
     )
 
 
@@ -263,7 +264,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
     while late := [number for number in table.snapshots.ids() if number > target]:
         for number in reversed(late):
             _check_target(table, target)
-            _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
+            _LOG.warning("snapshot %d was committed during the rollback, which deletes it", number)
             table.snapshots.delete(number)
             table.snapshots.sync_deletions()
 
@@ -302,7 +303,7 @@ def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
         return table.snapshots.snapshot(number)
     except CorruptFileError as error:
         _LOG.warning(
-            "files of snapshot %d stay on disk for stream-app remove-orphan-files: %s",
+            "files of snapshot %d are orphans for stream-app remove-orphan-files: %s",
             number,
             error,
         )

@@ -162,7 +162,7 @@ class TagUpkeep:
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "no tags are given: they go by watermark, and no snapshot has one. stream_app "
+                "no tags are made: they go by watermark, and no snapshot has one. stream_app "
                 "writes none: set 'tag.automatic-creation' = 'process-time'"
             )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}

@@ -90,7 +90,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     if gone is not None:
         table.tags.delete(tag.name)
         raise UsageError(
-            f"snapshot {tag.snapshot.snapshot_id} {gone} while it was given the tag {tag.name!r}",
+            f"snapshot {tag.snapshot.snapshot_id} {gone} while it got the tag {tag.name!r}",
             where=table.location,
             fix="tag a newer one",
         )
@@ -107,7 +107,7 @@ def _gone(table: FileStoreTable, tag: Tag) -> str | None:
     if is_announced(table, number):
         return "was expiring"
     if is_rolled_back(table, number):
-        return "was going with a rollback"
+        return "was being deleted by a rollback"
     # Who deletes the last other name looks for this one afterwards, so one of both is seen.
     kept = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
@@ -249,7 +249,7 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
         latest = table.snapshots.latest()
         if latest is None:
             raise UsageError(
-                "the table has no snapshot that could have a tag",
+                "the table has no snapshot to tag",
                 where=table.location,
                 fix="wait for its first commit",
             )
@@ -275,7 +275,7 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
                 f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "
                 f"and {name!r} would be another one",
                 where=table.location,
-                fix="give a name that is none of a period, or tag another snapshot",
+                fix="give a name that is not a period's, or tag another snapshot",
             )
 
 

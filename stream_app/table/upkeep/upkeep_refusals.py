@@ -42,7 +42,7 @@ def check_versions_known(table: FileStoreTable) -> None:
         raise UnsupportedTableError(
             "stream_app cannot find all versions and files of this table: " + ", ".join(reasons),
             where=table.version_root,
-            fix="do it with the engine that made the table; nothing was changed",
+            fix="use the engine that made the table; nothing was changed",
         )
 
 

@@ -144,7 +144,7 @@ def rollback_of(fix: str) -> list[str]:
 
 def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
-    assert "the newest version does without it" in found_in(table)[0].fix
+    assert "the newest version does not need it" in found_in(table)[0].fix
     changelog_of_fourth(table).unlink()
     assert any("no row depends on it" in one.fix for one in found_in(table))
     data_of_last(table).unlink()

@@ -95,7 +95,7 @@ def test_keys_that_the_connector_makes_of_invented_values() -> None:
 
 def test_flattened_messages_without_op() -> None:
     (notice,) = notices("idu.shop.orders", "id")
-    assert "a delete that comes as a tombstone alone is not seen" in notice.what
+    assert "a delete is only a tombstone, which is skipped" in notice.what
     assert "add.fields=op" in notice.fix
 
 

@@ -157,7 +157,7 @@ def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
     assert elsewhere.read_bytes(path) == b"1", "keys of the driver, and no files here"
     s3.valid_keys = frozenset()
     tired = S3FileIO(elsewhere.options, True, Waiting())
-    with pytest.raises(OSError, match=r"ExpiredToken.*looked up again.*access.*No such file"):
+    with pytest.raises(OSError, match=r"ExpiredToken.*could not be renewed.*access.*No such file"):
         tired.read_bytes(path)
 
 
