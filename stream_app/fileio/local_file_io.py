@@ -1,8 +1,8 @@
 """The local file system, or one that is mounted like it.
 
-`create_if_absent` is a hard link of a finished temporary file: POSIX makes that fail when the name
-is taken, and nobody ever sees a half-written snapshot. Names of temporary files begin with a dot,
-because readers parse every name that begins with ``snapshot-``.
+`create_if_absent` is a hard link of a finished temporary file. POSIX makes that fail when the name
+is taken, and no reader ever sees a half-written snapshot. Names of temporary files begin with a
+dot, because readers parse every name that begins with ``snapshot-``.
 
 Source: Paimon `fs/local/LocalFileIO.java`, `fs/Path.java#createTempPath`.
 """

@@ -6,8 +6,9 @@ run on local disk. When spilling is off, it is full and must be flushed. Drainin
 runs piece by piece.
 
 So the buffer takes at most 5/4 of the limit. This assumes that one record, and all versions of one
-key, are small beside the limit. The peak is seven chunks, and either two copies of the next one
-with its order, or one more chunk and a piece (1/128 of the limit) of each run with its merged copy.
+key, are small beside the limit. The peak is seven chunks plus the larger of two parts. One is two
+copies of the next chunk with its order. The other is a chunk, and a piece (1/128 of the limit) of
+each run with its merged copy.
 
 Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 `write-buffer-spillable`, `write-buffer-spill.max-disk-size`).

@@ -74,7 +74,7 @@ def parse_where(text: str, row_type: RowType) -> tuple[pc.Expression, tuple[str,
     """Read a condition on rows of these columns.
 
     Returns:
-        The expression, to filter batches with, and the columns that it looks at.
+        The expression, to filter batches with, and the columns that it reads.
 
     Raises:
         UsageError: points at the place in the text, and tells what was expected there.

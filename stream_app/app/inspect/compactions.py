@@ -1,4 +1,4 @@
-"""The compactions that a table's snapshots tell of, whoever made them."""
+"""The compactions of a table's snapshots, by any engine."""
 
 from __future__ import annotations
 

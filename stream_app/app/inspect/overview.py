@@ -39,7 +39,7 @@ class Overview:
 
 
 def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
-    """Looks at the schema, the snapshots and the live files of one of them."""
+    """Reads the schema, the snapshots and the live files of one of them."""
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]

@@ -152,7 +152,7 @@ def _span(low: int | None, high: int | None) -> str | None:
 
 
 def _tags(_: FileStoreTable) -> Mapping[str, Fact]:
-    """A `retained_ms` of None keeps the tag until somebody deletes it."""
+    """A `retained_ms` of None: the tag does not expire."""
     return {
         "tag": "name",
         "snapshot": "snapshot_id",

@@ -26,8 +26,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "delete-tag",
-        summary="delete tags and what only they keep",
-        description="Delete tags, and the files that only they keep.",
+        summary="delete tags and the files that only they need",
+        description="Delete tags, and the files that only they need.",
         epilog=_EPILOG,
     )
     parser.add_argument("names", metavar="NAME", nargs="+", help="of a tag")

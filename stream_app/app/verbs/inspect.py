@@ -44,16 +44,16 @@ _WITH_BUCKETS = ("files", "levels", "compactions")
 """What can be shown of some buckets alone."""
 _EPILOG = """\
 what there is to see:
-  snapshots    the log of commits: who, when, how many records and files
+  snapshots    the log of commits: user, time, numbers of records and files
   schemas      every version of the columns, keys and options
   files        live data files: rows, deletes, size, key range, sequence numbers
   levels       the LSM tree of each bucket: sorted runs, sizes and key ranges, a picture, and what
                would be compacted next, or why nothing is due
-  compactions  what was compacted when, by whom and why; '-' is what another engine does not say
+  compactions  compactions with time, user and reason; '-': another engine does not record it
   partitions   rows and files of each partition
   buckets      rows and files of each bucket
-  tags         snapshots that have a name, and until when they are kept
-  consumers    who follows the table, how far he has come, and what he keeps from expiry
+  tags         snapshots with a name, and how long they are kept
+  consumers    followers of the table, their progress, and what they protect from expiry
   manifests    the files that list the files
   options      every option, set or by default, and what it means
   branches, table_indexes, file_key_ranges, aggregation_fields, statistics
@@ -72,8 +72,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "inspect",
-        summary="look at snapshots, files and levels of a table",
-        description="Show what a table is made of. Reads metadata only: no row, no data file.",
+        summary="show snapshots, files and levels of a table",
+        description="Show the metadata of a table. Reads no row and no data file.",
         epilog=_EPILOG,
     )
     parser.add_argument(

@@ -1,8 +1,8 @@
 """Base64 and hexadecimal text → bytes, a whole column at a time.
 
-Called by `column_cast`. All values of a column lie one after the other in one buffer, and each
-base64 value is a whole number of groups of four characters, so the buffer is decoded in one go
-and only the padding is cut out afterwards.
+Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
+has whole groups of four characters. So the buffer is decoded at once, and only the padding is
+removed afterwards.
 
 Source: RFC 4648 sections 4, 5 and 8. Padding is required; the unused bits of the last character
 are ignored, as Java's decoder does.

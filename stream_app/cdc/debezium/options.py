@@ -204,7 +204,7 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
 def key_rules(
     options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
-    """The rules of a table; where old rows stay anyway, nobody has to find them."""
+    """The rules of a table; where old rows stay anyway, no message has to prove its row."""
     return KeyRules(
         identity=options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),

@@ -1,7 +1,7 @@
 """Reads one Debezium record on its own, keeping the exact text of every number.
 
-Called by `debezium_json` for the few records that do not parse in columns: broken ones, and ones
-whose values are of another kind than their neighbours'. Says what is wrong in words.
+Called by `debezium_json` for the few records that do not parse in columns. They are broken, or have
+values of another kind than their neighbours. Says what is wrong in words.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.

@@ -1,11 +1,11 @@
 """A store that takes every PUT, made safe among the jobs that share a lock file.
 
-Who creates an object holds the lock (``flock``) while he looks for it and puts it. That keeps
-those apart who hold the same lock and nobody else: no other engine knows of it. So each lock leaves
-a mark in the table's folder, and a table with the mark of another lock is not written.
+A writer holds the lock (``flock``) while it checks for an object and puts it. That separates only
+writers with the same lock; other engines ignore it. So each lock leaves a mark in the table's
+folder, and a writer refuses a table with the mark of another lock.
 
-What it cannot do: a request that is still on its way when its sender dies, or gives up, comes after
-the lock is free, and may replace what the next one has created.
+Its limit: a request may still be on its way when its sender dies, or gives up. It then arrives
+after the lock is free, and may replace the next committer's snapshot.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LockedS3FileIO(S3FileIO):
-    """As `S3FileIO`, with ``s3.create-lock-file`` held by whoever creates an object."""
+    """As `S3FileIO`; a writer holds ``s3.create-lock-file`` while it creates an object."""
 
     def check_atomic_create(self, folder: str) -> None:
-        """See that nobody writes the table under another lock.
+        """Check that no job writes the table under another lock.
 
         1. Leave the mark of this lock.
-        2. Look for others. Of two who come at once with different locks, the one who looks later
-           sees both marks, so at most one goes on.
+        2. Look for others. Of two writers with different locks that start at once, the one that
+           checks later sees both marks. So at most one continues.
 
         Raises:
             NoAccessError: there is another mark, or no such lock file can be made.

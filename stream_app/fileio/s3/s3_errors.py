@@ -1,7 +1,7 @@
 """What a store or its client says, in few words, and what can be done about it.
 
-The client tells the request, the store's answer and its own inner state; here it is found out of
-that which of the things that happen with stores has happened. Plain text in, plain text out.
+The client's error has the request, the store's answer and its own inner state. This module derives
+the cause from them. Plain text in, plain text out.
 
 Source: Amazon S3's list of error codes; `object_store/src/client/retry.rs` for the client's words.
 """

@@ -1,7 +1,7 @@
-"""Who asks an S3 store: keys that were given, and keys that are renewed while a job runs.
+"""The keys of an S3 client: fixed ones, and ones that are renewed while a job runs.
 
-Keys that expire stand in files (``${file:PATH}``) which somebody writes anew, or in a profile of
-AWS. They are looked at again as they age, and at once when the store refuses them. Roles of a
+Keys that expire stand in files (``${file:PATH}``) that another program rewrites, or in a profile of
+AWS. The client reads them again as they age, and at once when the store refuses them. Roles of a
 machine, of a container or of a web identity are no matter of ours: obstore's client asks for their
 keys, and again before they end.
 
@@ -217,7 +217,7 @@ class RenewedKeys:
 
     @property
     def can_change(self) -> bool:
-        """Whether there is somebody to ask again."""
+        """Whether the keys can be renewed."""
         return self._source is not None
 
     def secrets(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Reads data files, whatever schema of the table they were written with.
 
-A column is found in a file by the name that it had in the file's schema; the field id says which
-column of today it is. A column that the file's schema lacks is null. `LiveRowsReader` leaves out
-the rows that deletion vectors mark.
+The reader finds a column by its name in the file's schema. The field id maps it to a current
+column. A column that the file's schema lacks is null. `LiveRowsReader` leaves out the rows that
+deletion vectors mark.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.

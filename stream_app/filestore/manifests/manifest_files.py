@@ -108,8 +108,8 @@ class ManifestFiles:
     def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
         """Write entries as manifests; none without entries.
 
-        All but the last have the target size, or little more: smaller ones would be merged again,
-        each time anew. Of the entries about one manifest is held in memory at a time.
+        All but the last have the target size, or little more: every later commit would merge
+        smaller ones again. Of the entries about one manifest is held in memory at a time.
         """
         rest = iter(entries)
         metas: list[ManifestFileMeta] = []

@@ -71,14 +71,15 @@ class ConsumerManager:
         return sorted(found, key=lambda consumer: consumer.consumer_id)
 
     def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
-        """The first snapshot that a consumer still wants, which expiry must leave; None: nobody.
+        """The first snapshot that a consumer has yet to take, which expiry must keep; None: no
+        consumer.
 
         Args:
             expiration_millis: consumers that have written nothing for longer do not count
                 (``consumer.expiration-time``); None: all count.
 
         Raises:
-            CorruptFileError: a file says no snapshot, so that nobody knows what may go.
+            CorruptFileError: a file has no snapshot, so the protected versions are unknown.
         """
         wanted = (
             consumer.next_snapshot

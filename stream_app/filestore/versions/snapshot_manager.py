@@ -1,7 +1,7 @@
 """The snapshot files of a table: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
 
-A snapshot exists from the moment its file does; the hints only save a listing and may be stale or
-absent, after a crash for example.
+A snapshot exists as soon as its file does. The hints only save a listing, and may be stale or
+absent, for example after a crash.
 
 Source: Paimon `utils/SnapshotManager.java`, `utils/HintFileUtils.java`.
 """
@@ -81,8 +81,8 @@ class SnapshotManager:
         """The newest snapshot, also when it expires, or goes back, while it is looked for.
 
         Args:
-            near: a number that was the newest before: a hint in the place of LATEST's, which is
-                asked when this one is gone or has a successor.
+            near: an earlier newest number, used in place of the hint LATEST. The hint is read when
+                this snapshot is gone or has a successor.
         """
         for hint in (near, None):
             number = self._hint(_LATEST) if hint is None else hint
@@ -131,8 +131,8 @@ class SnapshotManager:
     def write_hints(self, snapshot_id: int) -> Snapshot | None:
         """Say that a snapshot that was just made is the newest.
 
-        A failure is none: the snapshot is there, and readers list the folder. Who is held up here
-        until it has expired must not leave a hint at what is gone, for Paimon would believe it.
+        A failure is none: the snapshot is there, and readers list the folder. A writer delayed here
+        until its snapshot has expired must not leave a stale hint, because Paimon trusts hints.
 
         Returns:
             What has the number afterwards; None: nothing any more.

@@ -8,8 +8,8 @@ The rules, first match wins (runs are ordered newest first):
 0. early full compaction: due by time or by size (`EarlyFullCompaction`);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
-2. size ratio: beginning with the newest, take in the next run while it is not larger than what
-   is taken so far plus `size_ratio` percent, and more percent off-peak (`OffPeakHours`);
+2. size ratio: begin with the newest run, and take the next one while it is at most `size_ratio`
+   percent larger than all runs taken so far; off-peak hours add to the percent (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,

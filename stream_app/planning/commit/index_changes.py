@@ -1,8 +1,8 @@
 """Decides how a snapshot's index files change when data files go or rows of them are deleted.
 
 A change is a list of entries like that of data files: DELETE of an index file, ADD of another. But
-an index manifest is complete, so each commit with a change rewrites all of it (`combined_index`),
-on top of what others have committed meanwhile (`index_conflict`).
+an index manifest is complete. So each commit with a change rewrites all of it (`combined_index`),
+on top of other commits (`index_conflict`).
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `manifest/IndexManifestFileHandler.java`,

@@ -5,8 +5,8 @@ in, numbers out; which files go with them is decided in `unused_files`.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
 `options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: ``time-retained``
-counts from the moment a snapshot is no longer the newest, not from its commit. So a reader of the
-newest version has that time, even if the table was idle before.
+counts from the commit of the next snapshot, not of its own. So a reader of the newest version has
+that time, even if the table was idle before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Retention:
 
     Attributes:
         num_max: more go, however young they are.
-        num_min: so many stay, however old they are.
+        num_min: snapshots to keep, however old.
         time_ms: milliseconds for which a version is kept.
     """
 

@@ -1,9 +1,9 @@
 """Spark's streaming read: offsets are places in the table's snapshots, kept in Spark's checkpoint.
 
 Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
-pickles another one to the tasks. It does not say from which offset on it wants the latest one, so
-the reader on the driver remembers which it gave last; after a restart Spark asks for the parts of
-the last offset first, and by that the reader knows it again.
+pickles another one to the tasks. Spark asks for the latest offset without the previous one, so the
+driver's reader remembers its last answer. After a restart Spark first asks for the parts of the
+last offset, which restores it.
 
 Source: Spark `pyspark/sql/datasource.py#DataSourceStreamReader`,
 `PythonMicroBatchStream.scala#setLatestSeenOffset`.
@@ -167,7 +167,7 @@ def stream_reader(
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
-            fix="leave it out: a consumer-id keeps what the stream has not read yet",
+            fix="leave it out: a consumer-id protects what the stream has yet to read",
         )
     limits = {
         "max_files": options[READ_STREAM_MAX_FILES_PER_TRIGGER],

@@ -53,7 +53,7 @@ from stream_app.table.versions.time_travel import (
 )
 
 THREADS_MAX = 8
-"""Threads that read when nobody says how many; fewer on a machine with fewer cores."""
+"""Default number of reading threads; fewer on a machine with fewer cores."""
 Where: TypeAlias = str | pc.Expression
 """``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
 

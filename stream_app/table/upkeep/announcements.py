@@ -1,9 +1,10 @@
-"""Versions that are announced to be going, and tags that were given to them too late.
+"""Announced deletions: which versions are about to disappear, and tags that come too late to save
+them.
 
-`expire_snapshots` and `rollback` announce, and ask for each other; `tags` and
-`changelog_follow` ask. A tag that came too late is taken
-back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
-that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
+`expire_snapshots` and `rollback` announce, and check each other's announcements; `tags` and
+`changelog_follow` only check. The maker of a tag that came too late deletes it again. A maker that
+dies, or another engine, leaves a tag without files. The expiry deletes it at its end, or after a
+crash the next expiry does.
 
 The rules: `planning.upkeep.announcements`.
 """
@@ -80,7 +81,7 @@ def delete_void_tags(
     Args:
         going: what these have announced.
         tags: those that there are.
-        known: tags that need not be looked at, because all of them have thought of these.
+        known: tags that need no check, because all plans have considered them.
 
     Raises:
         CorruptFileError: a tag cannot be read.
@@ -132,7 +133,7 @@ def holding_announcements(
     """What expiries have announced that go on, or have died.
 
     Args:
-        listed: names beside the tags, where somebody has listed them just now.
+        listed: names beside the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: what was announced cannot be read.

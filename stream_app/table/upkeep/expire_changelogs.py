@@ -4,9 +4,8 @@ As `expire_snapshots`, and after it. Changelog files go. Where flushed files wer
 the snapshot expired, those go as well that it took out of the table: they belong to changelogs
 before it.
 
-Which files are the changelog follows from the producer of today, for that is by what those who
-follow the table read all of it. So flushed files of a time without changelog files need not stay
-when there are some today.
+The current producer decides which files are the changelog, because followers read all snapshots by
+it. So flushed files of a time without changelog files need not stay when there are some today.
 
 Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
 """
@@ -49,7 +48,7 @@ class ExpireChangelogs:
         """What goes now. Where changelogs are kept no longer than snapshots, all of them.
 
         Raises:
-            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+            CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id() if ids else None
@@ -106,8 +105,8 @@ class ExpireChangelogs:
         collector.keep_metadata_of(later, may_be_gone=True)
         for changelog in changelogs:
             add_changelog(collector, changelog, protected)
-            # They are gone, unless flushed files were the changelog when the snapshot expired; that
-            # may be so although it has changelog files, for the producer may have been changed.
+            # They are deleted, unless flushed files were the changelog when the snapshot expired.
+            # That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
             add_manifest_lists(collector, changelog)
         self._cache.forget_unasked()

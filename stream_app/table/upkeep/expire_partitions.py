@@ -1,11 +1,12 @@
 """Drops partitions that are too old.
 
-A drop is an OVERWRITE commit of a user of its own: a job that writes the table finds it as another
-writer's, and forgets what it knew of these buckets. The files go when the snapshots before it do.
+A drop is an OVERWRITE commit with a user of its own. A job that writes the table treats it as
+another writer's, and drops its state of these buckets. The files go when the snapshots before it
+do.
 
-By update-time a partition is young again as soon as somebody writes to it. So a drop is made only
-on top of a snapshot in which all of its partitions are still too old. By their values they stay
-old, and rows that come late go with them.
+By update-time a partition is young again after each write to it. So a drop is made only on top of a
+snapshot in which all of its partitions are still too old. By their values they stay old, and rows
+that come late go with them.
 
 Source: Paimon `operation/PartitionExpire.java`.
 """

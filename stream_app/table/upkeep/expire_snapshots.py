@@ -1,9 +1,9 @@
 """Takes old snapshots away, with the files that only they need.
 
-`plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
-left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
-well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
-first, and then the tags are looked at once more (`planning.upkeep.announcements`). The order of
+`plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
+finishes what a crash has interrupted. A snapshot whose file cannot be read goes as well: what it
+alone names becomes orphans (`readable_range`). An expiry first announces what it deletes, and then
+reads the tags once more (`planning.upkeep.announcements`). The order of
 deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
@@ -111,12 +111,12 @@ class ExpireSnapshots:
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """What goes now.
 
-        The newest snapshot that tells of the jobs' epochs stays: by it a job that starts again
-        knows what it has committed, and does not write the epoch twice.
+        The newest snapshot with the record of the jobs' epochs stays. By it a restarted job knows
+        what it has committed, and does not write an epoch twice.
 
         Raises:
             UsageError: a snapshot that was to stay has gone meanwhile.
-            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+            CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         try:
             return self._plan(config)
@@ -176,8 +176,8 @@ class ExpireSnapshots:
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
             return
-        # In this order: who tags a version, begins to follow the table there, or rolls it back,
-        # does the opposite, so one of both sees the other.
+        # In this order: tagging, following and rolling back use the opposite one, so at least one
+        # side sees the conflict.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
             folder = table.tags.folder()
@@ -185,7 +185,7 @@ class ExpireSnapshots:
             self._check_not_rolled_back(expiry.announcement, others)
             self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
             self._check_no_new_consumer(expiry, expiry.kept)
-            # Left by expiries that died; afterwards nobody knows any more what was going.
+            # Left by expiries that died; afterwards their plans are lost.
             delete_void_tags(table, holding_announcements(table, others), folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announced)
@@ -197,7 +197,7 @@ class ExpireSnapshots:
             table.changelogs.write_hints()
         latest_hint = table.snapshots.latest_hint()
         if latest_hint is not None and latest_hint < expiry.kept:
-            # Who died before he wrote the next one left it at what goes; Paimon would believe it.
+            # A writer that died before the next hint left this one stale, and Paimon trusts hints.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
             if table.snapshots.delta_list(expiry.kept) != expiry.announcement.end_list:
@@ -339,7 +339,7 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
-    """The first snapshot that a consumer has not read yet; None: nobody waits."""
+    """The first snapshot that a consumer has yet to read; None: no consumer waits."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
 

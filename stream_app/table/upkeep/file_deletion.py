@@ -1,8 +1,9 @@
 """Which files go, and deleting them in an order that a crash cannot spoil.
 
-Used by all who take versions away: expiry of snapshots and changelogs, deletion of tags, rollback.
-They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a file names is
-deleted before the file itself, so that after a crash the names of the rest can still be found.
+Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
+rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
+file names is deleted before the file itself, so that after a crash the names of the rest can still
+be found.
 
 Source: Paimon `operation/FileDeletionBase.java`.
 """
@@ -65,7 +66,7 @@ class FileCollector:
     """Collects what goes.
 
     Attributes:
-        files: `seen` is told first what must stay.
+        files: `seen` gets the retained files first.
     """
 
     reads: ManifestReads
@@ -79,7 +80,7 @@ class FileCollector:
         """Let metadata and index files of versions stay; see `ManifestReads.names`.
 
         Raises:
-            CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
+            CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         for snapshot in snapshots:
             self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
@@ -143,9 +144,8 @@ class FileCollector:
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
     """Delete them: each kind when the one before it is gone. What is gone already is no error.
 
-    First of all, the versions and tags that are gone, whoever deleted them, are made to stay away:
-    one that a crash of the machine brought back would name what is deleted here. Files themselves
-    may come back, and are orphans then.
+    First it syncs the deletions of versions and tags. One that a crash of the machine brought back
+    would name files that are deleted here. Files themselves may come back, and are orphans then.
 
     Args:
         clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).

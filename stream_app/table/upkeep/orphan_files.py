@@ -1,9 +1,9 @@
 """Finds and deletes files that no version of a table names: what crashes have left.
 
-First all files are listed that are old enough, then all names are read that versions use: so what
-is committed meanwhile is safe whatever its age. Versions are snapshots, tags and long-lived
-changelogs, of the table and of its branches. When one of them cannot be read whole, nothing is
-deleted, because nobody knows what it needs.
+The search first lists all files that are old enough, and then reads the names that versions use. So
+a commit in between is safe, whatever the age of its files. Versions are snapshots, tags and
+long-lived changelogs, of the table and of its branches. When a version cannot be read completely,
+nothing is deleted, because its files cannot be determined.
 
 A writer's files are named by nothing until they are committed; their age alone keeps them, so it
 is judged with care (`time_of_age`). Files outside of the table's folder, and folders that are none
@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanPlan:
-    """What nobody needs.
+    """Files and folders that no version needs.
 
     Attributes:
         folders: of buckets and partitions that may be empty, the inner ones first.
@@ -64,8 +64,8 @@ class OrphanPlan:
 def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     """Before when a file was written that is of some age, by our clock and by the files' own.
 
-    One of both may be ahead, and would take the files that a living writer has just written for
-    old ones: so the one that is behind counts. Clocks that are far apart are told in the log.
+    One of both may be ahead, and would take the files that a living writer has just written for old
+    ones: so the one that is behind counts. The log reports clocks that are far apart.
 
     Returns:
         Milliseconds since 1970 in UTC.
@@ -90,7 +90,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     """What was written before a time (since 1970 in UTC) and is named by nothing.
 
     Raises:
-        CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
+        CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     roots = [table.location, *branch_roots(table.file_io, table.location)]
     candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)] + [

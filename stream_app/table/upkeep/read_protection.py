@@ -38,7 +38,7 @@ def retention_ms(text: str | None) -> int | None:
     """How long the tag lives at most; None: nothing is to be protected.
 
     Raises:
-        UsageError: the text is no duration, or one that nobody means.
+        UsageError: the text is no duration of a second or more.
     """
     if text is None:
         return None

@@ -113,7 +113,7 @@ def tell_what_stays(numbers: Sequence[int], what: str) -> None:
 
 
 def _found(read: Read, number: int) -> Snapshot | CorruptFileError | None:
-    """None: it is gone; somebody else may expire as well."""
+    """None: it is gone; another expiry may run too."""
     try:
         return read(number)
     except FileNotFoundError:

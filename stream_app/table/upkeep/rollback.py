@@ -1,25 +1,24 @@
 """Makes an earlier version of a table the newest one, for good.
 
-`plan_rollback` reads and decides, `roll_back` does it. What is going is announced first
-(`planning.upkeep.announcements`), so that no expiry and no tag comes between. The table is
-right after each of the steps:
+`plan_rollback` reads and decides, `roll_back` acts. It first announces the versions that it deletes
+(`planning.upkeep.announcements`), so that no expiry and no tag interferes. The table is consistent
+after each step:
 
-1. consumers that are ahead go back behind the target, if that was asked for,
-2. the target's snapshot file is there: written again from its tag, when it has expired,
-3. changelogs and tags go: behind a rollback that dies nobody must take them for those of the
-   snapshots that get their numbers again,
-4. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
-   behind a gap would be written on, until the numbers reach the snapshots that were to go,
-5. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
-   committed meanwhile; then the hint LATEST names the target,
-6. files go that only they held: what dies before leaves orphans, and nothing that is missed,
-7. the hint EARLIEST; then the announcement.
+1. reset consumers that are ahead to the target, if the caller asks for that,
+2. restore the target's snapshot file from its tag, if it has expired,
+3. delete changelogs and tags: after a rollback that dies, no reader must take them for those of
+   later snapshots with the same numbers,
+4. delete the hint LATEST, so that readers and writers list the folder. A hint at a target behind a
+   gap would let writers continue there, up to the snapshots that are not deleted yet,
+5. delete snapshots, the newest first, so that a shorter table remains; also those that were
+   committed meanwhile; then write the hint LATEST,
+6. delete the files that only they held: a rollback that dies before leaves orphans,
+7. write the hint EARLIEST, and withdraw the announcement.
 
-Writers must not run meanwhile: what they commit on top of a snapshot that goes would go with it. A
-streaming job of ours finds that the table went back, and stops.
+Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
+A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 to the cleaning of
-orphans.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans.
 """
 
 from __future__ import annotations
@@ -89,9 +88,9 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     """What a rollback does.
 
     Raises:
-        UsageError: an expiry is deleting, or was stopped while it deleted, files of the target or
-            of what comes before it; or what goes is just expiring.
-        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        UsageError: an expiry is deleting files of the target or of earlier versions, or died in
+            doing so; or it is deleting the same versions.
+        CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     try:
         _check_no_expiry(table, target)
@@ -112,7 +111,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
-    """Do it; whoever dies may be followed by a rollback to the same version.
+    """Roll back; a rollback to the same version finishes one that died.
 
     Args:
         resets_consumers: let consumers that are ahead go on behind the target.
@@ -156,7 +155,8 @@ def _announced(
     )
     announced = table.rollback_announcements.announce(announcement)
     try:
-        # In this order: who expires, tags or follows does the opposite, so one of both sees it.
+        # In this order: expiring, tagging and following use the opposite one, so one side sees the
+        # conflict.
         _check_no_expiry(table, plan.target)
         numbers = _numbers(table, plan.target)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
@@ -179,7 +179,7 @@ def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers
 
 
 def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
-    """Nobody has committed on top of what goes, nor taken our announcement for that of the dead."""
+    """Check that no writer has built on deleted snapshots, or removed our announcement."""
     newest = max((numbers.target, *numbers.snapshots))
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:
@@ -192,7 +192,7 @@ def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str
 
 
 def _check_target(table: FileStoreTable, target: int) -> None:
-    """An expiry beside us, of those who were not stopped, must not leave a table without any."""
+    """A concurrent expiry must not leave a table without a snapshot."""
     if not table.snapshots.exists(target):
         raise UsageError(
             f"snapshot {target} has expired during the rollback to it: another writer has "
@@ -259,7 +259,7 @@ def _changed(table: FileStoreTable, what: str) -> UsageError:
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:
     """Snapshots that were committed since the plan was made go too: they stand on what has gone.
 
-    Who commits later finds the one before his gone, and takes his own back.
+    A later committer finds its base snapshot gone, and takes its own back.
     """
     while late := [number for number in table.snapshots.ids() if number > target]:
         for number in reversed(late):
@@ -327,7 +327,7 @@ def _add_new(
 
 
 def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """Expiry leaves a tag its data, but deletes its changelog files, which nobody must look for."""
+    """Expiry keeps a tag's data, but deletes its changelog files, which no reader may need."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target

@@ -1,7 +1,7 @@
-"""Gives the tags that a table's options ask for, and deletes those that are over.
+"""Makes the tags that a table's options ask for, and deletes expired ones.
 
-Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the
-tags themselves: whoever comes after a crash looks at the snapshots behind the newest automatic tag.
+Called by a job after its commits, and when a period is over. Only the tags themselves hold the
+progress: after a crash the next job examines the snapshots behind the newest automatic tag.
 
 A period that ends while nothing is committed has no snapshot behind its end. By process time it
 gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
@@ -64,7 +64,7 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """For one table; remembers which snapshots it has looked at, and when the next tag is due."""
+    """For one table; remembers the examined snapshots, and when the next tag is due."""
 
     table: FileStoreTable
     _looked_at: int = 0
@@ -94,7 +94,7 @@ class TagUpkeep:
 
         Args:
             makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
-                for who may commit at this moment.
+                for a caller that may commit at this moment.
 
         Raises:
             UsageError: the options contradict each other.
@@ -188,7 +188,7 @@ class TagUpkeep:
         return tuple(created)
 
     def _make_up_success_file(self, rules: TagRules) -> None:
-        """Of the newest tag, if who gave it died, or failed, before it was written."""
+        """Of the newest tag, if its maker died, or failed, before it was written."""
         if not self.table.tags.has_success_files:
             return
         for tag in self._tags(rules):

@@ -101,14 +101,15 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
 def _gone(table: FileStoreTable, tag: Tag) -> str | None:
     """What has become of the version; None when it is whole. The tag is there already.
 
-    An expiry takes its announcement back when the snapshots are gone, so those are looked at last.
+    An expiry takes its announcement back when the snapshots are gone, so this checks the snapshots
+    last.
     """
     number = tag.snapshot.snapshot_id
     if is_announced(table, number):
         return "was expiring"
     if is_rolled_back(table, number):
         return "was being deleted by a rollback"
-    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
+    # The deletion of the last other name looks for this one afterwards, so one side sees the other.
     kept = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
     )
@@ -136,7 +137,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
 
     Raises:
         UsageError: there is no such tag.
-        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
     tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
@@ -156,7 +157,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         if tag.snapshot.snapshot_id not in staying
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    # What a tag needs that cannot be read nobody knows.
+    # The files of an unreadable tag cannot be determined.
     may_delete = bool(held) and not unreadable
     return TagDeletion(
         tags=tuple(going),
