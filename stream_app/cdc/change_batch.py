@@ -69,8 +69,8 @@ class ChangeBatch:
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U.
-        message_index: for each row, the position of its message in the decoded batch; never
-            decreases.
+        message_index: int32 [n]; for each row, the position of its message in the decoded batch;
+            never decreases.
     """
 
     rows: pa.RecordBatch

@@ -82,11 +82,14 @@ class DeletionVector:
         return len(self.bitmap)
 
     def positions(self) -> npt.NDArray[np.unsignedinteger]:
-        """The deleted rows, ascending; uint32 or uint64."""
+        """The deleted rows, ascending: uint32 or uint64 [deleted]."""
         return np.asarray(self.bitmap.to_array())
 
     def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
-        """For `count` rows from row `start` on, whether each is still there."""
+        """For `count` rows from row `start` on, whether each is still there: bool [count].
+
+        A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
+        """
         kept = np.ones(count, dtype=np.bool_)
         stop = start + count
         if isinstance(self.bitmap, FrozenBitMap64):

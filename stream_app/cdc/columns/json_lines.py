@@ -40,7 +40,7 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Where a value begins with ``{`` and ends with ``}``: what `parse_objects` may be given.
+    """Where a value begins with ``{`` and ends with ``}``, as `parse_objects` needs it: bool [n].
 
     So each value holds one object, and no two values together form one. After a ``}`` the grammar
     wants a comma before the next ``{``, and a string cannot contain a newline.
@@ -59,14 +59,14 @@ def looks_like_object(values: pa.Array) -> Bools:
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
-    """Where a value may hold what `parse_objects` must not be given, because it takes it.
+    """Where a value may hold what `parse_objects` would read wrongly: bool [n].
 
     These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
     digits: Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
     a decimal128(10, 2), and 1e-1000000000 ends the process.
 
     Args:
-        values: binary without nulls.
+        values: binary [n] without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
     offsets = offsets_of(values)
@@ -121,7 +121,7 @@ def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
     """Parse one object a value; fields that `schema` does not name are ignored.
 
     Args:
-        values: binary without nulls, each `looks_like_object`.
+        values: binary [n] without nulls, each `looks_like_object`.
 
     Returns:
         A column for each field of `schema`, null where the object has null or no such field. None

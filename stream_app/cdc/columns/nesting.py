@@ -39,10 +39,10 @@ def nests_too_deeply(value: bytes) -> bool:
 
 
 def deep_ones(values: pa.Array) -> Bools:
-    """Where a value nests too deeply.
+    """Where a value nests too deeply: bool [n].
 
     Args:
-        values: binary without nulls.
+        values: binary [n] without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
     # Few values have so many brackets at all; those are examined one by one.

@@ -165,7 +165,7 @@ def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -
         for path in added(table, number):
             path.unlink(missing_ok=True)
     fix = next(one.fix for one in found_in(table) if one.where == str(data_of_last(table)))
-    assert "no other one is whole" in fix
+    assert "no other version is whole" in fix
     assert "stream-app" not in fix
 
 

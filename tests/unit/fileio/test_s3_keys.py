@@ -133,7 +133,7 @@ def test_keys_that_come_late_are_waited_for(
     s3.valid_keys = frozenset()
     with pytest.raises(OSError, match="ExpiredToken") as caught:
         io.read_bytes(path)
-    assert "files that are written anew" in caught.value.__notes__[0]
+    assert "files that are rewritten" in caught.value.__notes__[0]
     assert "key-2" not in str(caught.value)
     clock.waits.clear()
     with pytest.raises(OSError, match="ExpiredToken"):
