@@ -49,7 +49,7 @@ def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def ticks_of(values: pa.Array) -> Int64s:
-    """The integers that Arrow stores for dates, times and timestamps: int64 [n], zero where null."""
+    """The integers of Arrow's dates, times and timestamps: int64 [n], zero where null."""
     width = pa.int64() if values.type.bit_width == 64 else pa.int32()
     return numbers_of(values.view(width)).astype(np.int64)
 
