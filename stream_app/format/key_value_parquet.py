@@ -241,7 +241,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     for field in fields:
         place = stored.get_field_index(field.name)
         if place < 0:
-            continue  # who reads it will miss it
+            continue  # reading it raises an error
         found = stored.field(place).type
         if _has_another_measure(found, field.type) and physical[field.name] != "INT96":
             raise damaged(f"column {field.name!r} is stored as {found}, not as {field.type}")

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError:
         if not args.dry_run:
             raise
-        before_ms = table.clock.now_ms() - age_ms  # who may only read is shown what there is
+        before_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
     plan = _Plan(table, plan_orphans(table, before_ms), args.older_than)
 
     def do(plan: _Plan) -> Iterator[str]:

@@ -319,7 +319,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     }
     file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", settings)
     try:
-        file_io._client  # noqa: B018 - it is made here, so that what it lacks is told at once
+        file_io._client  # noqa: B018 - made here, so that a missing part fails at once
     except ImportError:
         raise NoAccessError(
             "the client of HDFS is not installed",

@@ -95,7 +95,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     try:
         _check_no_expiry(table, target)
     except UsageError:
-        withdraw_rollbacks(table)  # of those who died, and would keep the expiry from its end
+        withdraw_rollbacks(table)  # of dead rollbacks, which would block the expiry
         raise
     numbers = _numbers(table, target)
     files = FilesToDelete()
