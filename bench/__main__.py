@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
@@ -33,18 +33,20 @@ from bench import (
     steps,
 )
 
+Part = Callable[[Path, int, bool], Iterator[str]]
 
-def main() -> None:
+
+def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = None) -> None:
     """Print what was asked for; exit code 1 when a goal was missed, at the end of all parts."""
     parser = argparse.ArgumentParser(prog="./run.sh bench")
     parser.add_argument("part", nargs="?", choices=PARTS)
     parser.add_argument("--messages", type=int, default=1_500_000)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one run")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     messages = args.messages // 10 if args.quick else args.messages
     missed = []
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as name:
-        for part, lines in PARTS.items():
+        for part, lines in (parts or PARTS).items():
             if args.part in (part, None):
                 try:
                     for line in lines(Path(name), messages, args.quick):
@@ -85,7 +87,7 @@ def _commits(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 
 def _requests(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
-    yield from requests.lines(10 if quick else requests.EPOCHS)
+    yield from requests.lines(requests.measure(10 if quick else requests.EPOCHS))
 
 
 def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
@@ -107,7 +109,7 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from reading.lines(folder, reading.ROWS // (20 if quick else 1), 2)
 
 
-PARTS: dict[str, Callable[[Path, int, bool], Iterator[str]]] = {
+PARTS: dict[str, Part] = {
     "steps": _steps,
     "hostile": _hostile,
     "ingest": _ingest,

@@ -13,7 +13,7 @@ import argparse
 import cProfile
 import pstats
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -30,10 +30,10 @@ from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
-from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 GOAL = 1.25
 CELLS = 6_000_000
@@ -128,7 +128,7 @@ def random_rows(
 
 
 def sorted_runs(
-    table: FileStoreTable, runs: int, batches: Iterator[Sequence[pa.RecordBatch]]
+    table: FileStoreTable, runs: int, batches: Iterator[Iterable[pa.RecordBatch]]
 ) -> tuple[DataFileMeta, ...]:
     """Write each element as a level-0 file, the oldest first."""
     files: list[DataFileMeta] = []

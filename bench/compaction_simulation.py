@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from stream_app.clock import Clock
 from stream_app.format.binary_row import comparable_key, serialize_row
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_task import CompactTask
@@ -29,9 +30,9 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
 from stream_app.table.opening import create_or_open
 
 MB = 1 << 20
@@ -83,7 +84,7 @@ FLUSHES = 10_000
 
 
 @dataclass
-class SimulatedClock:
+class SimulatedClock(Clock):
     """The table's clock: local midnight at the start."""
 
     seconds: float = field(default_factory=lambda: datetime(2026, 1, 5).astimezone().timestamp())
@@ -139,6 +140,9 @@ class SizeModel:
             )
         return WrittenFiles(tuple(after))
 
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        return WrittenFiles((file.upgraded(output_level),))
+
     def _file(
         self,
         level: int,
@@ -171,7 +175,8 @@ _KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
     (key,) = comparable_key(row, _KEY_TYPES)
-    return int(key)
+    assert isinstance(key, int)
+    return key
 
 
 @dataclass
@@ -303,7 +308,7 @@ class Simulation:
         self.load = load
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
-        self.coordinator = CompactCoordinator(table, self.executor)
+        self.coordinator = kind_of(table.schema).compactions(table, self.executor)
         self.coordinator.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds
@@ -324,7 +329,7 @@ class Simulation:
             [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
         self.live[file.file_name] = file
-        self.runs.append(self.coordinator.sorted_runs()[BUCKET])
+        self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
         merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
         self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)
@@ -350,7 +355,7 @@ class Simulation:
     def _back_pressure(self) -> float:
         """Seconds that the epoch waited."""
         began = self.executor.clock.seconds
-        while self.coordinator.over_stop_trigger():
+        while self.coordinator.back_pressure.over_stop_trigger():
             self.coordinator.trigger()
             if self.coordinator.is_idle():
                 break

@@ -105,7 +105,7 @@ def _row(case: Case, rng: random.Random, number: int) -> dict[str, object]:
 
 
 def _schema(case: Case) -> dict[str, object]:
-    decimal = {"type": "string"}
+    decimal: dict[str, object] = {"type": "string"}
     if case.decimals == "precise":
         name = "org.apache.kafka.connect.data.Decimal"
         decimal = {"type": "bytes", "name": name, "parameters": {"scale": "2"}}

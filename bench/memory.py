@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from bench.shop_changes import fresh_folder, random_orders, shop_schema
 from stream_app.format.binary_row import serialize_row
+from stream_app.table.kinds.tasks import table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.table_write import TableWrite
 
 BUDGET = 256 << 20
 TIMES = (1, 2, 8)
@@ -75,7 +75,7 @@ def run_worker(folder: Path, times: int) -> int:
 
 
 def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) -> None:
-    with TableWrite(table, next_sequence_number=0) as task:  # type: ignore[arg-type]
+    with table_write(table, next_sequence_number=0) as task:  # type: ignore[arg-type]
         for block in blocks:
             task.write((partition, 0), block)
         task.prepare_commit()

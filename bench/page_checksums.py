@@ -32,9 +32,8 @@ from bench.compaction import (
     sorted_runs,
 )
 from bench.steps import file_rows
-from stream_app.format import key_value_parquet
-from stream_app.table.compact.compact_bucket import compact_bucket
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
+from stream_app.table.write.bucket_writer import finish
 
 ROWS = 400_000
 ROUNDS = 15
@@ -53,7 +52,7 @@ def without_checksums() -> Iterator[None]:
     def reader(*args: Any, **settings: Any) -> pq.ParquetFile:
         return _READER(*args, **{**settings, "page_checksum_verification": False})
 
-    with patch.multiple(key_value_parquet.pq, ParquetWriter=writer, ParquetFile=reader):
+    with patch.multiple(pq, ParquetWriter=writer, ParquetFile=reader):
         yield
 
 

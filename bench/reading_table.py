@@ -20,11 +20,11 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 BUCKETS = 4
 RUNS = 5

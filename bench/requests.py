@@ -13,7 +13,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
@@ -148,14 +148,14 @@ class GoalMissedError(Exception):
     """A load takes more requests than its goal."""
 
 
-def lines(epochs: int) -> Iterator[str]:
-    """All loads, one after the other.
+def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
+    """What `measure` gives, as text.
 
     Raises:
         GoalMissedError: after the last line, when one of them has missed its goal.
     """
     missed = []
-    for found in measure(epochs):
+    for found in counts:
         yield from load_lines(found)
         if not found.is_met:
             missed.append(found.load.name)
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     args = parser.parse_args()
     try:
-        for line in lines(args.epochs):
+        for line in lines(measure(args.epochs)):
             print(line, flush=True)
     except GoalMissedError as missed:
         sys.exit(f"error: {missed}")

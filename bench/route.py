@@ -25,11 +25,13 @@ import pyarrow.json as pj
 from pyspark.sql import DataFrame
 
 from bench.process_time import tree_seconds
-from bench.shop_changes import shop_format, shop_schema
+from bench.shop_changes import fresh_folder, shop_format, shop_schema
 from bench.shop_topic import TOPIC, fill_topic, write_messages
 from bench.spark_baseline import Epoch, bench_session, drain, from_json_epoch, source_of, to_noop
 from demo.embedded_broker import EmbeddedBroker
-from stream_app.spark.ingest.route_blocks import RoutePlan, route_blocks
+from stream_app.spark.ingest.epoch_job import route_blocks
+from stream_app.spark.ingest.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.table.opening import create_or_open
 
 CORES = 2
 _COUNT = "n LONG"
@@ -64,8 +66,8 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield _counted(count)
 
 
-def pieces(plan: RoutePlan) -> dict[str, Epoch]:
-    decode_format = plan.message_format
+def pieces(plan: EpochPlan) -> dict[str, Epoch]:
+    decode_format = plan.table(0).message_format
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _counted(sum(decode_format.decode(each).changes.rows.num_rows for each in batches))
@@ -108,9 +110,11 @@ def measure(
     user = {k: v for k, v in settings.items() if k.startswith("spark.")}
     buckets = settings.get("buckets", "2")
     schema = shop_schema(bucket=buckets)
-    plan = RoutePlan(message_format=shop_format(schema), schema=schema, tasks=CORES)
-    chosen = {name: each for name, each in pieces(plan).items() if not only or name in only}
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
+        table = create_or_open(fresh_folder(Path(folder), "table"), schema)
+        part = TablePlan(table=table, message_format=shop_format(schema))
+        plan = EpochPlan(tables=(part,), shape=EpochShape(tasks=CORES))
+        chosen = {name: each for name, each in pieces(plan).items() if not only or name in only}
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)
         with EmbeddedBroker(Path(folder) / "kafka") as broker:

@@ -40,12 +40,16 @@ from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.spark.ingest.route_blocks import split_by_bucket
-from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import (
+    CompactRequest,
+    bucket_assigner,
+    bucket_writer,
+    compact_bucket,
+    table_write,
+)
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
-from stream_app.table.write.table_write import TableWrite
+from stream_app.table.write.bucket_writer import finish
 
 RUNS_MERGED = 5
 ROW_GROUP_ROWS = 250_000
@@ -117,7 +121,9 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         lambda: [decode_format.decode(batch) for batch in batches],
         lambda: [pj.read_json(pa.BufferReader(data), read, explicit) for data in parse],
         lambda: [
-            part.serialize() for rows in decoded for _, _, part in split_by_bucket(rows, schema)
+            part.serialize()
+            for rows in decoded
+            for _, _, part in bucket_assigner(schema).assign(rows)
         ],
     )
     changes = sum(rows.num_rows for rows in decoded)
@@ -133,11 +139,11 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
     parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
     for rows in decoded:
-        for partition, bucket, part in split_by_bucket(rows, table.schema):
+        for partition, bucket, part in bucket_assigner(table.schema).assign(rows):
             parts.setdefault((partition, bucket), []).append(part)
 
     def write() -> list[BucketChange]:
-        with TableWrite(table, next_sequence_number=0) as task:
+        with table_write(table, next_sequence_number=0) as task:
             for bucket, blocks in parts.items():
                 for block in blocks:
                     task.write(bucket, block)
@@ -148,9 +154,12 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
         for message in write()
         for file in message.written
     ]
-    writing, encoding = in_turns(
-        runs, write, lambda: [encode(table, rows, folder) for rows in written]
-    )
+
+    def encode_all() -> None:
+        for rows in written:
+            encode(table, rows, folder)
+
+    writing, encoding = in_turns(runs, write, encode_all)
     changes = sum(rows.num_rows for rows in decoded)
     size = sum(rows.nbytes for rows in decoded)
     return Step("write", changes, size, writing.wall_s, "encode only", encoding.wall_s, 1.3)

@@ -17,6 +17,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -195,8 +196,9 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
     buffer, flush = (
         min(
             seconds(
-                lambda p=as_parquet: run(
-                    writer_of(case, layout, limit, as_parquet=p), iter(batches)
+                partial(
+                    lambda p: run(writer_of(case, layout, limit, as_parquet=p), iter(batches)),
+                    as_parquet,
                 )
             )
             for _ in range(3)

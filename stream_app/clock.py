@@ -6,9 +6,11 @@ Everything that needs time takes a `Clock`, so that tests and the simulation own
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -26,6 +28,12 @@ class Clock(Protocol):
         """Wait."""
         ...
 
+    def wait_for_any(
+        self, futures: Collection[Future[Any]], timeout_s: float | None = None
+    ) -> None:
+        """Return when one of the futures is done, or after the timeout."""
+        wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+
 
 def local_wall_clock_ms(clock: Clock) -> int:
     """The local time of day as if it were UTC, in milliseconds: how Paimon stamps files."""
@@ -40,7 +48,7 @@ def wall_clock_ms(millis: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemClock:
+class SystemClock(Clock):
     """The machine's clock."""
 
     def now_ms(self) -> int:

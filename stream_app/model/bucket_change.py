@@ -11,11 +11,17 @@ from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketChange:
     """The files that one bucket gains and loses, by an append or by a compaction.
+
+    A writer of index files names them in `index`. A compaction of rows that other engines delete by
+    vectors cannot: only the commit knows which vectors belong to its files
+    (`table.commit.compacted_index`).
 
     It travels from tasks to the driver by pickle: metadata only, some hundred bytes a file.
 
@@ -25,6 +31,7 @@ class BucketChange:
         removed: data files; an append removes none.
         added: data files; a file that a compaction only moves to another level is in both.
         changelog: changelog files.
+        index: index files that come (ADD, new on disk) and go (DELETE).
         seconds: duration of a compaction's work, without waiting.
     """
 
@@ -34,6 +41,7 @@ class BucketChange:
     removed: tuple[DataFileMeta, ...] = ()
     added: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
+    index: tuple[IndexManifestEntry, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -46,6 +54,11 @@ class BucketChange:
         """The files that are new on disk: data files that did not merely move, and changelog."""
         old = {file.file_name for file in self.removed}
         return (*(file for file in self.added if file.file_name not in old), *self.changelog)
+
+    @property
+    def written_index(self) -> tuple[IndexManifestEntry, ...]:
+        """The index files that are new on disk."""
+        return tuple(entry for entry in self.index if entry.kind is FileKind.ADD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

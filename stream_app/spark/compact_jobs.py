@@ -1,4 +1,4 @@
-"""Runs compactions as Spark jobs, beside the stream.
+"""Runs the compactions of a job's tables as Spark jobs, beside the stream.
 
 A few threads of the driver each submit one job of one task for one bucket, in the FAIR pool
 "compaction", so that compaction takes what ingestion leaves. The pool is a local property of the
@@ -19,10 +19,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from stream_app.model.bucket_change import BucketChange
-from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.spark.task_errors import readable
-from stream_app.table.compact.compact_bucket import CompactRequest, compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import CompactRequest, compact_bucket
 from stream_app.table.storage_errors import storage_errors
 
 POOL = "compaction"
@@ -43,18 +42,20 @@ def queue_rank(number: int, runs: int) -> int:
 @dataclass(order=True, slots=True)
 class _Waiting:
     rank: float
-    request: CompactRequest | None = field(compare=False)
+    work: tuple[FileStoreTable, CompactRequest] | None = field(compare=False)
     future: Future[BucketChange] = field(compare=False, default_factory=Future)
 
 
-class SparkCompactExecutor:
-    """Implements `CompactExecutor` with as many jobs at a time as the table's option says."""
+class SparkCompactions:
+    """One queue by urgency for all tables of a job, and the threads that take from it.
 
-    def __init__(self, spark: SparkSession, table: FileStoreTable) -> None:
+    Args:
+        parallelism: Spark jobs at a time; None: half as many as Spark has cores.
+    """
+
+    def __init__(self, spark: SparkSession, parallelism: int | None) -> None:
         self._context = spark.sparkContext
-        self._table = table
-        configured = table.options[COMPACTION_MAX_PARALLELISM]
-        parallelism = configured or max(1, self._context.defaultParallelism // 2)
+        parallelism = parallelism or max(1, self._context.defaultParallelism // 2)
         self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._closed = threading.Event()
@@ -65,9 +66,9 @@ class SparkCompactExecutor:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        """Queue one compaction."""
-        waiting = _Waiting(queue_rank(next(self._numbers), request.runs), request)
+    def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
+        """Queue one compaction of a table."""
+        waiting = _Waiting(queue_rank(next(self._numbers), request.runs), (table, request))
         self._queue.put(waiting)
         return waiting.future
 
@@ -81,17 +82,16 @@ class SparkCompactExecutor:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while True:
             waiting = self._queue.get()
-            if waiting.request is None or self._closed.is_set():
+            if waiting.work is None or self._closed.is_set():
                 return
             if not waiting.future.set_running_or_notify_cancel():
                 continue
             try:
-                waiting.future.set_result(self._run(waiting.request))
+                waiting.future.set_result(self._run(*waiting.work))
             except BaseException as error:
                 waiting.future.set_exception(error)
 
-    def _run(self, request: CompactRequest) -> BucketChange:
-        table = self._table
+    def _run(self, table: FileStoreTable, request: CompactRequest) -> BucketChange:
         unit = request.unit
         where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
         self._context.setJobDescription(
@@ -109,3 +109,15 @@ class SparkCompactExecutor:
             raise readable(error) from None
         assert isinstance(change, BucketChange)
         return change
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCompactExecutor:
+    """Implements `CompactExecutor` for one table of a job."""
+
+    compactions: SparkCompactions
+    table: FileStoreTable
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        """Queue one compaction."""
+        return self.compactions.submit(self.table, request)

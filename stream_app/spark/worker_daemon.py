@@ -24,9 +24,9 @@ PRELOADED = (
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.formats",
-    "stream_app.spark.ingest.route_blocks",
+    "stream_app.spark.ingest.route_task",
     "stream_app.spark.ingest.write_task",
-    "stream_app.table.compact.compact_bucket",
+    "stream_app.table.kinds.tasks",
 )
 
 

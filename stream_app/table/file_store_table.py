@@ -51,6 +51,7 @@ from stream_app.model.schema.table_schema import (
     VALUE_KIND,
     TableSchema,
 )
+from stream_app.model.table_kind import KindTraits
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -145,9 +146,9 @@ class FileStoreTable:
         )
 
     @property
-    def has_one_index_file(self) -> bool:
-        """Whether a bucket's deletion vectors lie in one file: unless rows belong to no bucket."""
-        return bool(self.schema.primary_keys) or self.options.bucket > 0
+    def kind(self) -> KindTraits:
+        """What kind of table it is."""
+        return self.schema.kind
 
     @property
     def merges_by_vectors(self) -> bool:
@@ -156,7 +157,7 @@ class FileStoreTable:
         Then level 0, whose rows are not marked yet, is not read before it is compacted.
         """
         enabled = self.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
-        return enabled and self.schema.has_primary_key
+        return enabled and self.kind.merges_by_key
 
     @property
     def merge_function(self) -> MergeFunction:
@@ -204,20 +205,22 @@ class FileStoreTable:
 
         Args:
             columns: those that are read; None: all.
-            system: as `layout`.
+            system: as `layout`; without a merge by key there are none.
             row_groups: which row groups are read; None: all.
         """
         read = self.schema.fields if columns is None else columns
-        has_key = self.schema.has_primary_key
-        layout_schema = (
-            self.layout(columns, system=system).schema if has_key else arrow_schema(read)
-        )
+        system = system if self.kind.merges_by_key else ()
         return BucketFiles(
             file_io=self.file_io,
             schema=self.schema,
             folder=self.paths.bucket(partition, bucket),
             reader=DataFileReader(
-                self.file_io, read, layout_schema, self.known_schemas(), batch_rows, row_groups
+                self.file_io,
+                read,
+                self.layout(columns, system=system).schema,
+                self.known_schemas(),
+                batch_rows,
+                row_groups,
             ),
             clock=self.clock,
         )
@@ -227,6 +230,8 @@ class FileStoreTable:
         for change in changes:
             for file in change.written:
                 self.file_io.delete(self.paths.data_file(*change.bucket_id, file))
+            for entry in change.written_index:
+                self.deletion_vector_files.delete(entry)
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Gives the schema of a number; each file is read once."""

@@ -75,7 +75,7 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
     options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, has_primary_key=schema.has_primary_key)
+    check_writable(options, schema.primary_keys)
     if problems := expiry_problems(schema.fields, schema.options):
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"
@@ -97,7 +97,7 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
-    check_writable(wanted.options, has_primary_key=wanted.has_primary_key)
+    check_writable(wanted.options, wanted.primary_keys)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
     with storage_errors(path), _folders(path):

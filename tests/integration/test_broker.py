@@ -27,7 +27,8 @@ def test_what_was_written_survives_stop_and_kill(tmp_path: Path) -> None:
         topic = new_topic(broker, partitions=2)
         produce(broker, topic, [(b"a", b"1"), (b"b", None)], partition=0)
         broker.stop()
-        assert broker.pid is None
+        stopped = broker.pid
+        assert stopped is None
         broker.start()
         produce(broker, topic, [(b"c", b"3")], partition=1)
         pid = broker.pid

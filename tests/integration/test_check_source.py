@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def message(op: str, k: int, v: str) -> tuple[bytes, bytes]:
 
 
 def a_table(
-    folder: Path, topic: str, ends: dict[str, int], rows: dict[int, str], **options: object
+    folder: Path, topic: str, ends: dict[str, int], rows: Mapping[int, str | None], **options: Any
 ) -> SmallTable:
     table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), bucket=2, **options)
     table.commit(*(("+I", {"k": k, "v": v}) for k, v in rows.items()))
@@ -69,8 +70,8 @@ def test_rows_are_what_the_topic_tells_up_to_where_the_table_is(
     assert {kind for kind, _ in found} == {"source"}
     text = " ".join(what for _, what in found)
     numbers = [[int(word) for word in what.split() if word.isdigit()][:3] for _, what in found]
-    missing, wrong, unexpected = map(sum, zip(*numbers, strict=True))
-    assert (missing, wrong, unexpected) == (1, 1, 1), text
+    missing_wrong_unexpected = [sum(each) for each in zip(*numbers, strict=True)]
+    assert missing_wrong_unexpected == [1, 1, 1], text
 
 
 def test_a_topic_that_the_table_is_not_written_from_is_refused(
@@ -82,7 +83,7 @@ def test_a_topic_that_the_table_is_not_written_from_is_refused(
     assert main(["check", table.path, "--source-kafka", "other"]) == 2
 
 
-def created(key: int, **image: object) -> tuple[bytes, bytes]:
+def created(key: int, **image: Any) -> tuple[bytes, bytes]:
     value = json.dumps({"op": "c", "before": None, "after": {"k": key, **image}})
     return json.dumps({"k": key}).encode(), value.encode()
 

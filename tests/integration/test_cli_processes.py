@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,11 +20,11 @@ COMMAND = [sys.executable, "-P", "-m", "stream_app"]
 TIMEOUT = 60
 
 
-def stream_app(*words: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
+def stream_app(*words: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *words], cwd=REPO, capture_output=True, text=True, timeout=TIMEOUT, check=False,
         **kwargs,
-    )  # type: ignore[call-overload,no-any-return]  # fmt: skip
+    )  # fmt: skip
 
 
 @pytest.fixture

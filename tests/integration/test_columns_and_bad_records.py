@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 NO_JSON: Message = (b"k", b"no json")
 
 
-def image(key: int, **columns: object) -> Message:
+def image(key: int, **columns: Any) -> Message:
     value = json.dumps({"before": None, "after": {"id": key, **columns}, "op": "c"})
     return json.dumps({"id": key}).encode(), value.encode()
 

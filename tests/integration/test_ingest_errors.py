@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -244,7 +245,7 @@ def test_compaction_that_cannot_succeed_stops_the_job_only_at_the_stop_trigger(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path):
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MB; only root can make one."""
     folder = tmp_path / "disk"
     folder.mkdir()

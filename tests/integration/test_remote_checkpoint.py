@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -87,7 +88,7 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
         sent += MESSAGES_PER_RUN
         job.start()
         ahead = _newest(files, place) + random.randrange(1, 4)
-        job.wait_for(lambda _, ahead=ahead: _newest(files, place) >= ahead)
+        job.wait_for(partial(_is_at, files, place, ahead))
         job.kill()
     job.start("--set", "stream.trigger=availableNow")
     assert job.finish() == 0, job.log()
@@ -112,6 +113,10 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
 
 def _numbers(begin: int) -> range:
     return range(begin, begin + MESSAGES_PER_RUN)
+
+
+def _is_at(files: FileIO, place: Place, ahead: int, _: object) -> bool:
+    return _newest(files, place) >= ahead
 
 
 def _newest(files: FileIO, place: Place) -> int:

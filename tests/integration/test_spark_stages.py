@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,21 +29,16 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.ingest.bad_record_keys import with_keys
+from stream_app.spark.ingest.blocks import BlockKind, bad_records_of, task_addresses
 from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.ingest.epoch_job import route_blocks, with_keys
+from stream_app.spark.ingest.epoch_plan import EpochPlan
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
-from stream_app.spark.ingest.route_blocks import (
-    BlockKind,
-    RoutePlan,
-    bad_records_of,
-    route_blocks,
-    task_addresses,
-)
 from stream_app.spark.task_errors import readable
 from tests.support.ingest_process import ROOT
 from tests.support.kafka_broker import new_topic, produce
-from tests.unit.spark.test_route_blocks import a_plan
+from tests.unit.spark.test_route_task import a_plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -56,7 +52,7 @@ def run_epochs(messages: DataFrame, folder: Path, each: Callable[[DataFrame, int
 class Collected:
     """Blocks of all epochs in the order in which the writing tasks got them."""
 
-    def __init__(self, plan: RoutePlan) -> None:
+    def __init__(self, plan: EpochPlan) -> None:
         self.plan = plan
         self.changes: list[dict[str, Any]] = []
         self.bad: list[dict[str, Any]] = []
@@ -67,7 +63,7 @@ class Collected:
     def __call__(self, messages: DataFrame, _: int) -> None:
         self.epochs += 1
         self.read_tasks.append(messages.rdd.getNumPartitions())
-        schema = change_schema(arrow_schema(self.plan.schema.fields))
+        schema = change_schema(arrow_schema(self.plan.table(0).table.schema.fields))
         tasks: dict[tuple[bytes, int], set[int]] = defaultdict(set)
         for row in route_blocks(messages, self.plan).mapInArrow(_numbered, _NUMBERED).collect():
             block = pa.py_buffer(bytes(row.block))
@@ -201,14 +197,9 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     plan = a_plan(block_bytes=1)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
-    collected = Collected(
-        RoutePlan(
-            message_format=FailsOnce(plan.message_format),
-            schema=plan.schema,
-            tasks=plan.tasks,
-            block_bytes=1,
-        )
-    )
+    part = plan.table(0)
+    failing = replace(part, message_format=FailsOnce(part.message_format))
+    collected = Collected(replace(plan, tables=(failing,)))
     run_epochs(source.read_stream(session), tmp_path, collected)
     assert [collected.values(key) for key in range(3)] == [
         list(range(key, 300, 3)) for key in range(3)
@@ -239,10 +230,7 @@ def test_files_are_read_by_offset_whatever_their_order(
         random.shuffle(lines)
         (folder / f"{number}.jsonl").write_text("".join(lines), encoding="utf-8")
     (folder / "other.txt").write_text("not read")
-    plan = a_plan()
-    plan = RoutePlan(
-        message_format=plan.message_format, schema=plan.schema, tasks=3, sort_messages=True
-    )
+    plan = a_plan(tasks=3, sort_messages=True)
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
     collected = Collected(plan)
@@ -269,15 +257,15 @@ def test_keys_of_bad_records_are_fetched(spark: SparkSession) -> None:
         [{**row, "value": b"{", "reason": "why"} for row in kept.take([0, 1, 3, 5]).to_pylist()],
         schema=BAD_RECORD_SCHEMA,
     )
-    found = with_keys(messages, [picked.slice(0, 2), picked.slice(2)])
+    found = with_keys(messages, pa.Table.from_batches([picked.slice(0, 2), picked.slice(2)]))
     assert found.schema == BAD_RECORD_SCHEMA
+    found = found.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
     assert [(row["topic"], row["offset"], row["key"]) for row in found.to_pylist()] == [
         ("t", 6, b"first"),
         ("t", 7, b"\xff"),
         ("t", 8, None),
         ("u", 7, b"of u"),
     ]
-    assert with_keys(messages, []).num_rows == 0
 
 
 def test_files_of_any_age_come_a_few_at_a_time_and_once(
@@ -388,5 +376,6 @@ def pools_of(spark: SparkSession, group: str) -> Sequence[str]:
     return [
         store.lastStageAttempt(stage).schedulingPool()
         for job in tracker.getJobIdsForGroup(group)
-        for stage in tracker.getJobInfo(job).stageIds
+        if (told := tracker.getJobInfo(job)) is not None
+        for stage in told.stageIds
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,9 @@ def changes(noise: random.Random, names: Sequence[str], epoch: int) -> list[Chan
         "d": noise.randrange(1000) / 8, "m": noise.randrange(1000), "flag": noise.random() < 0.5,
         "data": noise.choice([b"", b"abc", "äö".encode()]), "s": noise.choice(["", "a", "äöü€"]),
     }  # fmt: skip
-    rows = []
+    rows: list[Change] = []
     for k in noise.sample(range(40), 12):
-        row = {"k": k} | {
+        row: dict[str, Any] = {"k": k} | {
             name: None if noise.random() < 0.1 else value
             for name, value in values.items()
             if name in names
@@ -105,7 +105,7 @@ def test_each_reads_and_compacts_what_the_other_wrote(
     conditions_are_javas(paimon_java, location, noise)
 
 
-def fitting(row: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
+def fitting(row: Mapping[str, Any], types: dict[str, Any]) -> dict[str, Any]:
     """The same values with the types of today."""
     texts = ("STRING", "VARCHAR(2)")
     found = {}

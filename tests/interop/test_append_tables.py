@@ -43,11 +43,11 @@ TABLES: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     ),
 }  # fmt: skip
 APPEND = CommitKind.APPEND
-SOON = {"compaction.min.file-num": "2"}
+SOON: dict[str, Any] = {"compaction.min.file-num": "2"}
 STATS = ("min_value_stats", "max_value_stats", "null_value_counts")
 
 
-def a_table(folder: Path, columns: str, by: tuple[str, ...] = (), **options: str) -> FileStoreTable:
+def a_table(folder: Path, columns: str, by: tuple[str, ...] = (), **options: Any) -> FileStoreTable:
     schema = new_table_schema(
         columns=parse_columns(columns),
         primary_keys=(),
@@ -174,7 +174,8 @@ def test_java_reads_a_bucket_in_the_order_of_its_rows(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     """Also after compactions, with newer rows behind them."""
-    table = a_table(tmp_path, "k INT, b INT", **SOON, bucket="1", **{"bucket-key": "b"})
+    options = SOON | {"bucket": "1", "bucket-key": "b"}
+    table = a_table(tmp_path, "k INT, b INT", **options)
     writer = TableWriter(table)
     for epoch in range(7):
         writer.write([("+I", {"k": epoch * 10 + number, "b": 0}) for number in range(10)])

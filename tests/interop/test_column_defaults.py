@@ -18,8 +18,8 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
-from stream_app.spark.ingest.column_defaults import with_defaults
 from stream_app.table.opening import open_table
+from stream_app.table.write.column_defaults import with_defaults
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, SmallTable
@@ -83,8 +83,8 @@ def test_nulls_and_missing_values_become_the_default(
 ) -> None:
     """A null that the source meant as well: Paimon's writer knows no difference."""
     ours, javas = (defaulted(paimon_java, tmp_path / "db.db" / n, keys=keys) for n in "ab")
-    nulls = {f"c{number}": None for number in range(len(DEFAULTS))}
-    own = {"p": "here", "c3": 1, "c9": "own"}
+    nulls: dict[str, Any] = {f"c{number}": None for number in range(len(DEFAULTS))}
+    own: dict[str, Any] = {"p": "here", "c3": 1, "c9": "own"}
     changes = decoded(
         ours,
         {"before": None, "after": {"k": 1}, "op": "c"},
@@ -92,7 +92,7 @@ def test_nulls_and_missing_values_become_the_default(
         {"before": None, "after": {"k": 3, **own}, "op": "c"},
     )
     SmallTable(open_table(ours)).commit(*changes)
-    every = {"p": None, **nulls}
+    every: dict[str, Any] = {"p": None, **nulls}
     given = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own}]
     paimon_java.batch_write(javas, [("+I", row) for row in given])
     wanted = by_content(paimon_java.read(javas))

@@ -17,9 +17,9 @@ import stream_app
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from tests.interop.test_following import ours, texts
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import KINDS, Change, write_changes
@@ -114,5 +114,5 @@ def test_the_changelog_of_a_dropped_compaction_is_deleted(
     late.run(FIRST)
     assert files_of(table, "changelog-") != named[1]
     assert job.commit_idle() is None
-    assert job.coordinator.dropped() == 1
+    assert job.coordinator.dropped.total == 1
     assert (files_of(table, "data-"), files_of(table, "changelog-")) == named

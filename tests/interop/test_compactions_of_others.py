@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,12 +45,12 @@ def test_paimon_compacts_what_is_planned(
     for epoch in range(5):
         writer.write(rows(epoch))
         wait_for_plan(writer.commit)
-    wanted = [row for epoch in range(5) for _, row in rows(epoch)]
+    wanted: list[Mapping[str, Any]] = [row for epoch in range(5) for _, row in rows(epoch)]
     if deletes:
         [first, *_] = sorted(paimon_java.files(table.location), key=lambda f: f["file_name"])
         before = paimon_java.read(table.location)
         paimon_java.delete_rows(table.location, {first["file_name"]: [0, 1]})
-        wanted = paimon_java.read(table.location)
+        wanted = [*paimon_java.read(table.location)]
         assert len(before) - len(wanted) == 2
     paimon_java.compact(table.location)
     assert by_content(paimon_java.read(table.location)) == by_content(wanted)

@@ -121,7 +121,7 @@ def test_we_read_the_vectors_of_javas_deletes(
 ) -> None:
     table = create_append(paimon_java, location, is_64=is_64, **kind)
     first, second, *_, last = live_of(table)
-    deletes = [
+    deletes: list[dict[ManifestEntry, Sequence[int]]] = [
         {first: [0, 1, 20]},
         {first: [1, 2, 21], second: [5]},
         {last: range(len(keys_of(table, last)))},
@@ -214,7 +214,7 @@ def publish(
     index = table.manifests.read_index_manifest(latest.index_manifest)
     problem = index_conflict(
         index, changes, deleted_files=deleted, live_files=names,
-        in_one_file=table.has_one_index_file,
+        in_one_file=table.kind.has_buckets,
     )  # fmt: skip
     assert problem is None
     files = table.manifests
@@ -354,7 +354,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
     def problem(changes: Sequence[IndexManifestEntry]) -> str | None:
         return index_conflict(
             index(), changes, deleted_files={name}, live_files=(),
-            in_one_file=table.has_one_index_file,
+            in_one_file=table.kind.has_buckets,
         )  # fmt: skip
 
     bucket = (first.partition, first.bucket)

@@ -167,7 +167,7 @@ def test_nested_values_read_alike(
         "amounts": [("a", "NaN"), ("b", None), ("c", -1.5)],
         "pair": {"x": Decimal("1.50"), "y": b"\x00"},
     }
-    nulls = {"k": 2, "times": None, "amounts": [], "pair": {"x": None, "y": None}}
+    nulls: dict[str, Any] = {"k": 2, "times": None, "amounts": [], "pair": {"x": None, "y": None}}
     paimon_java.batch_write(table, [("+I", row), ("+I", nulls)])
     assert_both_read(paimon_java, pypaimon, table, [row, nulls])
 

@@ -23,7 +23,7 @@ from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change
 from tests.support.sound_table import sound_report
-from tests.support.table_writer import TableWriter, by_content
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -246,10 +246,11 @@ def test_a_table_of_paimons_is_treated_rightly(
         with pytest.raises(UnsupportedTableError, match=layout.unwritten):
             open_for_writing(open_table(str(path)))
     else:
-        writer = TableWriter(open_for_writing(open_table(str(path))))
+        writer = TableWriter(open_for_writing(open_table(str(path))), CompactInCaller)
         for epoch in range(20, 26):
             writer.write(rows(epoch, range(epoch, 6 + epoch)))
         writer.commit.drain()
+        assert isinstance(writer.executor, CompactInCaller)
         assert writer.executor.requests or not layout.has_key
         assert_sound(paimon_java, path, layout)
     kept = paimon_java.read(path, options={"scan.tag-name": "old"})

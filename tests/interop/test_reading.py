@@ -76,7 +76,7 @@ def condition(
         for field in table.schema
         if not pa.types.is_floating(field.type)  # NaN has another place in Arrow's order
     ]
-    ours, theirs = pc.scalar(True), {}
+    ours, theirs = pc.scalar(True), dict[str, Any]()
     for name in noise.sample(exact, min(len(exact), noise.choice([1, 1, 2]))):
         value = found.column(name)[noise.randrange(found.num_rows)]
         plain = normal_rows(pa.table({name: pa.array([value], value.type)}))[0][name]
@@ -118,7 +118,7 @@ def assert_differences(
     before, after = (set(rows(table.read(snapshot=number))) for number in (start, end))
     told = normal_rows(found.read_all())
     kinds = {text: kind for kind, text in map(parted, javas)}
-    added, gone = set(), set()
+    added, gone = set[str](), set[str]()
     for kind, text in map(parted, told):
         (gone if kind == "-D" else added).add(text)
         assert kind == "-D" or kinds.get(text, kind) == kind

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 import stream_app
 from stream_app.spark.read.data_source import NAME
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_told_by_spark(source: SparkSession, tmp_path: Path) ->
 
 
 ALL_KINDS = {"read.changelog": "true"}
-EVERY_FILE = {"read.stream.maxFilesPerTrigger": "1", **ALL_KINDS}
+EVERY_FILE: dict[str, Any] = {"read.stream.maxFilesPerTrigger": "1", **ALL_KINDS}
 Told = tuple[str, int, str]
 
 
@@ -130,7 +130,7 @@ class Query:
         self.batches: dict[int, list[Told]] = {}
         self.fails_at: int | None = None
 
-    def start(self, *, whole: bool = False, **options: str) -> StreamingQuery:
+    def start(self, *, whole: bool = False, **options: Any) -> StreamingQuery:
         """Run until `stop`, or with `whole` over what is there."""
         trigger: dict[str, Any] = (
             {"availableNow": True} if whole else {"processingTime": "0 seconds"}
@@ -199,7 +199,7 @@ def test_each_change_comes_once_when_a_limited_query_fails_and_goes_on(
     small = a_history(tmp_path, changelog_producer="input")
     query = Query(source, small.path, tmp_path / "checkpoint")
     query.fails_at = 1
-    options = {**EVERY_FILE, "scan.snapshot-id": "1"}
+    options: dict[str, Any] = {**EVERY_FILE, "scan.snapshot-id": "1"}
     with pytest.raises(StreamingQueryException, match="the sink is gone"):
         query.start(**options).awaitTermination()
     assert query.rows() == [("+I", 1, "a"), ("+I", 2, "b")]

@@ -74,7 +74,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def row(epoch: int, k: int) -> Row:
     at = dt.datetime(2024, 1, 2, 3, 4, 5 * (k % 2), 120 * epoch)  # noqa: DTZ001
-    full = {
+    full: Row = {
         "p": ("a:b {x}", "plain")[k % 2],
         "day": dt.date(1969 + k % 2, 12, 31),
         "k": k - 3,

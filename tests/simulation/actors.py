@@ -28,11 +28,10 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
@@ -217,7 +216,7 @@ class Job:
             task = self.world.process(f"{self.name}/task", process)
             table = seen_by(self.table, self.world, task)
             try:
-                with TableWrite(table, next_sequence_number=first) as write:
+                with table_write(table, next_sequence_number=first) as write:
                     for bucket, rows in by_bucket(table, changes):
                         write.write(bucket, rows)
                     return write.prepare_commit()
@@ -273,7 +272,7 @@ def by_bucket(
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
     buckets = [0] * len(changes)
-    if not schema.is_bucket_unaware:
+    if schema.kind.has_buckets:
         keys = [rows.column(name) for name in schema.bucket_keys]
         types = schema.fields.project(schema.bucket_keys).types
         buckets = bucket_of(keys, types, table.options.bucket).tolist()

@@ -64,6 +64,9 @@ class SimulatedFileIO:
     world: FaultyWorld
     process: Process
 
+    def check_atomic_create(self, folder: str) -> None:
+        """It is atomic in all that this simulates."""
+
     def open_input(self, path: str) -> pa.NativeFile:
         return self._do("open_input", path, lambda: self.world.files.open_input(path))
 

@@ -56,7 +56,7 @@ class Upkeep:
         """What they do."""
         return {
             Verb.EXPIRE: self.expire,
-            Verb.DELETE: lambda: [self._delete(rng) for _ in range(rng.choice([1, 1, 2]))],
+            Verb.DELETE: lambda: self._delete_some(rng),
             Verb.TAG: lambda: self._tag(rng),
             Verb.UNTAG: lambda: self._untag(rng),
             Verb.TAG_UPKEEP: lambda: self._tag_by_options("tagger"),
@@ -116,6 +116,10 @@ class Upkeep:
     def _since_ms(self) -> int:
         drivers = [each for job in self.jobs.values() for each in (job.process, job.zombie)]
         return self.world.unfinished_since_ms(each for each in drivers if each is not None)
+
+    def _delete_some(self, rng: random.Random) -> None:
+        for _ in range(rng.choice([1, 1, 2])):
+            self._delete(rng)
 
     def _delete(self, rng: random.Random) -> None:
         table = self._seen_by("deleter")

@@ -10,15 +10,16 @@ import hashlib
 import random
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
-from stream_app.table.compact import append_coordinator, coordinator
+from stream_app.table.compact import append_coordinator
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.memory_file_io import MemoryFileIO
@@ -149,7 +150,7 @@ class World:
             process.killed = True
         self.files = self.files.after_crash(kept=self._kept)
 
-    def _kept(self, path: str, size: int) -> int | None:  # noqa: ARG002
+    def _kept(self, path: str, size: int) -> int | None:
         return self.rng.choice([None, size, self.rng.randrange(size + 1)])
 
     def _fault(self, process: Process, what: str) -> FaultKind | None:
@@ -174,8 +175,6 @@ class World:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
-            (append_coordinator, "wait", self._wait),
-            (coordinator, "wait", self._wait),
             (background_sync, "ThreadPoolExecutor", lambda *_, **__: _LazyPool(self.rng)),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
@@ -188,12 +187,7 @@ class World:
             for place, name, value in before:
                 setattr(place, name, value)
 
-    def _wait(self, futures: Iterable[Future[Any]], **_: object) -> None:
-        """In place of `concurrent.futures.wait` for the first one."""
-        futures = list(futures)
-        self.scheduler.wait_until(lambda: any(future.done() for future in futures))
-
-    def _thread(self, *, target: Callable[[], None], **_: object) -> _Starter:
+    def _thread(self, *, target: Callable[[], None], **_: Any) -> _Starter:
         """In place of `threading.Thread`."""
         process = self.scheduler.current.process
         return _Starter(lambda: self.scheduler.spawn(process, target))
@@ -205,7 +199,7 @@ class _Starter:
 
 
 @dataclass
-class SimulatedClock:
+class SimulatedClock(Clock):
     """A millisecond passes at each look; waiting takes no time but lets others go on.
 
     Attributes:
@@ -227,6 +221,11 @@ class SimulatedClock:
     def sleep(self, seconds: float) -> None:
         self.millis += int(seconds * 1000)
         self.world.scheduler.switch()
+
+    def wait_for_any(
+        self, futures: Collection[Future[Any]], timeout_s: float | None = None
+    ) -> None:
+        self.world.scheduler.wait_until(lambda: any(future.done() for future in futures))
 
 
 class _LazyFuture(Future[None]):

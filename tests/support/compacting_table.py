@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.small_table import Change, small_table
 
 
-def a_table(folder: Path, **options: object) -> FileStoreTable:
+def a_table(folder: Path, **options: Any) -> FileStoreTable:
     """Key k INT and value v STRING; options as in `small_table`."""
     return small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
 

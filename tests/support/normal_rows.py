@@ -18,11 +18,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 Row = dict[str, Any]
+RowT = TypeVar("RowT", bound=Mapping[str, Any])
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 SECONDS_PER_DAY = 86_400
 NANOSECONDS = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6})\d{1,3}(Z?)")
@@ -36,7 +37,7 @@ def normal_rows(table: pa.Table) -> list[Row]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def sorted_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def sorted_rows(rows: Iterable[RowT]) -> list[RowT]:
     """Rows in an order that depends on their content only, for comparisons."""
     return sorted(rows, key=lambda row: repr(sorted(row.items())))
 
@@ -166,7 +167,9 @@ def untag(value: Any) -> Any:
         if tag == "$map":
             return sorted(((untag(k), untag(v)) for k, v in content), key=repr)
         if tag in ("$decimal", "$bytes", "$float"):
-            return decode_json_column(tag[1:])(content)
+            decode = decode_json_column(tag[1:])
+            assert decode is not None
+            return decode(content)
     return {key: untag(item) for key, item in value.items()}
 
 

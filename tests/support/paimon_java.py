@@ -93,10 +93,10 @@ def table_location(path: Path | str) -> dict[str, str]:
         warehouse, database, table = path.rsplit("/", 2)
         return {"warehouse": warehouse, "database": database.removesuffix(".db"), "table": table}
     path = Path(path).resolve()
-    database = path.parent
-    if database.suffix != ".db":
+    folder = path.parent
+    if folder.suffix != ".db":
         raise ValueError(f"{path} is not a table path: expected …/<database>.db/<table>")
-    return {"warehouse": str(database.parent), "database": database.stem, "table": path.name}
+    return {"warehouse": str(folder.parent), "database": folder.stem, "table": path.name}
 
 
 class PaimonJava:
@@ -318,11 +318,16 @@ def _write_rows(path: str, rows: Iterable[RowOfKind]) -> None:
             lines.write(json.dumps([kind, json_value(dict(row))]) + "\n")
 
 
-def _rows(path: str, columns: Sequence[Sequence[str]], *, head: int) -> Iterator[tuple[list, Row]]:
+def _rows(
+    path: str, columns: Sequence[Sequence[str]], *, head: int
+) -> Iterator[tuple[list[Any], Row]]:
     """Each line: `head` leading values as they are, then the columns."""
     names = [name for name, _ in columns]
-    converters = [(i, decode_json_column(form)) for i, (_, form) in enumerate(columns)]
-    converters = [(i, convert) for i, convert in converters if convert is not None]
+    converters = [
+        (i, convert)
+        for i, (_, form) in enumerate(columns)
+        if (convert := decode_json_column(form)) is not None
+    ]
     with Path(path).open("rb") as lines:
         for line in lines:
             values = orjson.loads(line)
@@ -351,6 +356,8 @@ def class_path_of_paimon() -> str:
     from tests.support.paimon_jars import paimon_jars
 
     pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while
+    assert pyspark is not None
+    assert pyspark.origin is not None
     spark = Path(pyspark.origin).parent / "jars"
     jars = [jar for name in SPARK_JARS for jar in sorted(spark.glob(f"{name}.jar"))]
     return ":".join(str(jar) for jar in [*paimon_jars(), *jars])

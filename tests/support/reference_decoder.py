@@ -248,10 +248,10 @@ def _date(column: Column, value: Any) -> Meanings:
         days = int(value)
         if column.encoding in _UNITS:
             days //= DAY * 10 ** _UNITS[column.encoding]
-        found = days if _day(0, 1, 1) <= days <= _day(9999, 12, 31) else BAD
+        day = days if _day(0, 1, 1) <= days <= _day(9999, 12, 31) else BAD
         loses = abs(int(value)) >= 2**63 or column.encoding == "iso"
-        loses = loses or (column.encoding in _UNITS and column.semantic)
-        return (found, BAD) if loses else (found,)
+        loses = loses or (column.encoding in _UNITS and bool(column.semantic))
+        return (day, BAD) if loses else (day,)
     if type(value) is str and (found := re.fullmatch(rf"{_DATE}Z?", value, re.ASCII)):
         return (_day(int(found["y"]), int(found["mo"]), int(found["d"])),)
     return (BAD,)
@@ -290,8 +290,8 @@ def _time(column: Column, value: Any) -> Meanings:
         if column.semantic in ("MicroDuration", "Year"):
             return (BAD,)
         nanos = int(value) * 10 ** (9 - _UNITS[column.encoding])
-        found = _cut(nanos, min(column.precision, 3)) // 10**6
-        found = found if 0 <= nanos < DAY * 10**9 else BAD
+        is_time = 0 <= nanos < DAY * 10**9
+        found = _cut(nanos, min(column.precision, 3)) // 10**6 if is_time else BAD
         of_time = not column.semantic or "Time" in column.semantic.replace("Timestamp", "")
         if not of_time and "Timestamp" in column.semantic:
             return (BAD, _cut(nanos % (DAY * 10**9), min(column.precision, 3)) // 10**6)

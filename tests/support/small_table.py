@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.clock import Clock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
@@ -18,11 +19,11 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 KINDS = {kind.short: kind for kind in RowKind}
 TIME_MS = 1_767_225_600_000  # 2026-01-01
@@ -30,7 +31,7 @@ Change = tuple[str, Mapping[str, Any]]
 
 
 @dataclass
-class SteppingClock:
+class SteppingClock(Clock):
     """A second passes at each look; waiting takes no time."""
 
     millis: int = TIME_MS
@@ -41,6 +42,22 @@ class SteppingClock:
 
     def steady_seconds(self) -> float:
         return self.now_ms() / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.millis += int(seconds * 1000)
+
+
+@dataclass
+class StandingClock(Clock):
+    """Stands still until it is set or somebody waits."""
+
+    millis: int = TIME_MS
+
+    def now_ms(self) -> int:
+        return self.millis
+
+    def steady_seconds(self) -> float:
+        return self.millis / 1000
 
     def sleep(self, seconds: float) -> None:
         self.millis += int(seconds * 1000)
@@ -101,7 +118,7 @@ def write_changes(
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types
     buckets = [0] * len(changes)
-    if not schema.is_bucket_unaware:
+    if schema.kind.has_buckets:
         buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[tuple[bytes, int], list[int]] = {}
@@ -125,7 +142,7 @@ def small_table(
     columns: str,
     primary_keys: Sequence[str] = (),
     partition_keys: Sequence[str] = (),
-    **options: object,
+    **options: Any,
 ) -> SmallTable:
     """A new table; options with _ for - and __ for a dot."""
     texts = {

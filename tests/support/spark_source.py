@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from stream_app.clock import Clock
 from stream_app.model.schema.data_type import TypeRoot
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.data_source import NAME, PaimonDataSource, register
@@ -47,8 +48,8 @@ def rows_of(found: DataFrame, location: str) -> list[Row]:
     return normal_rows(table)
 
 
-def a_source(path: str, **options: str) -> PaimonDataSource:
-    return PaimonDataSource({"path": path, **_named(options)})
+def a_source(path: str, clock: Clock | None = None, /, **options: str) -> PaimonDataSource:
+    return PaimonDataSource({"path": path, **_named(options)}, clock)
 
 
 def a_reader(path: str, **options: str) -> BatchReader:
@@ -56,14 +57,14 @@ def a_reader(path: str, **options: str) -> BatchReader:
     return made.reader(made.schema())
 
 
-def a_stream(path: str, **options: str) -> StreamReader:
-    made = a_source(path, **options)
+def a_stream(path: str, clock: Clock | None = None, /, **options: str) -> StreamReader:
+    made = a_source(path, clock, **options)
     return made.streamReader(made.schema())
 
 
 def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...]]]:
     """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
-    taken = []
+    taken: list[list[tuple[Any, ...]]] = []
     while True:
         begin = stream._given or stream.initialOffset()
         end = stream.latestOffset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.table.file_store_table import FileStoreTable
@@ -103,7 +103,7 @@ def _check_base(table: FileStoreTable, snapshot: Snapshot, previous: Snapshot | 
     assert _identities(live_entries(entries)) == _identities(scan.live(previous))
 
 
-def _identities(entries: list[ManifestEntry]) -> set[object]:
+def _identities(entries: list[ManifestEntry]) -> set[FileIdentity]:
     identities = {entry.identity for entry in entries}
     assert len(identities) == len(entries)
     return identities

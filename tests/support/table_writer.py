@@ -6,7 +6,7 @@ every change; `check_chain` holds each snapshot against the rules of the format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,12 +19,12 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor, Compa
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.read.merge_read import MergeRead
 from tests.support.normal_rows import Row, normal_rows, normal_value
-from tests.support.small_table import Change, write_changes
+from tests.support.small_table import Change, SteppingClock, write_changes
 from tests.support.table_checks import check_chain
 
 KIND_TEXTS = ("+I", "-U", "+U", "-D")
@@ -120,6 +120,18 @@ class Model:
 
 
 @dataclass
+class WorkingClock(SteppingClock):
+    """Whoever waits for a compaction gets what `work` does."""
+
+    work: Callable[[], object] = field(kw_only=True)
+
+    def wait_for_any(
+        self, futures: Collection[Future[Any]], timeout_s: float | None = None
+    ) -> None:
+        self.work()
+
+
+@dataclass
 class TableWriter:
     """Writes epochs of changes as a job does.
 
@@ -184,7 +196,7 @@ def read_rows(table: FileStoreTable) -> list[Row]:
     )
 
 
-def by_content(rows: Sequence[Row]) -> list[str]:
+def by_content(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Rows as texts in an order that depends on nothing else."""
     return sorted(repr(sorted(row.items())) for row in rows)
 
@@ -212,9 +224,7 @@ def assert_table_is(writer: TableWriter) -> None:
     check_chain(table)
 
 
-def assert_same_changes(
-    found: Sequence[tuple[str, Row]], written: Sequence[Change], model: Model
-) -> None:
+def assert_same_changes(found: Sequence[Change], written: Sequence[Change], model: Model) -> None:
     """Each change once; those of a key in their order, or in that of the sequence columns."""
     wanted = [
         (kind, normal_value(dict(row)))
@@ -229,10 +239,8 @@ def assert_same_changes(
     assert _by_key(found, model.keys) == _by_key(wanted, model.keys)
 
 
-def _by_key(
-    changes: Sequence[tuple[str, Row]], keys: Sequence[str]
-) -> dict[str, list[tuple[str, Row]]]:
-    grouped: dict[str, list[tuple[str, Row]]] = {}
+def _by_key(changes: Sequence[Change], keys: Sequence[str]) -> dict[str, list[Change]]:
+    grouped: dict[str, list[Change]] = {}
     for kind, row in changes:
         grouped.setdefault(repr([row[name] for name in keys]), []).append((kind, row))
     return grouped

@@ -22,7 +22,7 @@ class DeadError(BaseException):
     """What every operation of a killed actor raises."""
 
 
-class _GatedFileIO:
+class GatedFileIO:
     """A file system that asks before each operation."""
 
     def __init__(self, files: FileIO, gate: Callable[[str], None]) -> None:
@@ -85,7 +85,7 @@ class Actor:
     def _run(self) -> None:
         self._may_go.acquire()
         try:
-            files: Any = _GatedFileIO(self.table.file_io, self._pass)
+            files: Any = GatedFileIO(self.table.file_io, self._pass)
             self.result = self.work(replace(self.table, file_io=files))
         except BaseException as error:
             self.error = error

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
 from stream_app.cdc.formats import FORMATS
@@ -235,7 +236,7 @@ def _format_parts(of: Format) -> list[str]:
     ]
 
 
-def _options_table(options: Iterable[Option]) -> str:
+def _options_table(options: Iterable[Option[Any]]) -> str:
     rows = [
         [
             f"`{option.key}`",
@@ -248,7 +249,7 @@ def _options_table(options: Iterable[Option]) -> str:
     return _table(["option", "type", "default", "meaning"], rows)
 
 
-def _default(option: Option) -> str:
+def _default(option: Option[Any]) -> str:
     value = option.default or None if option.kind == "text" else option.default
     if value is None:
         return ""
@@ -267,11 +268,11 @@ def _with_unit(value: int, kind: str) -> str:
     return f"{value // factor} {unit}"
 
 
-def _values(option: Option) -> str:
+def _values(option: Option[Any]) -> str:
     return f" Values: {', '.join(f'`{value}`' for value in option.only)}." if option.only else ""
 
 
-def _marks(option: Option) -> str:
+def _marks(option: Option[Any]) -> str:
     marks = [" *Fixed.*"] if option.key in FIXED_OPTIONS else []
     marks += [" *Own.*"] if option.is_own else []
     if option.older_keys:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Callable
@@ -30,7 +31,11 @@ _RECIPE = re.compile(r"^### ([^\n]+)\n(?:(?!^#).)*?^```toml\n(.*?)^```$", re.MUL
 def rows_of(text: str) -> list[str]:
     """The rows of the tables that the simulation fills."""
     tables = text.split("\n".join(HEAD) + "\n")[1:]
-    return [row for table in tables for row in re.match(r"(?:\|[^\n]*\n)*", table)[0].splitlines()]
+    return [
+        row
+        for table in tables
+        for row in itertools.takewhile(lambda line: line.startswith("|"), table.splitlines())
+    ]
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ ROOMS_TO_COME = (
     "stream_app/table/compact/",
     "stream_app/table/follow/",
     "stream_app/table/job/",
+    "stream_app/table/kinds/",
     "stream_app/table/read/",
     "stream_app/table/versions/",
     "stream_app/table/write/",

@@ -27,12 +27,12 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.model.finding import Finding
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.route_blocks import split_by_bucket
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.versions.read_refusals import check_readable
 
 _CHUNK_ROWS = 200_000
@@ -72,9 +72,10 @@ def source_findings(
     decode = table_format(source.format, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
+        assigner = bucket_assigner(table.schema)
         for rows in _changes(source, ends, decode, progress, left):
             count += rows.num_rows
-            check.add(split_by_bucket(rows, table.schema))
+            check.add(assigner.assign(rows))
         yield from check.findings(snapshot)
         if len(left.key_names) == 1:
             yield from check.repeated(snapshot, *left.key_names.values())
@@ -85,7 +86,7 @@ def source_findings(
 
 def _incomparable(table: FileStoreTable) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
-    if not table.schema.has_primary_key:
+    if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"

@@ -9,7 +9,7 @@ from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.column_defaults import with_defaults
+from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 

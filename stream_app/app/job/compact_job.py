@@ -39,9 +39,12 @@ from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.options.compaction_options import CONTINUOUS_DISCOVERY_INTERVAL
+from stream_app.model.options.compaction_options import (
+    COMPACTION_MAX_PARALLELISM,
+    CONTINUOUS_DISCOVERY_INTERVAL,
+)
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
@@ -148,7 +151,8 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
     table = job.table
     warn_of_ignored_options(table)
     spark = start_session(f"stream_app compact {table.location}", job.spark)
-    executor, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
+    compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
+    executor, maintenance = SparkCompactExecutor(compactions, table), TableMaintenance(table)
     stop_requested = threading.Event()
     stop_on_signals(spark, stop_requested)
     signs.at_work = lambda: None if job.follow else _COMPACTING
@@ -162,7 +166,7 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
         _Compaction(job, stream, maintenance, stop_requested, table.clock).run()
     finally:
         maintenance.close()
-        executor.close()
+        compactions.close()
         spark.stop()
 
 
@@ -183,8 +187,8 @@ class _Compaction:
         else:
             self._once()
         seconds = self.clock.steady_seconds() - began
-        runs: dict[object, int] = dict(self.stream.coordinator.sorted_runs())
-        print(self.summary.text(runs, self.stream.coordinator.dropped(), seconds), flush=True)
+        runs: dict[object, int] = dict(self.stream.coordinator.back_pressure.sorted_runs())
+        print(self.summary.text(runs, self.stream.coordinator.dropped.total, seconds), flush=True)
         self._check_stuck()
 
     def _once(self) -> None:
@@ -195,7 +199,7 @@ class _Compaction:
         self.summary.level0_bytes = sum(
             entry.file.file_size
             for entry in FileStoreScan(job.table).live(latest, buckets)
-            if entry.file.level == 0 and job.table.schema.has_primary_key
+            if entry.file.level == 0 and job.table.kind.merges_by_key
         )
         steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
         with _progress(self.job.terminal_width) as progress:
@@ -228,7 +232,7 @@ class _Compaction:
         self.stream.touch(buckets)
         if choice.is_a_choice:
             self.stream.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in self.stream.coordinator.sorted_runs().items():
+        for bucket, runs in self.stream.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
@@ -245,7 +249,7 @@ class _Compaction:
         paths = self.job.table.paths
         stuck = {
             paths.bucket(*bucket): error
-            for bucket, error in self.stream.coordinator.stuck().items()
+            for bucket, error in self.stream.coordinator.failures.stuck().items()
         }
         if stuck:
             raise CompactionError(

@@ -11,12 +11,13 @@ import argparse
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
@@ -30,6 +31,7 @@ from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
@@ -43,9 +45,10 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.compact_jobs import SparkCompactExecutor
+from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
     open_checkpoint,
@@ -55,12 +58,12 @@ from stream_app.spark.ingest.checkpoint_state import (
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.decode_counts import DecodeCounts
+from stream_app.spark.ingest.epoch_job import SparkEpochs
+from stream_app.spark.ingest.epoch_plan import EpochShape
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
-from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.spark.ingest.route_blocks import RoutePlan
+from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
-from stream_app.spark.ingest.stale_checksums import clear_stale_checksums
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.ingest.warm_up import warming_up
 from stream_app.spark.job_folder import Folder
@@ -68,8 +71,7 @@ from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import create_or_open, open_table
 
 _LOG = logging.getLogger("stream_app")
@@ -227,56 +229,56 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
 def _stream(
     config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
 ) -> None:
-    stream, schema = config.stream, table.schema
+    stream = config.stream
     name = f"{config.table.database}.{config.table.name}"
     quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
-    compactions, maintenance = SparkCompactExecutor(spark, table), TableMaintenance(table)
+    stop_requested = threading.Event()
+    compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
+    job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
-        plan = RoutePlan(
-            message_format=_message_format(config, table),
-            schema=schema,
-            tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
-            topic=_only_topic(config.source),
-            sort_messages=config.source.kind == "files",
-        )
         batch = MicroBatch(
-            spark=spark,
-            plan=plan,
-            open_commit=lambda: StreamTableCommit(
-                table,
-                query_id(checkpoint),
-                compactions,
-                stopping=running.stop_requested.is_set,
+            feeds=[
+                TableFeed(
+                    job=job,
+                    format_of=lambda table: _message_format(config, table),
+                    dead_letters=DeadLetters(quarantine, stream.max_bad_records),
+                    check_tables=SourceTableCheck(checkpoint).check,
+                    listener=log,
+                )
+            ],
+            shape=EpochShape(
+                tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+                topic=_only_topic(config.source),
+                sort_messages=config.source.kind == "files",
             ),
+            runner=SparkEpochs(spark),
+            commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
-            dead_letters=DeadLetters(quarantine, stream.max_bad_records),
-            check_tables=SourceTableCheck(checkpoint).check,
             clock=table.clock,
-            listener=log.epoch,
-            upkeep=maintenance,
         )
-        log.watch_maintenance(maintenance.metrics)
-        log.watch_compactions(batch.compaction_metrics)
+        plan = batch.plan()
+        log.watch_maintenance(job.upkeep.metrics)
+        log.watch_compactions(job.compaction_metrics)
         running = RunningStream(
             batch=batch,
             checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
-            on_idle_commit=log.idle_commit,
             on_idle=log.idle,
             on_drained=log.drained,
+            stop_requested=stop_requested,
         )
-        stop_on_signals(spark, running.stop_requested)
+        stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, plan, table):
+        with warming_up(spark, plan):
             running.run(_source(config).read_stream(spark), name)
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
         signs.begin("Spark ends")
-        maintenance.close()
+        job.close()
         compactions.close()
         spark.stop()
 
@@ -292,7 +294,7 @@ def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
         )
 
 
-def _at_work(batch: MicroBatch) -> Activity | None:
+def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
     epoch = batch.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
@@ -302,7 +304,7 @@ def _at_work(batch: MicroBatch) -> Activity | None:
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
     decode = table_format(config.source.format, schema, format_setup(config.source, schema))
-    if schema.has_primary_key:
+    if schema.kind.merges_by_key:
         return decode
     return InsertOnly(
         messages=decode,

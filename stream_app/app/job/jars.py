@@ -40,6 +40,7 @@ from stream_app.errors import StreamAppError, UsageError
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
 _TOLD_EVERY_S = 5
+_SOURCE_TREE = Path(__file__).resolve().parents[3]
 
 
 def spark_kafka_jars(spark_version: str) -> list[Path]:
@@ -63,14 +64,13 @@ def s3a_jars() -> list[Path]:
     return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
 
 
-def jar_folder() -> Path:
+def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
     """``$STREAM_APP_JARS``, or ``.jars`` of the source tree, or a folder of the user's cache."""
     configured = os.environ.get("STREAM_APP_JARS")
     if configured:
         return Path(configured).absolute()
-    repository = Path(__file__).resolve().parents[3]
-    if (repository / "pyproject.toml").is_file():
-        return repository / ".jars"
+    if (source_tree / "pyproject.toml").is_file():
+        return source_tree / ".jars"
     caches = os.environ.get("XDG_CACHE_HOME")
     return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
 

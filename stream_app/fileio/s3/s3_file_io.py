@@ -258,10 +258,13 @@ class S3FileIO:
         settings = self.options.store_settings(bucket)
         client = settings.pop("client_options")
         is_known = self._is_known(bucket)
+        retries = _RETRIES if is_known else _FIRST_RETRIES
+        if self.options.max_attempts is not None:
+            retries = {**retries, "max_retries": self.options.max_attempts - 1}
         return S3Store(
             bucket,
             credential_provider=self._keys,
-            retry_config=_RETRIES if is_known else _FIRST_RETRIES,
+            retry_config=retries,
             client_options=client if is_known else {**client, **_FIRST_TIMEOUTS},
             **settings,
         )

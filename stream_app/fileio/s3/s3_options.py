@@ -108,6 +108,7 @@ class S3Options:
         encryption: what the store is asked to do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
         create_lock_file: the lock of writers, for a store that ignores conditions.
+        max_attempts: attempts of a request, the first one included; None: as many as a job makes.
     """
 
     endpoint: str | None = None
@@ -120,6 +121,7 @@ class S3Options:
     encryption_key: str | None = None
     certificates: bytes | None = field(default=None, repr=False)
     create_lock_file: str | None = None
+    max_attempts: int | None = None
 
     def store_settings(self, bucket: str) -> dict[str, Any]:
         """Keywords of obstore's ``S3Store`` for a bucket, without the keys."""
@@ -194,6 +196,8 @@ def s3_options(
     given = _who_asks(texts, environ) | given
     if bundle := environ.get("AWS_CA_BUNDLE"):
         given["certificates"] = _certificates(bundle)
+    if attempts := environ.get("AWS_MAX_ATTEMPTS"):
+        given["max_attempts"] = _attempts(attempts)
     has_tls = given.pop("tls", True)
     if "endpoint" in given:
         given["endpoint"] = _endpoint(given["endpoint"], has_tls=has_tls)
@@ -306,6 +310,16 @@ def _certificates(path: str) -> bytes:
             where="AWS_CA_BUNDLE",
             fix="name a PEM file that is there",
         ) from None
+
+
+def _attempts(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
+        raise UsageError(
+            f"{text!r} is no number of attempts",
+            where="AWS_MAX_ATTEMPTS",
+            fix="set it to 1 (no request is sent again) or more, or unset it",
+        )
+    return int(text)
 
 
 def _is_address(host: str) -> bool:

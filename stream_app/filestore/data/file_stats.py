@@ -52,7 +52,7 @@ class FileStats:
             # Such a file lacks columns, and what it lacks may stand in another one.
             found = {name: stats for name, stats in found.items() if name in file.write_cols}
         values = self._by_name(file, schema, found, missing_is_null=file.write_cols is None)
-        return values | self.keys(file) if schema.has_primary_key else values
+        return values | self.keys(file)
 
     def _by_name(
         self,

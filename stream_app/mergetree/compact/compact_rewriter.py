@@ -23,7 +23,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.mergetree.spilled_runs import SpilledRuns
-from stream_app.model.data_file_meta import FileSource
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
 
 FAN_IN = 32
 """Default number of a section's runs that are read at a time."""
@@ -67,6 +67,10 @@ class CompactRewriter:
         except BaseException:
             writer.abort()
             raise
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        """Move a file by metadata alone."""
+        return WrittenFiles((file.upgraded(output_level),))
 
     def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
         return merged_section(

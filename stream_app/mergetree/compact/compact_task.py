@@ -1,22 +1,50 @@
 """Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
 everything else is rewritten.
 
-Called on an executor by `table.compact.compact_bucket`.
+Called on an executor by `table.kinds.tasks`.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.file_access import KeyValueFileAccess, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sorted_run import KeyOrder, SortedRun
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
+
+
+class Rewriter(Protocol):
+    """Writes the files of sections anew, of one bucket. See `CompactRewriter`."""
+
+    @property
+    def files(self) -> KeyValueFileAccess:
+        """The bucket's files."""
+        ...
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> WrittenFiles:
+        """Merge sections (in key order); the data files, and the changelog files if it writes any.
+
+        Raises:
+            CorruptFileError: an input file cannot be read; nothing that was written stays.
+        """
+        ...
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        """Move a file that overlaps nothing to a higher level, with its changelog if there is one.
+
+        Raises:
+            CorruptFileError: as `rewrite`.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -29,7 +57,7 @@ class CompactTask:
     """
 
     request: CompactRequest
-    rewriter: CompactRewriter
+    rewriter: Rewriter
     key_of: KeyOrder
     min_file_size: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
@@ -79,8 +107,8 @@ class CompactTask:
         if request.rewrite_all or stale or (at_top and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
-            upgraded = file.upgraded(request.unit.output_level)
-            self._note((file,), (upgraded,))
+            done = self.rewriter.upgrade(file, request.unit.output_level)
+            self._note((file,), done.data, done.changelog)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request

@@ -9,7 +9,7 @@ The names of Paimon's other options stand in `paimon_option_keys`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,9 @@ from stream_app.model.options.option import (
 from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
-from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS, TARGET_FILE_SIZE
+from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
 from stream_app.model.options.tag_options import TAG_OPTIONS
+from stream_app.model.table_kind import is_writable, kind_traits
 
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
@@ -50,9 +51,6 @@ _DECLARED: tuple[Option[Any], ...] = (
 )
 OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
 """The options that stream_app reads."""
-
-_TARGET_FILE_SIZE = 128 << 20
-_TARGET_FILE_SIZE_OF_APPENDS = 256 << 20
 
 FIXED_OPTIONS = (
     "bucket",
@@ -96,8 +94,8 @@ REFUSED: dict[str, Callable[[str], bool]] = {
 }
 """Options that ask of a correct writer what we do not do, and the values that ask for it."""
 
-_FINE_WITHOUT_KEY = ("deletion-vectors.enabled",)
-"""Options that only a table with a primary key asks more of a writer by."""
+_FINE_WITHOUT_MERGING = ("deletion-vectors.enabled",)
+"""Options that ask nothing of a writer whose table merges no rows."""
 
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
@@ -142,7 +140,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
     return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
-def check_writable(options: Mapping[str, str], *, has_primary_key: bool) -> None:
+def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) -> None:
     """Refuse a table whose options demand of a writer what we do not do.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
@@ -150,30 +148,25 @@ def check_writable(options: Mapping[str, str], *, has_primary_key: bool) -> None
     Raises:
         UnsupportedTableError: names every option that stands in the way.
     """
-    reasons = [
-        key
-        for key, value in options.items()
-        if _is_refused(key, value) and (has_primary_key or key not in _FINE_WITHOUT_KEY)
-    ]
+    wrong: list[str] = []
     for option in OPTIONS.values():
         try:
             option.read(options)
         except UsageError:
-            reasons += [key for key in (option.key, *option.older_keys) if key in options]
-    if "bucket" not in reasons and not has_buckets(CoreOptions(options).bucket, has_primary_key):
-        # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
-        reasons.append("bucket")
+            wrong += [key for key in (option.key, *option.older_keys) if key in options]
+    # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
+    bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
+    if "bucket" not in wrong and not is_writable(primary_keys, bucket):
+        wrong.append("bucket")
+    fine = () if kind_traits(primary_keys, bucket).merges_by_key else _FINE_WITHOUT_MERGING
+    refused = [key for key, value in options.items() if _is_refused(key, value)]
+    reasons = [*(key for key in refused if key not in fine), *wrong]
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot write this table: "
             + ", ".join(f"{key} = {options.get(key, '-1')}" for key in reasons),
             fix="write it with the engine that made it, or use a table without these options",
         )
-
-
-def has_buckets(bucket: int, has_primary_key: bool) -> bool:
-    """Whether we can write a table with this value of ``bucket``."""
-    return bucket >= 1 or (bucket == -1 and not has_primary_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +246,3 @@ class CoreOptions:
         if configured is None:
             return 10 * self.stop_trigger
         return max(configured, self.compaction_trigger + 1)
-
-    def target_file_size(self, *, has_primary_key: bool) -> int:
-        """``target-file-size``, whose default depends on the kind of table."""
-        configured = self[TARGET_FILE_SIZE]
-        if configured is not None:
-            return configured
-        return _TARGET_FILE_SIZE if has_primary_key else _TARGET_FILE_SIZE_OF_APPENDS

@@ -14,8 +14,8 @@ from stream_app.model.options.compaction_options import (
     RECORD_LEVEL_EXPIRE_TIME,
     RECORD_LEVEL_TIME_FIELD,
 )
-from stream_app.model.options.core_options import CoreOptions, has_buckets
-from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD, TARGET_FILE_SIZE
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,
@@ -24,6 +24,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
@@ -59,25 +60,21 @@ class TableSchema:
         """The options, parsed."""
         return CoreOptions(self.options)
 
-    @property
-    def has_primary_key(self) -> bool:
-        """Whether rows have keys; a table without is an append table, whose rows only gather."""
-        return bool(self.primary_keys)
-
-    @property
-    def is_bucket_unaware(self) -> bool:
-        """Whether each partition is one folder, ``bucket-0``, of files in no order."""
-        return not self.primary_keys and self.core_options.bucket == -1
+    @cached_property
+    def kind(self) -> KindTraits:
+        """What kind of table it is."""
+        return kind_traits(self.primary_keys, self.core_options.bucket)
 
     @property
     def bucket_numbers(self) -> range:
         """The buckets of each partition."""
-        return range(1 if self.is_bucket_unaware else self.core_options.bucket)
+        return range(self.core_options.bucket if self.kind.has_buckets else 1)
 
     @cached_property
     def target_file_size(self) -> int:
-        """Bytes at which a new data file is begun."""
-        return self.core_options.target_file_size(has_primary_key=self.has_primary_key)
+        """Bytes at which a new data file is begun (``target-file-size``)."""
+        configured = self.core_options[TARGET_FILE_SIZE]
+        return self.kind.target_file_size if configured is None else configured
 
     @property
     def compaction_file_size(self) -> int:
@@ -203,7 +200,7 @@ def _key_problems(
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
     core = CoreOptions(options)
-    if not has_buckets(core.bucket, has_primary_key=True):
+    if not is_writable(primary_keys, core.bucket):
         state = f"is {options['bucket']}" if "bucket" in options else "is missing"
         problems.append(
             f"option 'bucket' {state}: "
@@ -225,7 +222,7 @@ def _append_problems(
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)
-    if not has_buckets(core.bucket, has_primary_key=False):
+    if not is_writable((), core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
     elif core.bucket == -1 and bucket_keys:
         problems.append("bucket-key needs a number of buckets: give option 'bucket' ≥ 1")

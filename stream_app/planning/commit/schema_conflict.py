@@ -43,7 +43,7 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
             was, is_now = (each.data_type.as_nullable() for each in (column, now))
             return f"column {now.name!r} was {was} and is {is_now}"
     try:
-        check_writable(newest.options, has_primary_key=newest.has_primary_key)
+        check_writable(newest.options, newest.primary_keys)
     except UnsupportedTableError as error:
         return error.what
     return None

@@ -11,6 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column
 
 COLUMN_NAMES_MAX = 64
@@ -118,6 +122,33 @@ def _together(
         names[kind] += known is None
         columns[column] = sighting if known is None else sighting.plus(known)
     return columns
+
+
+def counts_of_batch(where: Where, messages: pa.RecordBatch, decoded: DecodedBatch) -> DecodeCounts:
+    """The counts of some messages of one Kafka partition, given what came of them."""
+    offsets = messages.column("offset")
+    topic, partition = where
+    end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
+    return DecodeCounts(
+        messages=messages.num_rows,
+        changes=decoded.changes.rows.num_rows,
+        skipped=decoded.skipped,
+        bad=decoded.bad.num_rows,
+        decoder_errors=decoded.decoder_errors,
+        ends={where: end},
+        tables={
+            (topic, name): (partition, offsets[at].as_py()) for name, at in decoded.tables.items()
+        },
+        columns={
+            column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
+            for column, sighting in decoded.columns.items()
+        },
+    )
+
+
+def _newest_ms(timestamps: pa.Array) -> int | None:
+    newest = pc.max(timestamps)
+    return newest.value // 1000 if newest.is_valid else None
 
 
 def counts_of(block: bytes) -> DecodeCounts:

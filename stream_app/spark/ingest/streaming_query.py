@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.spark.ingest.micro_batch import IdleReport, MicroBatch
+from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.task_errors import readable
 
@@ -49,17 +49,16 @@ class RunningStream:
     """A query with its sink.
 
     Attributes:
-        on_progress, on_idle_commit: are told of what happens between epochs.
+        on_progress: is told how far the source was read by an epoch.
         on_idle: is told how far the source was read when there was nothing new.
         on_drained: is told the same when a source that is to be drained has been.
         stop_requested: set it to end the job after the running epoch.
     """
 
-    batch: MicroBatch
+    batch: MicroBatch[DataFrame]
     checkpoint: str
     trigger: str | None
     on_progress: Callable[[SourceProgress], None]
-    on_idle_commit: Callable[[IdleReport], None]
     on_idle: Callable[[SourceProgress], None]
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
@@ -86,8 +85,7 @@ class RunningStream:
         try:
             self._watch(query)
             if self.trigger is None and not self.stop_requested.is_set():
-                for report in self.batch.drain():
-                    self.on_idle_commit(report)
+                self.batch.drain()
                 self.on_drained(self._newest)
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.batch.failure is None:
@@ -102,9 +100,7 @@ class RunningStream:
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             self._report(query)
-            report = self.batch.while_idle()
-            if report is not None:
-                self.on_idle_commit(report)
+            self.batch.while_idle()
             if self.stop_requested.is_set():
                 return
         self._report(query)

@@ -14,9 +14,8 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from stream_app.spark.ingest.route_blocks import RoutePlan, route_blocks
-from stream_app.spark.ingest.write_task import WritePlan, write_blocks
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.spark.ingest.epoch_job import route_blocks, write_blocks
+from stream_app.spark.ingest.epoch_plan import EpochPlan
 
 _LOG = logging.getLogger(__name__)
 _GROUP = "stream_app warm-up"
@@ -32,9 +31,9 @@ _TOMBSTONE = (
 
 
 @contextmanager
-def warming_up(spark: SparkSession, plan: RoutePlan, table: FileStoreTable) -> Iterator[None]:
+def warming_up(spark: SparkSession, plan: EpochPlan) -> Iterator[None]:
     """Warm up beside the block; what still runs of it when the block has ended is cancelled."""
-    thread = Thread(target=_warm_up, args=(spark, plan, table), name="warm-up", daemon=True)
+    thread = Thread(target=_warm_up, args=(spark, plan), name="warm-up", daemon=True)
     thread.start()
     try:
         yield
@@ -44,11 +43,12 @@ def warming_up(spark: SparkSession, plan: RoutePlan, table: FileStoreTable) -> I
             thread.join(_JOIN_SECONDS)
 
 
-def _warm_up(spark: SparkSession, plan: RoutePlan, table: FileStoreTable) -> None:
+def _warm_up(spark: SparkSession, plan: EpochPlan) -> None:
     try:
         spark.sparkContext.setJobGroup(_GROUP, "an epoch of nothing, to warm up")
-        messages = spark.range(0, plan.tasks, 1, plan.tasks).selectExpr(*_TOMBSTONE)
-        write_blocks(route_blocks(messages, plan), WritePlan(table, 0)).collect()
+        tasks = plan.shape.tasks
+        messages = spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
+        write_blocks(route_blocks(messages, plan), plan).collect()
     except Exception as error:
         # What is wrong is wrong with the first epoch, too, which tells it better.
         _LOG.debug("the warm-up failed: %s", error)

@@ -1,88 +1,86 @@
-"""Stage 2 of an epoch: blocks of one bucket after another → files → commit messages.
+"""Stage 2 of an epoch, the body of a task: blocks of one bucket after another → files → changes.
 
-Runs on executors. Blocks come in the order (partition, bucket, source position), so one writer is
-open at a time and its buffer is the task's memory. Commit messages go back to the driver as bytes;
-bad records and counts pass through.
+Blocks come in the order (table, partition, bucket, source position), so one writer is open at a
+time and its buffer is the task's memory. The changes of buckets go back to the driver as bytes; bad
+records and counts pass through.
 
 Source: Paimon `flink/sink/StoreSinkWriteImpl.java`.
 """
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.bucket_change import BucketChange
-from stream_app.spark.ingest.route_blocks import BlockKind
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.spark.ingest.blocks import BlockKind
+from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 
-RESULT_COLUMNS = "kind INT, payload BINARY"
-_RESULT_SCHEMA = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
+RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
+"""A row for each bucket's change and for each other block.
+
+Rows of kind ``CHANGES`` hold a pickled `BucketChange`; the others hold the block.
+"""
+_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
 
 
-@dataclass(frozen=True, slots=True)
-class WritePlan:
-    """What a writing task must know.
+class _Block(NamedTuple):
+    table: int
+    kind: int
+    partition: bytes
+    bucket: int
+    data: pa.Scalar
 
-    Attributes:
-        next_sequence_number: greater than any sequence number in the table.
+
+def write_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[pa.RecordBatch]:
+    """Write a task's blocks; batches of `RESULT_COLUMNS`.
+
+    What the task has written, in whichever table, is deleted when it fails.
     """
-
-    table: FileStoreTable
-    next_sequence_number: int
-
-
-def write_blocks(blocks: DataFrame, plan: WritePlan) -> DataFrame:
-    """Write all blocks; one row for each bucket's commit message and each other block.
-
-    Rows of kind ``CHANGES`` hold a pickled `BucketChange`; the others hold the block.
-    """
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return write_partition(batches, plan)
-
-    return blocks.mapInArrow(run, RESULT_COLUMNS)
-
-
-def write_partition(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
-    """The body of a task; see `write_blocks`. What it wrote is deleted when it fails."""
-    schema = change_schema(arrow_schema(plan.table.schema.fields))
-    with (
-        storage_errors(plan.table.location),
-        TableWrite(plan.table, next_sequence_number=plan.next_sequence_number) as write,
-    ):
-        for batch in batches:
-            kinds, partitions, buckets = (
-                batch.column(name).to_pylist() for name in ("kind", "partition", "bucket")
-            )
-            blocks = batch.column("block")
-            for index, kind in enumerate(kinds):
-                if kind == BlockKind.CHANGES:
-                    rows = pa.ipc.read_record_batch(blocks[index].as_buffer(), schema)
-                    write.write((partitions[index], buckets[index]), rows)
+    writes: list[tuple[int, TableWrite]] = []
+    with ExitStack() as stack:
+        for index, blocks in itertools.groupby(_blocks(batches), key=lambda block: block.table):
+            table = plan.table(index).table
+            schema = change_schema(arrow_schema(table.schema.fields))
+            stack.enter_context(storage_errors(table.location))
+            first = plan.table(index).next_sequence_number
+            write = stack.enter_context(table_write(table, next_sequence_number=first))
+            writes.append((index, write))
+            for block in blocks:
+                if block.kind == BlockKind.CHANGES:
+                    rows = pa.ipc.read_record_batch(block.data.as_buffer(), schema)
+                    write.write((block.partition, block.bucket), rows)
                 else:
-                    yield _result(kind, blocks[index].as_py())
-        for change in write.prepare_commit():
-            yield _result(BlockKind.CHANGES, pickle.dumps(change))
+                    yield _result(index, block.kind, block.data.as_py())
+            write.finish_bucket()
+        for index, write in writes:
+            with storage_errors(plan.table(index).table.location):
+                changes = write.prepare_commit()
+            for change in changes:
+                yield _result(index, BlockKind.CHANGES, pickle.dumps(change))
 
 
-def bucket_change(payload: bytes) -> BucketChange:
-    """The change in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
-    change = pickle.loads(payload)
-    assert isinstance(change, BucketChange)
-    return change
+def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Block]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in _Block._fields[:-1])
+        yield from map(_Block, *columns, batch.column("block"))
 
 
-def _result(kind: int, payload: bytes) -> pa.RecordBatch:
+def _result(table: int, kind: int, payload: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
-        [pa.array([int(kind)], pa.int32()), pa.array([payload], pa.binary())],
+        [
+            pa.array([table], pa.int32()),
+            pa.array([int(kind)], pa.int32()),
+            pa.array([payload], pa.binary()),
+        ],
         schema=_RESULT_SCHEMA,
     )

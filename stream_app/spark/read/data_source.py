@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import unknown_key
 from stream_app.model.options.source_options import PATH, READ_CHANGELOG, read_source_options
@@ -43,12 +44,13 @@ class PaimonDataSource(DataSource):
         StreamAppError: an option is wrong, or there is no table that we can read.
     """
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:
         super().__init__(options)
         self._options = read_source_options(options)
         location, self._system = _parted(options)
         given_start(self._options)
-        self._table = open_table(location, file_io_options=self._options.of_file_system())
+        files = self._options.of_file_system()
+        self._table = open_table(location, clock, file_io_options=files)
 
     @classmethod
     def name(cls) -> str:

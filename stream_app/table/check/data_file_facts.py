@@ -117,7 +117,7 @@ class _Measured:
         if not batch.num_rows:
             return
         self.rows += batch.num_rows
-        if self.table.schema.has_primary_key:
+        if self.table.kind.merges_by_key:
             self._add_keys(batch)
         for column in self.columns:
             column.add(batch.column(column.field.name))
@@ -167,18 +167,11 @@ class _Measured:
 
     def facts(self) -> FileFacts:
         file = self.entry.file
-        if not self.table.schema.has_primary_key:
-            return FileFacts(
-                row_count=self.rows,
-                stray_bucket_rows=self.stray_bucket,
-                stray_partition_rows=self.stray_partition,
-                columns=dict(self._column_facts()),
-            )
         return FileFacts(
             row_count=self.rows,
             delete_row_count=self.deletes,
             keys=self._pair(self.keys) if self.keys else None,
-            told_keys=self._pair([file.min_key, file.max_key]),
+            told_keys=self._pair([file.min_key, file.max_key]) if self.keys else None,
             sequence_numbers=self.sequence,
             unordered_rows=self.unordered,
             stray_bucket_rows=self.stray_bucket,

@@ -202,7 +202,7 @@ class MetadataCheck:
         """Not where files are sorted by ``clustering.columns``, whose key ranges may overlap."""
         schema = self.table.schema
         is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
-        return schema.has_primary_key and not is_clustered
+        return schema.kind.merges_by_key and not is_clustered
 
     def _counts(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion

@@ -21,9 +21,10 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.row_comparison import FORGOTTEN_DELETES, RowDifferences, compared
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.bucket_writer import bucket_writer, finish
+from stream_app.table.write.bucket_writer import finish
 
 _SCRATCH_OPTIONS = {"changelog-producer": "none"}
 

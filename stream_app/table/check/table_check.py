@@ -185,7 +185,7 @@ class TableCheck:
                 return
             if replay.may_forget_deletes:
                 self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
-            check = ChangelogCheck if table.schema.has_primary_key else AppendCheck
+            check = ChangelogCheck if table.kind.merges_by_key else AppendCheck
             yield from check(replay, self.progress).findings()
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:

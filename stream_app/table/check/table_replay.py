@@ -94,7 +94,7 @@ class TableReplay:
         What lies below the levels that a compaction with a changelog reaches has no changes yet.
         """
         least = 0
-        if self.table.schema.has_primary_key:
+        if self.table.kind.merges_by_key:
             least = least_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
         return by_bucket(entry for entry in live if entry.file.level >= least)
@@ -182,7 +182,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         return wanted
     base, last = bases.get(wanted.base), changes[wanted.last]
     index = None if base is None else base.index_manifest
-    if not table.schema.has_primary_key and last.index_manifest != index:
+    if not table.kind.merges_by_key and last.index_manifest != index:
         return "rows were deleted by deletion vectors, which no changes tell"
     return TableReplay(
         table=table,

@@ -29,7 +29,7 @@ class CommitChanges:
     Attributes:
         entries: of data files; all DELETEs stand before all ADDs, as Paimon's expiry needs it.
         changelog: of changelog files.
-        index: of index files, likewise.
+        index: of index files that the changes of buckets name, likewise.
     """
 
     entries: tuple[ManifestEntry, ...]
@@ -50,7 +50,11 @@ def changed(table: FileStoreTable, buckets: Sequence[BucketChange]) -> CommitCha
     removed = (_entries(table, FileKind.DELETE, each, each.removed) for each in buckets)
     added = (_entries(table, FileKind.ADD, each, each.added) for each in buckets)
     changelog = (_entries(table, FileKind.ADD, each, each.changelog) for each in buckets)
-    return CommitChanges(entries=tuple(chain(*removed, *added)), changelog=tuple(chain(*changelog)))
+    return CommitChanges(
+        entries=tuple(chain(*removed, *added)),
+        changelog=tuple(chain(*changelog)),
+        index=tuple(chain.from_iterable(each.index for each in buckets)),
+    )
 
 
 def overwritten(
@@ -68,14 +72,11 @@ def overwritten(
     scan = FileStoreScan(table)
     live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    new = changed(table, buckets).entries
+    new = changed(table, buckets)
+    gone = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
     return CommitChanges(
-        entries=(*(entry.as_delete() for entry in live), *new),
-        index=tuple(
-            entry.as_delete()
-            for entry in index
-            if partitions is None or entry.partition in partitions
-        ),
+        entries=(*(entry.as_delete() for entry in live), *new.entries),
+        index=(*gone, *new.index),
     )
 
 

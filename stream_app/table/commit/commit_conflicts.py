@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.conflict_cause import SnapshotDelta, explanation
 from stream_app.planning.commit.conflict_detection import conflicts
+from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.commit.schema_conflict import schema_conflict, schema_origin
 from stream_app.table.commit.commit_changes import CommitChanges
@@ -62,6 +63,42 @@ class CommitConflicts:
         )
         error.files = frozenset(conflict.change.file.file_name for conflict in found)
         raise error
+
+    def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
+        """See that index files which the changes name fit on top of a snapshot.
+
+        Raises:
+            CommitConflictError: they do not; `files` are those of the buckets concerned.
+        """
+        if not changes.index:
+            return
+        buckets = {(entry.partition, entry.bucket) for entry in changes.index}
+        index_manifest = latest.index_manifest if latest else None
+        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in buckets})
+        after = live_entries([*live, *changes.entries])
+        gone, come = (
+            {entry.file.file_name for entry in changes.entries if entry.kind is kind}
+            for kind in (FileKind.DELETE, FileKind.ADD)
+        )
+        problem = index_conflict(
+            self.table.manifests.read_index_manifest(index_manifest),
+            changes.index,
+            deleted_files=gone - come,
+            live_files={entry.file.file_name for entry in after},
+            in_one_file=self.table.kind.has_buckets,
+        )
+        if problem is not None:
+            error = CommitConflictError(
+                f"the index files of a commit do not fit: {problem}",
+                where=self.table.location,
+                fix="nothing: what was written is deleted, and made anew",
+            )
+            error.files = frozenset(
+                entry.file.file_name
+                for entry in changes.entries
+                if (entry.partition, entry.bucket) in buckets
+            )
+            raise error
 
     def check_schema(self) -> int:
         """The number of the newest schema, for the snapshot.

@@ -29,7 +29,7 @@ def compacted_index(
         CommitConflictError: rows of these files were deleted since they were read; then nothing is
             written.
     """
-    if latest is None or table.schema.has_primary_key:
+    if latest is None or table.kind.merges_by_key:
         return ()
     # Without vectors it is looked at as well: the table may have gone back behind those that the
     # compaction has read.

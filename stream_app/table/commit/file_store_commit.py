@@ -279,10 +279,11 @@ class FileStoreCommit:
             # Under an identifier that another process has overtaken, this would hide what it did.
             self.history.check_alone(latest)
             self._conflicts.check(commit.kind, changes, latest, self.history.known_id)
-        if commit.kind is CommitKind.COMPACT:
-            index = compacted_index(self.table, latest, changes.entries)
-            changes = replace(changes, index=index)
-        lists = files.write(latest, changes)
+        if commit.kind is not CommitKind.OVERWRITE:
+            self._conflicts.check_index(changes, latest)
+        is_compact = commit.kind is CommitKind.COMPACT
+        computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
+        lists = files.write(latest, changes, computed)
         return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
 
     def _snapshot(

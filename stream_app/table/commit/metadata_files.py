@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.commit_changes import CommitChanges
@@ -60,6 +61,7 @@ class CommitFiles:
     table: FileStoreTable
     newest: NewestManifests
     _changes: CommitChanges | None = None
+    _computed: tuple[IndexManifestEntry, ...] = ()
     _delta: ManifestList = ("", 0)
     _base_metas: list[ManifestFileMeta] = field(default_factory=list)
     _delta_metas: list[ManifestFileMeta] = field(default_factory=list)
@@ -75,14 +77,26 @@ class CommitFiles:
         """Of the delta list: nobody else's commit has the same."""
         return self._delta[0]
 
-    def write(self, latest: Snapshot | None, changes: CommitChanges) -> CommitLists:
-        """Write what a snapshot on top of `latest` names."""
+    def write(
+        self,
+        latest: Snapshot | None,
+        changes: CommitChanges,
+        computed: tuple[IndexManifestEntry, ...] = (),
+    ) -> CommitLists:
+        """Write what a snapshot on top of `latest` names.
+
+        Args:
+            computed: changes of index files that fit `latest` alone; `take_back` deletes those that
+                come.
+        """
+        self._computed = computed
         previous, self._changes = self._changes, changes
         if previous is None or previous.entries != changes.entries:
             self._write_changes(changes)
         base = self._write_base_list(latest)
-        index = write_index_manifest(self.table, latest, changes.index)
-        if changes.index and index is not None:
+        index_changes = (*changes.index, *computed)
+        index = write_index_manifest(self.table, latest, index_changes)
+        if index_changes and index is not None:
             self._of_attempt.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
@@ -92,8 +106,7 @@ class CommitFiles:
 
     def take_back(self) -> None:
         """Delete what only fits the snapshot on top of which it was written."""
-        changes = self._changes
-        for entry in changes.index if changes else ():
+        for entry in self._computed:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
         self._delete(self._of_attempt)

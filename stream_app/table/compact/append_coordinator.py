@@ -1,9 +1,9 @@
 """Coordinates the compactions of a table without keys and buckets: small files become few.
 
-`stream_commit` owns it, on the driver. Several tasks may run in one partition, each on its own
-files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside the
-job: `append_planner` belongs to that thread while it runs. Everything else belongs to the caller's
-thread. `FailedAppendTasks` decides which failed tasks run again, and when.
+`table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
+own files, and writes never wait for them. Planning reads manifests, so it runs in a thread beside
+the job: `append_planner` belongs to that thread while it runs. Everything else belongs to the
+caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
 
 Source: Paimon `append/AppendCompactCoordinator.java`,
 `flink/source/AppendBypassCoordinateOperator.java`.
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-from stream_app.errors import CorruptFileError, UnsupportedTableError, UsageError
+from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_manager import write_only_error
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -27,6 +28,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
 from stream_app.table.compact.append_task import append_request
+from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
 from stream_app.table.compact.report import FinishedCompaction
@@ -53,24 +55,30 @@ class _Running:
 
 @dataclass(slots=True)
 class AppendCompactCoordinator:
-    """Plans, and knows the running tasks by the name of their first file."""
+    """Plans, and knows the running tasks by the name of their first file.
+
+    Implements `Compactions`.
+    """
 
     table: FileStoreTable
     executor: CompactExecutor
+    failures: FailedAppendTasks = field(init=False)
+    dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
+    back_pressure: BackPressure = field(init=False)
     _planner: AppendCompactPlanner = field(init=False)
     _planning: Future[Plan] | None = None
     _is_due: bool = True
     _starts_anew: bool = False
     _running: dict[str, _Running] = field(default_factory=dict)
     _plan_failures: int = 0
-    _failed: FailedAppendTasks = field(init=False)
-    _dropped: DroppedCompactions = field(default_factory=DroppedCompactions)
     _partitions: frozenset[bytes] | None = None
     _changed_at: int = 0
 
     def __post_init__(self) -> None:
         self._planner = AppendCompactPlanner(self.table)
-        self._failed = FailedAppendTasks(CompactionFailures(self.table.clock))
+        self.failures = FailedAppendTasks(CompactionFailures(self.table.clock))
+        # More files make reading slower, not wrong: without sorted runs no write ever waits.
+        self.back_pressure = BackPressure(self.table.paths, {}, self.failures.of_buckets)
         self._is_due = not self.table.options[WRITE_ONLY]
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -104,7 +112,7 @@ class AppendCompactCoordinator:
         """Begin what has been planned, and plan on when there is something new."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
-        is_due = self._is_due or bool(self._failed.ready())
+        is_due = self._is_due or bool(self.failures.ready())
         if self._planning is None and pending and is_due:
             self._begin_planning()
         return begun
@@ -112,72 +120,30 @@ class AppendCompactCoordinator:
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
         """As `trigger`, for what is there now: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
-            raise UsageError(
-                "a full compaction was asked of a table that is write-only",
-                fix="set the option 'write-only' to false, or compact with another job",
-            )
+            raise write_only_error()
         if self._planner.last is None:
             # Else it would go on for as long as others write.
             self._planner.last = self.table.snapshots.latest_id() or 0
         self.trigger()
         return set()
 
-    def running(self) -> int:
-        """Tasks that run now."""
-        return sum(1 for running in self._running.values() if not running.future.done())
-
     def is_idle(self) -> bool:
         """Whether nothing runs, is planned, or waits to be committed."""
         return self._planning is None and not self._running
-
-    def sorted_runs(self) -> dict[BucketId, int]:
-        """None: files without keys are no runs."""
-        return {}
-
-    def most_sorted_runs(self) -> int:
-        """None."""
-        return 0
-
-    def over_stop_trigger(self) -> int:
-        """None: more files make reading slower, not wrong, so writes never wait."""
-        return 0
-
-    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
-        """Nothing to see: writes never wait."""
-
-    def to_be_retried(self) -> set[BucketId]:
-        """Where a task has failed, and not yet too often."""
-        return self._failed.failures.to_be_retried()
-
-    def seconds_until_retry(self) -> float | None:
-        """How long until files of a task that failed are tried again; None: there are none."""
-        return self._failed.seconds_until_retry()
-
-    def stuck(self) -> dict[BucketId, BaseException | None]:
-        """Where tasks fail again and again, with what one last failed with."""
-        return self._failed.stuck()
 
     def load(self) -> CompactionLoad:
         """What there is to do, and what came to nothing. Any thread may ask."""
         futures = [running.future for running in list(self._running.values())]
         return compaction_load(
-            (), futures, failed=self._failed.failures.total, dropped=self._dropped.total
+            (), futures, failed=self.failures.of_buckets.total, dropped=self.dropped.total
         )
-
-    def dropped(self) -> int:
-        """Tasks that came to nothing because another writer was first."""
-        return self._dropped.total
-
-    def take_dropped(self) -> set[BucketId]:
-        """Where a task was dropped since the last call, unless that happens often."""
-        return self._dropped.take()
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Return when a task or the planning has finished, at once when there is none."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
         futures += [] if self._planning is None else [self._planning]
         if futures and not any(future.done() for future in futures):
-            wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+            self.table.clock.wait_for_any(futures, timeout_s)
 
     def finished(self) -> list[FinishedCompaction]:
         """Results that wait to be committed. Failed tasks are logged and planned again.
@@ -195,15 +161,15 @@ class AppendCompactCoordinator:
                 done.append(FinishedCompaction(unit, change, running.is_overtaken))
             else:
                 del self._running[name]
-                self._failed.note(running.request, self.table.paths.bucket(*running.bucket), error)
+                self.failures.note(running.request, self.table.paths.bucket(*running.bucket), error)
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
         """The results are committed; small files among them may be picked again."""
         for compaction in finished:
             del self._running[_name(compaction.change)]
-            self._failed.failures.forget(compaction.bucket)
-            self._dropped.forget(compaction.bucket)
+            self.failures.of_buckets.forget(compaction.bucket)
+            self.dropped.forget(compaction.bucket)
         self._plan_again()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
@@ -223,7 +189,7 @@ class AppendCompactCoordinator:
         """
         for compaction in finished:
             running = self._running.pop(_name(compaction.change))
-            self._dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
+            self.dropped.note(compaction.bucket, self.table.paths.bucket(*compaction.bucket), why)
             if not running.is_in_doubt:
                 self.table.discard([compaction.change])
         self._starts_anew = True
@@ -235,8 +201,8 @@ class AppendCompactCoordinator:
     def _begin_planning(self) -> None:
         units = [running.request.unit for running in self._running.values()]
         taken = {file.file_name for unit in units for file in unit.files}
-        again = self._failed.take_ready()
-        taken |= self._failed.names()
+        again = self.failures.take_ready()
+        taken |= self.failures.names()
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
             again = []  # they are found as all others are
@@ -296,13 +262,9 @@ def _name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """Remembers them until they are planned again.
+    """Remembers them until they are planned again. Implements `Failures`."""
 
-    Attributes:
-        failures: by bucket.
-    """
-
-    failures: CompactionFailures[BucketId]
+    of_buckets: CompactionFailures[BucketId]
     _again: list[Task] = field(default_factory=list)
     _damaged: dict[str, tuple[BucketId, BaseException]] = field(default_factory=dict)
 
@@ -310,7 +272,7 @@ class FailedAppendTasks:
         """One has failed."""
         bucket = request.partition, request.bucket
         files = request.unit.files
-        self.failures.note(bucket, where, error)
+        self.of_buckets.note(bucket, where, error)
         place = error.where if isinstance(error, CorruptFileError) else ""
         damaged = {file.file_name for file in files if file.file_name in place}
         if damaged:
@@ -325,7 +287,7 @@ class FailedAppendTasks:
 
     def ready(self) -> list[Task]:
         """Files that may be tried again now."""
-        return [task for task in self._again if not self.failures.must_wait((task[0], 0))]
+        return [task for task in self._again if not self.of_buckets.must_wait((task[0], 0))]
 
     def take_ready(self) -> list[Task]:
         """The same, for the last time: they are planned again."""
@@ -337,10 +299,14 @@ class FailedAppendTasks:
         """Files that are not to be planned: they wait, or are damaged."""
         return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
 
+    def to_be_retried(self) -> set[BucketId]:
+        """Where a task has failed, and not yet too often."""
+        return self.of_buckets.to_be_retried()
+
     def stuck(self) -> dict[BucketId, BaseException | None]:
         """Where tasks fail again and again, or files are damaged, with the last error."""
-        return {**self.failures.stuck(), **dict(self._damaged.values())}
+        return {**self.of_buckets.stuck(), **dict(self._damaged.values())}
 
     def seconds_until_retry(self) -> float | None:
         """How long until files are tried again; None: there are none that are waited for."""
-        return self.failures.seconds_until_retry() if self._again else None
+        return self.of_buckets.seconds_until_retry() if self._again else None

@@ -18,7 +18,6 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import (
     COMPACTION_DELETE_RATIO_THRESHOLD,
     COMPACTION_FILE_NUM_LIMIT,
-    COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
 )
 from stream_app.model.options.read_options import SOURCE_SPLIT_OPEN_FILE_COST
@@ -29,14 +28,9 @@ from stream_app.planning.compact.append_compaction import (
     Task,
     plan_round,
 )
-from stream_app.planning.compact.bucketed_append_compaction import (
-    in_sequence,
-    pick_compact_before,
-    pick_full,
-)
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.compact_refusals import CompactableFiles
+from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _REASON = "small files"
@@ -243,65 +237,23 @@ def _index_files(table: FileStoreTable, deletions: Deletions) -> dict[str, str] 
     return {name: index_file for name, (index_file, _) in deletions.items()}
 
 
-def append_compact_requests(
-    table: FileStoreTable,
-    snapshot: Snapshot | None,
-    *,
-    partitions: Collection[bytes] | None = None,
-    full: bool = False,
+def small_file_requests(
+    table: FileStoreTable, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
 ) -> list[CompactRequest]:
-    """What one compaction of a table without keys would do at a snapshot; each can run alone.
-
-    For whoever compacts once, without following the table. Run each with `compact_bucket`.
+    """What one round over all small files of a snapshot plans; each request can run alone.
 
     Args:
         partitions: serialized ones; None: all.
-        full: of a table with buckets, rewrite whatever lies behind the large files at each
-            bucket's beginning. Without buckets there is no such thing.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
     """
     if snapshot is None:
         return []
     deletions = deletions_of(table, snapshot)
-    compactable = CompactableFiles(table)
-    live: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-    for entry in FileStoreScan(table).iterate_live(snapshot):
-        wanted = partitions is None or entry.partition in partitions
-        unaware = table.schema.is_bucket_unaware
-        if wanted and entry.file.schema_id <= table.schema.schema_id:
-            compactable.check(entry.file)
-        if wanted and (not unaware or is_candidate(table, entry.file, deletions)):
-            live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    if table.schema.is_bucket_unaware:
-        small = {partition: files for (partition, _), files in live.items()}
-        index_files = _index_files(table, deletions)
-        tasks, _ = plan_round({}, small, pack_rules(table), index_files)
-        return [append_request(partition, 0, files, _REASON) for partition, files in tasks]
-    return [
-        append_request(*bucket, picked, "full" if full else _REASON)
-        for bucket, files in live.items()
-        for picked in _windows(table, files, full=full)
-    ]
-
-
-def _windows(
-    table: FileStoreTable, files: Sequence[DataFileMeta], *, full: bool
-) -> Iterator[tuple[DataFileMeta, ...]]:
-    schema, queue = table.schema, in_sequence(files)
-    if full:
-        picked = pick_full(
-            queue,
-            compaction_file_size=schema.compaction_file_size,
-            rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        )
-        if picked:
-            yield picked
-        return
-    while True:
-        picked, queue = pick_compact_before(
-            queue,
-            target_file_size=schema.target_file_size,
-            min_file_num=table.options[COMPACTION_MIN_FILE_NUM],
-        )
-        if not picked:
-            return
-        yield picked
+    small: dict[bytes, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, partitions):
+        if is_candidate(table, entry.file, deletions):
+            small.setdefault(entry.partition, []).append(entry.file)
+    tasks, _ = plan_round({}, small, pack_rules(table), _index_files(table, deletions))
+    return [append_request(partition, 0, files, _REASON) for partition, files in tasks]

@@ -1,6 +1,6 @@
 """Rewrites files of a table without keys into fewer, in a task: row after row, as they lie.
 
-Called by `table.compact.compact_bucket`.
+Called by `table.kinds.tasks`.
 
 Source: Paimon `append/AppendCompactTask.java`,
 `operation/BaseAppendFileStoreWrite.java#compactRewrite`.
@@ -18,12 +18,7 @@ from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 
 def append_request(
-    partition: bytes,
-    bucket: int,
-    files: tuple[DataFileMeta, ...],
-    reason: str,
-    *,
-    total_buckets: int | None = None,
+    partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
 ) -> CompactRequest:
     """The request to rewrite these files, in this order."""
     return CompactRequest(
@@ -32,7 +27,6 @@ def append_request(
         unit=CompactUnit(0, files, reason),
         drop_deletes=False,
         max_level=0,
-        total_buckets=total_buckets,
     )
 
 

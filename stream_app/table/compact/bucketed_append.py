@@ -1,18 +1,17 @@
 """Compactions of bucketed tables without keys: neighbouring files of a bucket become one.
 
-The manager decides for one bucket, the coordinator owns the managers of all buckets that a job
-touches. They differ from those of keyed tables in what is picked, and in that writes never wait:
-more files make reading slower, not wrong.
+They differ from those of keyed tables in what is picked, and in that writes never wait: more files
+make reading slower, not wrong.
 
 Source: Paimon `append/BucketedAppendCompactManager.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
@@ -24,6 +23,7 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_MIN_FILE_NUM,
     WRITE_ONLY,
 )
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.bucketed_append_compaction import (
     Files,
@@ -32,139 +32,139 @@ from stream_app.planning.compact.bucketed_append_compaction import (
     pick_full,
 )
 from stream_app.table.compact.append_task import append_request
-from stream_app.table.compact.coordinator import CompactCoordinator, files_by_bucket
+from stream_app.table.compact.coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.compact_refusals import compactable_entries
 
 
-@dataclass(slots=True, kw_only=True)
-class BucketedAppendCompactManager(CompactManager):
-    """Queue and the one running compaction of a bucket; `policy` is not used.
+@dataclass(slots=True)
+class NeighbourPicker:
+    """Implements `Picker` for the files of a bucket without keys.
 
     Attributes:
-        target_file_size, compaction_file_size: bytes.
-        min_file_num: neighbours that are worth a compaction.
-        writes_only: the bucket is never compacted here.
-        queue: files that a compaction may still pick.
+        queue: files that a compaction may still pick, in the order of their rows.
     """
 
-    target_file_size: int
-    compaction_file_size: int
-    min_file_num: int
-    writes_only: bool
-    queue: Files = ()
+    schema: TableSchema
+    queue: Files
 
-    def __post_init__(self) -> None:
-        self.queue = in_sequence(self.levels.all_files())
+    @property
+    def rewrite_all(self) -> bool:
+        """See `Picker.rewrite_all`."""
+        return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
-    def add_new_file(self, file: DataFileMeta) -> None:
-        """Take in a committed file."""
-        CompactManager.add_new_file(self, file)
+    def take(self, *, full: bool) -> Files:
+        """The next neighbours, none when none are worth a compaction; they leave the queue.
+
+        Args:
+            full: whatever lies behind the large files at the bucket's beginning.
+        """
+        if full:
+            picked = pick_full(
+                self.queue,
+                compaction_file_size=self.schema.compaction_file_size,
+                rewrite_all=self.rewrite_all,
+            )
+            self.queue = () if picked else self.queue
+            return picked
+        # What can never be a neighbour again leaves the queue as well.
+        picked, self.queue = pick_compact_before(
+            self.queue,
+            target_file_size=self.schema.target_file_size,
+            min_file_num=self.schema.core_options[COMPACTION_MIN_FILE_NUM],
+        )
+        return picked
+
+    def next_unit(
+        self,
+        levels: Levels,  # noqa: ARG002 - the queue is what is left of them
+        *,
+        local_ms: int,  # noqa: ARG002
+        full: bool,
+    ) -> CompactUnit | None:
+        """See `Picker.next_unit`."""
+        picked = self.take(full=full)
+        reason = "full compaction" if full else f"{len(picked)} neighbours"
+        return CompactUnit(0, picked, reason) if picked else None
+
+    def note_new(self, file: DataFileMeta) -> None:
+        """See `Picker.note_new`."""
         self.queue = in_sequence((*self.queue, file))
 
-    def pick(self, *, local_ms: int) -> CompactUnit | None:  # noqa: ARG002 - no rule of it
-        """Neighbours that are worth a compaction; None when there are none."""
-        return None if self.writes_only else self._pick()[0]
+    def note_applied(
+        self,
+        levels: Levels,  # noqa: ARG002
+        unit: CompactUnit,  # noqa: ARG002
+        change: BucketChange,
+    ) -> None:
+        """A small last file may be picked again."""
+        for last in change.added[-1:]:
+            if last.file_size < self.schema.compaction_file_size:
+                self.note_new(last)
 
-    def pick_full(self) -> CompactUnit | None:
-        """Whatever lies behind the large files at the bucket's beginning."""
-        picked = pick_full(
-            self.queue,
-            compaction_file_size=self.compaction_file_size,
-            rewrite_all=self.rewrite_all,
-        )
-        return CompactUnit(0, picked, "full compaction") if picked else None
+    def note_failed(self, unit: CompactUnit) -> None:
+        """See `Picker.note_failed`."""
+        self.queue = in_sequence((*self.queue, *unit.files))
 
-    def trigger_compaction(
-        self, executor: CompactExecutor, *, local_ms: int, full: bool = False
-    ) -> bool:
-        """Begin the next compaction when one is due and none runs; True when one was begun."""
-        if self._running is not None:
-            return False
-        if self.writes_only:
-            return CompactManager.trigger_compaction(self, executor, local_ms=local_ms, full=full)
-        unit, rest = (self.pick_full(), ()) if full else self._pick()
-        if unit is None:
-            # What can never be a neighbour again is left out.
-            self.queue = self.queue if full else rest
-            return False
-        self.queue = rest
-        self._unit = unit
-        request = append_request(
-            self.partition,
-            self.bucket,
-            unit.files,
-            unit.reason,
-            total_buckets=self.total_buckets,
-        )
-        self._running = executor.submit(request)
-        return True
-
-    def _pick(self) -> tuple[CompactUnit | None, Files]:
-        picked, rest = pick_compact_before(
-            self.queue,
-            target_file_size=self.target_file_size,
-            min_file_num=self.min_file_num,
-        )
-        unit = CompactUnit(0, picked, f"{len(picked)} neighbours") if picked else None
-        return unit, rest
-
-    def apply(self, change: BucketChange) -> None:
-        """The committer has published `change`. A small last file may be picked again."""
-        self._unit = None
-        CompactManager.apply(self, change)
-        last = change.added[-1:]
-        if last and last[0].file_size < self.compaction_file_size:
-            self.queue = in_sequence((*self.queue, *last))
-
-    def forget_running(self) -> None:
-        """The compaction failed or lost a conflict; its files may be picked again."""
-        if self._unit is not None:
-            self.queue = in_sequence((*self.queue, *self._unit.files))
-        CompactManager.forget_running(self)
-
-    def restore(self, levels: Levels) -> None:
-        """Believe the table again, after another writer changed this bucket."""
-        CompactManager.restore(self, levels)
-        running = {file.file_name for file in self._unit.files} if self._unit else set()
-        self.queue = in_sequence(
-            file for file in self.levels.all_files() if file.file_name not in running
-        )
-
-
-class BucketedAppendCompactCoordinator(CompactCoordinator):
-    """Managers of the touched buckets."""
-
-    def sorted_runs(self) -> dict[BucketId, int]:
-        """None: files without keys are no runs."""
-        return {}
-
-    def _read_managers(
-        self, buckets: Collection[BucketId], snapshot: Snapshot | None
-    ) -> Mapping[BucketId, CompactManager]:
-        return bucketed_append_managers(self.table, snapshot, buckets)
+    def note_restored(
+        self,
+        before: Levels,  # noqa: ARG002
+        now: Levels,
+        running: CompactUnit | None,
+    ) -> None:
+        """See `Picker.note_restored`."""
+        taken = {file.file_name for file in running.files} if running else set()
+        self.queue = in_sequence(file for file in now.all_files() if file.file_name not in taken)
 
 
 def bucketed_append_managers(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None = None
 ) -> dict[BucketId, CompactManager]:
     """A manager for each bucket as it is in a snapshot; None: for those that have files."""
-    schema, options = table.schema, table.options
-    return {
-        bucket: BucketedAppendCompactManager(
+    managers = {}
+    for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items():
+        # Files above level 0 are those that another engine has clustered: they stay.
+        flat = [file for file in files if file.level == 0]
+        picker = NeighbourPicker(table.schema, in_sequence(flat))
+        managers[bucket] = CompactManager(
             partition=bucket[0],
             bucket=bucket[1],
-            # Files above level 0 are those that another engine has clustered: they stay.
-            levels=Levels(
-                [file for file in files if file.level == 0], num_levels=1, key_of=table.key_of
-            ),
-            policy=None,
-            stop_trigger=options.stop_trigger,
+            levels=Levels(flat, num_levels=1, key_of=table.key_of),
+            picker=None if table.options[WRITE_ONLY] else picker,
+            stop_trigger=None,
             total_buckets=total_buckets,
-            rewrite_all=options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-            target_file_size=schema.target_file_size,
-            compaction_file_size=schema.compaction_file_size,
-            min_file_num=options[COMPACTION_MIN_FILE_NUM],
-            writes_only=options[WRITE_ONLY],
         )
-        for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
-    }
+    return managers
+
+
+def neighbour_requests(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    partitions: Collection[bytes] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    """All windows of neighbours in each bucket of a snapshot; each request can run alone.
+
+    Args:
+        partitions: serialized ones; None: all.
+        full: rewrite whatever lies behind the large files at each bucket's beginning.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
+    """
+    if snapshot is None:
+        return []
+    live: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in compactable_entries(table, snapshot, partitions):
+        live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return [
+        append_request(*bucket, picked, "full" if full else "small files")
+        for bucket, files in live.items()
+        for picked in _windows(NeighbourPicker(table.schema, in_sequence(files)), full=full)
+    ]
+
+
+def _windows(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
+    while picked := picker.take(full=full):
+        yield picked

@@ -1,6 +1,7 @@
-"""What `stream_commit` asks of a table's compactions, and which kind of table has which.
+"""What a job asks of a table's compactions; each kind of table has its own.
 
-Source: Paimon `operation/AbstractFileStoreWrite.java#createWriterContainer`.
+Cut by its users: the state of a table (`FollowsTable`), the publisher of results (`TakesOutcomes`),
+waiting for retries (`Failures`) and for sorted runs (`BackPressure`). A job's loop asks all of it.
 """
 
 from __future__ import annotations
@@ -8,31 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
-from stream_app.table.compact.bucketed_append import BucketedAppendCompactCoordinator
-from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.failures import DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad
 from stream_app.table.compact.report import FinishedCompaction
-from stream_app.table.file_store_table import FileStoreTable
 
 
-class StreamCompactions(Protocol):
-    """The compactions of one job. Not thread safe; what it begins runs in the executor."""
+class FollowsTable(Protocol):
+    """Believes what the table says."""
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Get to know buckets that are about to have new files."""
         ...
 
-    def restrict(self, partitions: Collection[bytes]) -> None:
-        """Compact in no other partitions than these."""
-        ...
-
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again."""
+        """Another writer changed buckets: believe the table again. What runs goes on."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
@@ -43,41 +37,30 @@ class StreamCompactions(Protocol):
         """Take in committed files."""
         ...
 
-    def trigger(self) -> int:
-        """Begin compactions where they are due; how many were begun."""
+
+class TakesOutcomes(Protocol):
+    """Learns what became of its results."""
+
+    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results are committed."""
         ...
 
-    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
-        """Begin full compactions; the buckets for which it is too early."""
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results may or may not be committed: their files must stay."""
         ...
 
-    def running(self) -> int:
-        """Compactions that run now."""
-        ...
+    def discard(
+        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
+    ) -> None:
+        """The results cannot be committed: delete their files, believe the table again.
 
-    def is_idle(self) -> bool:
-        """Whether nothing runs and nothing waits to be committed."""
-        ...
-
-    def sorted_runs(self) -> dict[BucketId, int]:
-        """Sorted runs of each known bucket, where there are such."""
-        ...
-
-    def most_sorted_runs(self) -> int:
-        """Of all buckets that are known."""
-        ...
-
-    def over_stop_trigger(self) -> int:
-        """Buckets that must be compacted before they take more files."""
-        ...
-
-    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
-        """See that each bucket may take more files.
-
-        Raises:
-            CompactionError: one has too many sorted runs, and compacting it fails.
+        Files of a result that was in doubt stay: a snapshot may name them.
         """
         ...
+
+
+class Failures(Protocol):
+    """Compactions that have failed."""
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction has failed, and not yet too often."""
@@ -91,16 +74,43 @@ class StreamCompactions(Protocol):
         """Buckets whose compaction fails again and again, with what it last failed with."""
         ...
 
-    def load(self) -> CompactionLoad:
-        """What there is to do, and what came to nothing. Any thread may ask."""
+
+class Compactions(FollowsTable, TakesOutcomes, Protocol):
+    """The compactions of one job. Not thread safe; what it begins runs in the executor."""
+
+    @property
+    def failures(self) -> Failures:
+        """Those that have failed."""
         ...
 
-    def dropped(self) -> int:
-        """Compactions that came to nothing because another writer was first."""
+    @property
+    def dropped(self) -> DroppedCompactions:
+        """Those that came to nothing because another writer was first."""
         ...
 
-    def take_dropped(self) -> set[BucketId]:
-        """Buckets whose compaction was dropped since the last call, unless that happens often."""
+    @property
+    def back_pressure(self) -> BackPressure:
+        """Where writes must wait."""
+        ...
+
+    def restrict(self, partitions: Collection[bytes]) -> None:
+        """Compact in no other partitions than these."""
+        ...
+
+    def trigger(self) -> int:
+        """Begin compactions where they are due; how many were begun."""
+        ...
+
+    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
+        """Begin full compactions; the buckets for which it is too early.
+
+        Raises:
+            UsageError: the table is write-only.
+        """
+        ...
+
+    def is_idle(self) -> bool:
+        """Whether nothing runs and nothing waits to be committed."""
         ...
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
@@ -108,28 +118,9 @@ class StreamCompactions(Protocol):
         ...
 
     def finished(self) -> list[FinishedCompaction]:
-        """Results that wait to be committed."""
+        """Results that wait to be committed. Failed compactions are logged and forgotten."""
         ...
 
-    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed."""
+    def load(self) -> CompactionLoad:
+        """What there is to do, and what came to nothing. Any thread may ask."""
         ...
-
-    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """It is not known whether the results are committed: their files must stay."""
-        ...
-
-    def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
-    ) -> None:
-        """The results cannot be committed: delete their files, believe the table again."""
-        ...
-
-
-def stream_compactions(table: FileStoreTable, executor: CompactExecutor) -> StreamCompactions:
-    """The compactions that fit the kind of table."""
-    if table.schema.has_primary_key:
-        return CompactCoordinator(table, executor)
-    if table.schema.is_bucket_unaware:
-        return AppendCompactCoordinator(table, executor)
-    return BucketedAppendCompactCoordinator(table, executor)

@@ -41,6 +41,11 @@ class CompactionLoad:
     failed: int = 0
     dropped: int = 0
 
+    @property
+    def unfinished(self) -> int:
+        """Compactions that wait for a thread or are worked at."""
+        return self.queued + self.running
+
 
 def compaction_load(
     levels: Collection[Levels],

@@ -58,8 +58,7 @@ class StreamScan:
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=False)
-        has_key = self.table.schema.has_primary_key
-        if has_key and self.table.options[STREAMING_READ_OVERWRITE]:
+        if self.table.kind.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
                 "streaming-read-overwrite = true: stream_app does not tell what an OVERWRITE "
                 "snapshot changed",
@@ -160,12 +159,12 @@ class StreamScan:
 
     def _changes(self, snapshot: Snapshot) -> list[StreamSplit]:
         read = IncrementalRead(self.table, None, self.row_filter)
-        has_key = self.table.schema.has_primary_key
+        reads_overwrites = self.table.options[STREAMING_READ_APPEND_OVERWRITE]
         entries: list[ManifestEntry] = []
         match follow_up(
             snapshot,
             has_changelog=self._changelog_producer != "none",
-            reads_overwrites=not has_key and self.table.options[STREAMING_READ_APPEND_OVERWRITE],
+            reads_overwrites=reads_overwrites and not self.table.kind.merges_by_key,
         ):
             case FollowUp.DELTA:
                 entries = read.added_entries(snapshot)
@@ -189,7 +188,7 @@ class StreamScan:
 
     def _groups(self, files: list[DataFileMeta]) -> Iterable[tuple[DataFileMeta, ...]]:
         """Changes of a key stay in one split, in their order; rows without a key can be parted."""
-        if self.table.schema.has_primary_key:
+        if self.table.kind.merges_by_key:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
 

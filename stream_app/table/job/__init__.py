@@ -1,1 +1,1 @@
-"""One streaming job's hold on one table, on the driver. Start with `stream_commit`."""
+"""A job's hold on its tables, on the driver. Start with `table_job`."""

@@ -1,6 +1,6 @@
 """Publishes finished compactions as COMPACT snapshots; what conflicts is dropped, never an epoch.
 
-Used by stream_commit. See docs/adr/0006.
+Used by `stream_commit`. See docs/adr/0006.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import StreamCompactions
+from stream_app.table.compact.compactions import TakesOutcomes
 from stream_app.table.compact.metrics import CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
@@ -32,7 +32,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    coordinator: StreamCompactions
+    coordinator: TakesOutcomes
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
@@ -21,16 +21,14 @@ from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
-from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import StreamCompactions, stream_compactions
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.compaction_publisher import CompactionPublisher
-from stream_app.table.job.table_follower import TableFollower, look_at_newest
+from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
-from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
 IDLE_LOOK_S = 10.0
@@ -51,81 +49,61 @@ class EpochCommit:
     compactions_begun: int
 
 
-@dataclass(slots=True)
 class StreamTableCommit:
-    """Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
+    """Publishes epochs and compactions, and waits where compactions lag behind.
+
+    Not thread safe: the caller sees to it that epochs and idle commits do not overlap.
 
     Attributes:
-        commit_user: the streaming query's id; of a job that only compacts, a fresh one.
-        last_identifier: of this user's newest commit, which compactions carry too; None when it has
-            not committed yet. Given only for a job that commits no epochs.
-        last_source_end: where the epoch of that number ends, in the source's own words; None when
-            the table does not tell.
-        stopping: whether the job is asked to end.
-        coordinator: of the compactions; ask it, and leave it to this class to tell it anything.
+        state: what is known of the table.
     """
 
-    table: FileStoreTable
-    commit_user: str
-    executor: CompactExecutor
-    last_identifier: int | None = None
-    last_source_end: str | None = field(init=False, default=None)
-    stopping: Callable[[], bool] = lambda: False
-    _history: CommitHistory = field(init=False)
-    _commit: FileStoreCommit = field(init=False)
-    coordinator: StreamCompactions = field(init=False)
-    _publisher: CompactionPublisher = field(init=False)
-    _constraints: WriteConstraints = field(init=False)
-    _write_only: WriteOnlyBound = field(init=False)
-    _follower: TableFollower = field(init=False)
-    _while_waiting: list[Snapshot] = field(default_factory=list)
-    _looked_at: float = -math.inf
+    def __init__(
+        self,
+        table: FileStoreTable,
+        commit_user: str,
+        executor: CompactExecutor,
+        last_identifier: int | None = None,
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin with what the table says.
 
-    def __post_init__(self) -> None:
-        self._constraints = WriteConstraints(self.table)
-        self._history = self._begun_history()
-        self._commit = FileStoreCommit(self.table, self._history)
-        self.coordinator = stream_compactions(self.table, self.executor)
-        self._publisher = CompactionPublisher(self.table, self._commit, self.coordinator)
-        self._write_only = WriteOnlyBound(self.table, self.stopping)
-        self._follower = TableFollower(
-            self.table, self._history, self._constraints, self.coordinator, self._write_only
-        )
-
-    def _begun_history(self) -> CommitHistory:
-        """What this user has committed so far, and the snapshot that tells it.
-
-        The newest epoch must not come from a snapshot above the known one: a rollback of that
-        snapshot would pass unseen, and the epoch would be missing.
+        Args:
+            commit_user, last_identifier: as in `TableState`.
+            stopping: whether the job is asked to end.
         """
-        while True:
-            latest = look_at_newest(self.table, self._constraints.look_at_all)
-            history = CommitHistory(self.table, self.commit_user, latest)
-            if self.last_identifier is not None:
-                return history
-            last = history.last_epoch()
-            if (self.table.snapshots.latest_id() or 0) == history.known_id:
-                if last is not None:
-                    self.last_identifier, self.last_source_end = last.identifier, last.source_end
-                return history
+        self.table = table
+        self.state = TableState(table, commit_user, executor, last_identifier)
+        self._commit = FileStoreCommit(table, self.state.history)
+        self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
+        self._write_only = WriteOnlyBound(self.state, stopping)
+        self._while_waiting: list[Snapshot] = []
+        self._looked_at = -math.inf
+
+    @property
+    def commit_user(self) -> str:
+        """See `TableState.commit_user`."""
+        return self.state.commit_user
+
+    @property
+    def last_identifier(self) -> int | None:
+        """See `TableState.last_identifier`."""
+        return self.state.last_identifier
+
+    @property
+    def last_source_end(self) -> str | None:
+        """See `TableState.last_source_end`."""
+        return self.state.last_source_end
+
+    @property
+    def coordinator(self) -> Compactions:
+        """Of the compactions; ask it, and leave it to this class to tell it anything."""
+        return self.state.coordinator
 
     def is_committed(self, epoch: int) -> bool:
-        """Whether the epoch is in the table already; then nothing is to be done for it.
-
-        Raises:
-            CheckpointError: it was, and the table has gone back since.
-        """
-        last = self.last_identifier
-        if last is None or epoch > last:
-            return False
-        self._history.check(self.table.snapshots.latest())
-        _LOG.info(
-            "epoch %d is left out: the newest commit of user %s has identifier %d",
-            epoch,
-            self.commit_user,
-            last,
-        )
-        return True
+        """See `TableState.is_committed`."""
+        return self.state.is_committed(epoch)
 
     def begin_epoch(self) -> int:
         """Follow other writers and wait for compaction where a bucket has too many runs.
@@ -138,9 +116,9 @@ class StreamTableCommit:
             CommitConflictError: another process works with the same checkpoint.
             CompactionError: nobody compacts a write-only table.
         """
-        self._follower.follow_with(())
+        self.state.follow_with(())
         self._wait_for_compaction()
-        return self._constraints.next_sequence_number
+        return self.state.constraints.next_sequence_number
 
     def commit_epoch(
         self,
@@ -159,10 +137,10 @@ class StreamTableCommit:
         """
         try:
             touched = {change.bucket_id for change in changes}
-            self._follower.follow_with(touched)
-            self._constraints.check_bucket_counts({partition for partition, _ in touched})
+            self.state.follow_with(touched)
+            self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # of buckets that this process had not touched before
-            self.coordinator.check_not_stuck(touched)
+            self.coordinator.back_pressure.check_not_stuck(touched)
         except BaseException:
             self.table.discard(changes)
             raise
@@ -176,12 +154,8 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         # From here on the epoch is in the table, whatever becomes of the compactions.
-        self.last_identifier = epoch
-        self.last_source_end = (properties or {}).get(SOURCE_END_PROPERTY)
-        self.coordinator.add_new_files(changes)
+        self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._publisher.tally.add_flushes(changes)
-        for file in (file for change in changes for file in change.added):
-            self._constraints.add(file)
         compact = self._publisher.publish(committable, finished)
         begun = self.coordinator.trigger()
         snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
@@ -199,7 +173,11 @@ class StreamTableCommit:
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and begin what is due then."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        if snapshot or self.coordinator.to_be_retried() or now - self._looked_at >= IDLE_LOOK_S:
+        if (
+            snapshot
+            or self.coordinator.failures.to_be_retried()
+            or now - self._looked_at >= IDLE_LOOK_S
+        ):
             self._looked_at = now
             self.coordinator.trigger()
         return snapshot
@@ -209,7 +187,7 @@ class StreamTableCommit:
         if self.last_identifier is None or not self.coordinator.finished():
             return None
         # Only now it shows whether others have overtaken them.
-        self._follower.follow()
+        self.state.follow()
         finished = self.coordinator.finished()
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, finished)
@@ -253,12 +231,12 @@ class StreamTableCommit:
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.take_dropped()
-            pending |= asked & (dropped | self.coordinator.to_be_retried())
+            dropped = self.coordinator.dropped.take()
+            pending |= asked & (dropped | self.coordinator.failures.to_be_retried())
 
     def touch(self, buckets: Collection[BucketId] | None = None) -> None:
         """Take buckets into account that no epoch has touched yet; None: all that have files."""
-        self._follower.follow_with(buckets)
+        self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """The compactions that were published since the last call."""
@@ -271,14 +249,15 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for whoever compacts it."""
         if self.table.options[WRITE_ONLY]:
-            runs, follow = self.coordinator.most_sorted_runs, self._follower.follow
-            self._publisher.tally.waited_s += self._write_only.wait(runs, follow)
+            self._publisher.tally.waited_s += self._write_only.wait()
         else:
             self._back_pressure()
 
     def _back_pressure(self) -> None:
         """Wait while a bucket has more sorted runs than the stop trigger allows."""
-        while self.last_identifier is not None and (over := self.coordinator.over_stop_trigger()):
+        while self.last_identifier is not None and (
+            over := self.coordinator.back_pressure.over_stop_trigger()
+        ):
             self.coordinator.trigger()
             if not self._is_worth_waiting():
                 return  # nothing can be picked, waiting would not help
@@ -291,12 +270,12 @@ class StreamTableCommit:
     def _is_worth_waiting(self) -> bool:
         """Whether a compaction runs, or will be tried again."""
         coordinator = self.coordinator
-        return not coordinator.is_idle() or coordinator.seconds_until_retry() is not None
+        return not coordinator.is_idle() or coordinator.failures.seconds_until_retry() is not None
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction has ended, or is to be tried again, and publish what there is."""
         if not self.coordinator.is_idle():
             self.coordinator.wait_for_any()
             return self._publish_idle()
-        self.table.clock.sleep(self.coordinator.seconds_until_retry() or 0.0)
+        self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None

@@ -159,7 +159,7 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta or changelog, or Paimon's own readers",
             )
-        if not self.table.schema.has_primary_key:
+        if not self.table.kind.merges_by_key:
             raise UnsupportedTableError(
                 "rows without a primary key cannot be compared",
                 where=self.table.location,
@@ -182,8 +182,7 @@ class IncrementalRead:
 
     def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What is wanted of a batch; nothing when no row is."""
-        keyed = self.table.schema.has_primary_key
-        if keyed and not self.row_kind:
+        if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
         chosen = self._choice.of(batch)

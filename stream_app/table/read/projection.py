@@ -64,9 +64,7 @@ class RowChoice:
         names = self.table.schema.fields.names if self.columns is None else self.columns
         columns = [batch.column(name) for name in names]
         if self.row_kind:
-            keyed = self.table.schema.has_primary_key
-            kind = kind_texts(batch.column(VALUE_KIND)) if keyed else inserts(batch.num_rows)
-            columns.insert(0, kind)
+            columns.insert(0, kind_texts(batch))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -76,11 +74,13 @@ ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
 _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
-def kind_texts(kinds: pa.Array) -> pa.Array:
-    """The texts of `_VALUE_KIND` (int8)."""
-    return _TEXTS.take(kinds)
+def kind_texts(batch: pa.RecordBatch) -> pa.Array:
+    """The kind of each row, (rows,) string; rows without `_VALUE_KIND` are all ``+I``."""
+    if VALUE_KIND in batch.schema.names:
+        return _TEXTS.take(batch.column(VALUE_KIND))
+    return inserts(batch.num_rows)
 
 
 def inserts(count: int) -> pa.Array:
-    """As many ``+I``: every row of a table without a primary key."""
-    return kind_texts(pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), count))
+    """As many ``+I``."""
+    return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)

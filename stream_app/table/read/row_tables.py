@@ -29,7 +29,7 @@ class RowTable:
 
     def least_level(self, table: FileStoreTable) -> int | None:
         """The lowest level whose files are read; None: as usual."""
-        if not self.top_level or not table.schema.has_primary_key:
+        if not self.top_level or not table.kind.merges_by_key:
             return None
         return table.options.num_levels - 1
 

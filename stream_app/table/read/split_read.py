@@ -71,8 +71,9 @@ class SplitRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        keyed, choice = self.table.schema.has_primary_key, self._choice
-        for batch in self._merged(split) if keyed else self._appended(split):
+        choice = self._choice
+        read = self._merged if self.table.kind.merges_by_key else self._appended
+        for batch in read(split):
             chosen = choice.of(batch)
             if chosen.num_rows:
                 yield chosen

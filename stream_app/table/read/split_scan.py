@@ -88,7 +88,7 @@ class SplitScan:
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
-        if not self.table.schema.has_primary_key:
+        if not self.table.kind.merges_by_key:
             return append_groups(self._passing(files, file_stats.all), rules)
         with_key = self._passing(files, file_stats.keys)
         sections = partition_into_sections(with_key, self.table.key_of)
@@ -148,7 +148,7 @@ class SplitScan:
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
         found: dict[BucketId, list[IndexManifestEntry]] = {}
-        if not self.table.schema.has_primary_key or self.table.merges_by_vectors:
+        if not self.table.kind.merges_by_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
                     found.setdefault((entry.partition, entry.bucket), []).append(entry)

@@ -6,13 +6,17 @@ compaction fails.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +79,21 @@ class CompactableFiles:
                 fix="start the job again; one that ingests names the new columns in its "
                 "configuration",
             )
+
+
+def compactable_entries(
+    table: FileStoreTable, snapshot: Snapshot, partitions: Collection[bytes] | None
+) -> Iterator[ManifestEntry]:
+    """The live files of a snapshot, in all partitions or in some; each is looked at.
+
+    Files of a newer schema are not judged: whoever compacts leaves them alone.
+
+    Raises:
+        UnsupportedTableError: a file cannot be compacted.
+    """
+    compactable = CompactableFiles(table)
+    for entry in FileStoreScan(table).iterate_live(snapshot):
+        if partitions is None or entry.partition in partitions:
+            if entry.file.schema_id <= table.schema.schema_id:
+                compactable.check(entry.file)
+            yield entry

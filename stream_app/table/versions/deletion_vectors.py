@@ -65,7 +65,7 @@ def index_changes(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         gone=gone,
         changed=deleted.keys(),
-        in_one_file=table.has_one_index_file,
+        in_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
     kept: BucketVectors = {}
@@ -77,7 +77,7 @@ def index_changes(
             else:
                 kept[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
-    return changes + files.write(*bucket, kept | changed, in_one_file=table.has_one_index_file)
+    return changes + files.write(*bucket, kept | changed, in_one_file=table.kind.has_buckets)
 
 
 def write_index_manifest(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import REFUSED
+from stream_app.model.table_kind import BucketMode
 from stream_app.table.file_store_table import FileStoreTable
 
 _UNREADABLE = (
@@ -32,9 +33,9 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     present = [key for key in _UNREADABLE if key in options]
     reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
     engine = table.options.merge_engine
-    if merges and table.schema.has_primary_key and engine not in MERGE_ENGINES:
+    if merges and table.kind.merges_by_key and engine not in MERGE_ENGINES:
         reasons.append(f"merge-engine = {engine}")
-    if options.get("bucket") == "-2":
+    if table.kind.bucket_mode is BucketMode.POSTPONE:
         reasons.append("bucket = -2")
     if reasons:
         raise UnsupportedTableError(

@@ -1,7 +1,6 @@
-"""Makes the writer of one bucket, in a task.
+"""The port: what writes one bucket's rows, in a task. Each kind of table has its own writers.
 
-Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`,
-`operation/BaseAppendFileStoreWrite.java#createWriter`.
+Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java`.
 """
 
 from __future__ import annotations
@@ -11,20 +10,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.mergetree.file_access import WrittenFiles
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.table_options import (
-    IGNORE_DELETE,
-    IGNORE_UPDATE_BEFORE,
-    WRITE_BUFFER_SIZE,
-    WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
-    WRITE_BUFFER_SPILLABLE,
-)
+from stream_app.model.options.table_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.append_only_writer import AppendOnlyWriter
 
 
 class BucketWriter(Protocol):
@@ -43,50 +33,27 @@ class BucketWriter(Protocol):
         ...
 
 
-def bucket_writer(
-    table: FileStoreTable,
-    partition: bytes,
-    bucket: int,
-    *,
-    next_sequence_number: int,
-    spill_folder: str | None = None,
-) -> BucketWriter:
-    """The writer of a bucket for one epoch.
+class BucketWriters(Protocol):
+    """Makes bucket writers."""
 
-    Args:
-        next_sequence_number: greater than any in the bucket.
-        spill_folder: folder for spill files; None for the system's.
-    """
-    if not table.schema.has_primary_key:
-        return AppendOnlyWriter(
-            files=table.bucket_files(partition, bucket),
-            # Without buckets there is no order between files that sequence numbers could tell.
-            next_sequence_number=0 if table.schema.is_bucket_unaware else next_sequence_number,
-            ignored_kinds=_ignored_kinds(table.options),
-        )
-    options = table.options
-    layout = table.layout()
-    merge_function = table.merge_function
-    return MergeTreeWriter(
-        layout=layout,
-        buffer=SortBufferWriteBuffer(
-            layout=layout,
-            memory_limit=options[WRITE_BUFFER_SIZE],
-            # A changelog tells every change, so rows of one key must not be merged before.
-            merge_early=None if options.writes_changelog else merge_function,
-            spillable=options[WRITE_BUFFER_SPILLABLE],
-            spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
-            spill_parent=spill_folder,
-        ),
-        merge_function=merge_function,
-        files=table.bucket_files(partition, bucket),
-        next_sequence_number=next_sequence_number,
-        writes_changelog=options.writes_changelog,
-        ignored_kinds=_ignored_kinds(options),
-    )
+    def __call__(
+        self,
+        table: FileStoreTable,
+        partition: bytes,
+        bucket: int,
+        *,
+        next_sequence_number: int,
+    ) -> BucketWriter:
+        """The writer of a bucket for one epoch.
+
+        Args:
+            next_sequence_number: greater than any in the bucket.
+        """
+        ...
 
 
-def _ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
+def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
+    """Row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
     ignored: set[RowKind] = set()
     if options[IGNORE_DELETE]:
         ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}

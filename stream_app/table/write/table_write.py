@@ -17,15 +17,18 @@ from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.bucket_writer import BucketWriter, bucket_writer, finish
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, finish
 
 
 class TableWrite:
     """A task's writer; use it in ``with``: what was written is deleted when the body fails."""
 
-    def __init__(self, table: FileStoreTable, *, next_sequence_number: int) -> None:
+    def __init__(
+        self, table: FileStoreTable, bucket_writer: BucketWriters, *, next_sequence_number: int
+    ) -> None:
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=self._sync)
+        self._bucket_writer = bucket_writer
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
         self._writer: BucketWriter | None = None
@@ -37,24 +40,31 @@ class TableWrite:
         All rows of a bucket come one after another: it is finished when another one begins.
         """
         if bucket != self._bucket:
-            self._finish_bucket()
+            self.finish_bucket()
             self._bucket = bucket
-            self._writer = bucket_writer(
+            self._writer = self._bucket_writer(
                 self._table, *bucket, next_sequence_number=self._next_sequence_number
             )
         assert self._writer is not None
         self._writer.write(rows)
 
+    def finish_bucket(self) -> None:
+        """Finish the bucket that rows came for last: its writer lets go of its memory."""
+        if self._writer is not None and self._bucket is not None:
+            self._changes.append(finish(self._writer, *self._bucket))
+        self._writer = self._bucket = None
+
     def prepare_commit(self) -> list[BucketChange]:
         """Finish, and wait until every file is safe; a change for each bucket.
+
+        The files are still deleted when the body fails afterwards.
 
         Raises:
             OSError: a file could not be written.
         """
-        self._finish_bucket()
+        self.finish_bucket()
         self._sync.wait()
-        changes, self._changes = self._changes, []
-        return changes
+        return list(self._changes)
 
     def __enter__(self) -> TableWrite:
         return self
@@ -68,11 +78,6 @@ class TableWrite:
         if error is not None:
             self._abort()
         self._sync.close()
-
-    def _finish_bucket(self) -> None:
-        if self._writer is not None and self._bucket is not None:
-            self._changes.append(finish(self._writer, *self._bucket))
-        self._writer = self._bucket = None
 
     def _abort(self) -> None:
         if self._writer is not None:

@@ -1,6 +1,6 @@
 """What new rows of a table must respect: sequence numbers, numbers of buckets, columns.
 
-Kept by stream_commit from every manifest entry that it sees.
+Part of `table.job.table_state`, kept from every manifest entry that it sees.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WriteConstraints:
 
         Then whoever plans compactions finds those that cannot be compacted.
         """
-        if not self.table.schema.is_bucket_unaware:
+        if self.table.schema.kind.has_buckets:
             self.look_at(FileStoreScan(self.table).live(snapshot))
 
     def look_at(self, entries: Iterable[ManifestEntry]) -> None:

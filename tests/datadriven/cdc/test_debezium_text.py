@@ -45,6 +45,7 @@ class _Tables:
             key = self._key(case.args)
             together = _lines(self._format(), values, key)
             self._check_alone(values, together, key)
+            assert self._case is not None
             if "tell-columns" not in self._case.args:
                 together = [line for line in together if not _tells_a_column(line)]
         except StreamAppError as error:

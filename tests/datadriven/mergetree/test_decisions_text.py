@@ -19,6 +19,7 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
+from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
     OffPeakHours,
@@ -220,14 +221,13 @@ class Bucket:
 
     def levels(self, case: Case) -> None:
         """Begin with these files."""
-        policy = None if "write-only" in case.args else policy_of(case)
+        picker = MergeTreePicker(strategy=policy_of(case), rewrite_all="rewrite-all" in case.args)
         self.manager = CompactManager(
             partition=b"",
             bucket=0,
             levels=Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of),
-            policy=policy,
+            picker=None if "write-only" in case.args else picker,
             stop_trigger=int(case.args.get("stop", 10)),
-            rewrite_all="rewrite-all" in case.args,
         )
 
     def files(self, case: Case) -> list[DataFileMeta]:

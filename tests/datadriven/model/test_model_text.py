@@ -49,7 +49,7 @@ def options(case: Case) -> str:
 
 def writable(case: Case) -> str:
     """Each line KEY=VALUE of an existing table."""
-    check_writable(_pairs(case), has_primary_key="append" not in case.args)
+    check_writable(_pairs(case), () if "append" in case.args else ("k",))
     return "fine"
 
 
@@ -83,7 +83,7 @@ def table(case: Case) -> str:
     )
     lines = [f"{column.name} {column.data_type}" for column in schema.fields]
     keys = ", ".join(schema.bucket_keys)
-    lines += ["no buckets" if schema.is_bucket_unaware else f"bucket by {keys}"]
+    lines += [f"bucket by {keys}" if schema.kind.has_buckets else "no buckets"]
     keys = ", ".join(schema.trimmed_primary_keys)
     lines += [f"sorted by {keys}" if keys else "not sorted"]
     lines += [f"files of {schema.target_file_size}, small below {schema.compaction_file_size}"]

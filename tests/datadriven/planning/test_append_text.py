@@ -81,7 +81,7 @@ def rounds(case: Case) -> str:
 def window(case: Case) -> str:
     """As long as something is picked; what comes of a compaction is not put back."""
     queue = in_sequence(files_of(case.input))
-    shown = []
+    shown: list[str] = []
     while True:
         picked, queue = pick_compact_before(
             queue,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from pathlib import Path
+from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.planning.upkeep.expire_range import (
@@ -56,7 +57,7 @@ def _range(case: Case) -> str:
         return None if number in gone else 10 * number
 
     consumer = int(given["consumer"]) if "consumer" in given else None
-    arguments = {
+    arguments: dict[str, Any] = {
         "older_than_ms": int(given.get("now", 1000)) - retention.time_ms,
         "limit": int(given.get("limit", 50)),
         "time_of": time_of,

@@ -7,7 +7,7 @@ x; ``tells=a:7@5,b:3@2`` when it has the jobs' epochs, each with the day of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from stream_app.format.job_epochs_json import encode_epochs
@@ -51,7 +51,7 @@ def _snapshot(line: str) -> Snapshot:
 class _Walk:
     """Snapshots that are counted when they are looked at."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: Sequence[str]) -> None:
         self._snapshots = [_snapshot(line) for line in lines]
         self.looked_at = 0
 

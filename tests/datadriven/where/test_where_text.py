@@ -26,7 +26,7 @@ def rows(case: Case) -> str:
     values = [json.loads(line) for line in case.input_lines[1:]]
     arrays = [_array([row[i] for row in values], field) for i, field in enumerate(columns)]
     ROWS["rows"] = pa.RecordBatch.from_arrays(arrays, names=list(columns.names))
-    ROWS["columns"] = columns  # type: ignore[assignment]
+    ROWS["columns"] = columns
     return f"{len(values)} rows"
 
 
@@ -48,7 +48,7 @@ def where(case: Case) -> str:
     lines = []
     for line in case.input_lines:
         kept, turned = (
-            batch.filter(parse_where(text, columns)[0]).column(0).to_pylist()  # type: ignore[arg-type]
+            batch.filter(parse_where(text, columns)[0]).column(0).to_pylist()
             for text in (line, f"NOT ({line})")
         )
         lines.append(f"{line} -> {_numbers(kept)}; NOT -> {_numbers(turned)}")
@@ -64,7 +64,7 @@ def error(case: Case) -> str:
     found = []
     for line in case.input_lines:
         with pytest.raises(UsageError) as caught:
-            parse_where(line, ROWS["columns"])  # type: ignore[arg-type]
+            parse_where(line, ROWS["columns"])
         found.append(f"{caught.value.what}\n  where: {caught.value.where}")
     return "\n".join(found)
 
@@ -73,7 +73,7 @@ def bounds(case: Case) -> str:
     """Each line a condition: the columns it looks at, and those whose values it lists."""
     lines = []
     for line in case.input_lines:
-        predicate = parse_predicate(line, ROWS["columns"])  # type: ignore[arg-type]
+        predicate = parse_predicate(line, ROWS["columns"])
         names = column_names(predicate)
         values = {name: possible_values(predicate, name) for name in names}
         texts = [

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +25,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.damaged_table import Damage, set_value
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import give_tag, make_branch
-from tests.support.small_table import Change, SmallTable, small_table
+from tests.support.small_table import Change, SmallTable, SteppingClock, small_table
 from tests.support.sound_table import found_in, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -36,7 +37,7 @@ def rows(epoch: int, count: int = 12) -> list[Change]:
     return [*(("+I", {"k": k, "v": f"{epoch}"}) for k in range(count)), deleted]
 
 
-def a_table(folder: Path, **options: object) -> SmallTable:
+def a_table(folder: Path, **options: Any) -> SmallTable:
     """Four epochs, of which the last three are compacted; a row is deleted in each."""
     made = small_table(
         folder / "db.db" / "t", "k INT, v STRING", ("k",),
@@ -48,7 +49,7 @@ def a_table(folder: Path, **options: object) -> SmallTable:
     return made
 
 
-def an_append_table(folder: Path, **options: object) -> SmallTable:
+def an_append_table(folder: Path, **options: Any) -> SmallTable:
     made = small_table(
         folder / "db.db" / "t", "k INT, v STRING", (), compaction__min__file_num=2, **options
     )
@@ -222,7 +223,7 @@ def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
 def test_a_compaction_of_appended_rows_must_keep_them(
-    tmp_path: Path, options: dict[str, object]
+    tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = an_append_table(tmp_path, **options).table
     report = sound_report(table)
@@ -242,6 +243,7 @@ def test_a_compaction_that_takes_deleted_rows_away_is_not_replayed(tmp_path: Pat
     made = an_append_table(tmp_path, bucket=-1, deletion_vectors__enabled=True)
     delete_some(made.table, random.Random(1))
     deleted = made.table.snapshots.latest_id()
+    assert deleted is not None
     made.commit(("+I", {"k": 99, "v": "new"}))
     report = sound_report(made.table)
     assert report.replayed == [f"snapshot {deleted + 1}, on top of the rows of snapshot {deleted}"]
@@ -308,7 +310,8 @@ def test_consumers_and_tags_of_a_branch_are_its_own(tmp_path: Path) -> None:
 def test_a_consumer_that_is_silent_for_too_long_goes_by_itself(tmp_path: Path) -> None:
     table = a_table(tmp_path, consumer__expiration_time="1 h").table
     table.consumers.reset("search", 99)
-    an_hour_on = replace(table.clock, millis=table.consumers.consumers()[0].modified_millis)
-    assert kinds_in(replace(table, clock=an_hour_on)) == {FindingKind.CONSUMER}
-    later = replace(an_hour_on, millis=an_hour_on.millis + 3_700_000)
-    assert found_in(replace(table, clock=later)) == []
+    last_seen = table.consumers.consumers()[0].modified_millis
+    now = replace(table, clock=SteppingClock(last_seen))
+    assert kinds_in(now) == {FindingKind.CONSUMER}
+    later = replace(table, clock=SteppingClock(last_seen + 3_700_000))
+    assert found_in(later) == []

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -71,8 +72,8 @@ def newest_files_rewritten(damage: Damage, change: Callable[[pa.Table], pa.Table
     damage.delta(lambda entries: first_add(entries, lambda e: damage.rewritten(e, change)))
 
 
-def with_file(entry: ManifestEntry, **changes: object) -> ManifestEntry:
-    return replace(entry, file=replace(entry.file, **changes))  # type: ignore[arg-type]
+def with_file(entry: ManifestEntry, **changes: Any) -> ManifestEntry:
+    return replace(entry, file=replace(entry.file, **changes))
 
 
 def hint_ahead(damage: Damage) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.support.table_writer import (
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(folder: Path, *by: str, **options: object) -> FileStoreTable:
+def a_table(folder: Path, *by: str, **options: Any) -> FileStoreTable:
     columns = "k INT, v STRING, dt STRING"
     return small_table(folder / "db.db" / "t", columns, (), by, **options).table
 

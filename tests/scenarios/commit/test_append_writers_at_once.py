@@ -18,8 +18,8 @@ from tests.support.table_checks import check_chain, files_on_disk, files_that_sn
 from tests.support.table_writer import CompactInCaller, CompactInThreads, TableWriter, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-UNAWARE: dict[str, object] = {"bucket": -1}
-BUCKETED: dict[str, object] = {"bucket": 2, "bucket-key": "k"}
+UNAWARE: dict[str, Any] = {"bucket": -1}
+BUCKETED: dict[str, Any] = {"bucket": 2, "bucket-key": "k"}
 
 
 @pytest.mark.parametrize("options", [UNAWARE, BUCKETED], ids=["unaware", "buckets"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ REQUESTS_MAX = 22
 class Job:
     """A job on a table whose questions are counted."""
 
-    def __init__(self, folder: Path, **options: object) -> None:
+    def __init__(self, folder: Path, **options: Any) -> None:
         given = small_table(folder / "db.db" / "t", "k INT NOT NULL, v STRING", "k", **options)
         self.files = CountingFileIO()
         self.writer = TableWriter(replace(given.table, file_io=self.files))
@@ -95,15 +96,12 @@ def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [22, 23])
-def test_the_bench_fails_above_its_goal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: int
-) -> None:
+def test_the_bench_fails_above_its_goal(capsys: pytest.CaptureFixture[str], asked: int) -> None:
     found = requests.RequestCount(load=requests.LOADS[0], snapshots=1, kinds={"GET": asked})
-    monkeypatch.setattr(requests, "measure", lambda _: iter([found]))
-    monkeypatch.setattr("sys.argv", ["bench", "requests"])
+    parts = {"requests": lambda *_: requests.lines([found])}
     if asked == 22:
-        bench_command.main()
+        bench_command.main(["requests"], parts)
     else:
         with pytest.raises(SystemExit, match="more requests than the goal: only new files"):
-            bench_command.main()
+            bench_command.main(["requests"], parts)
     assert f"{asked}.0 requests a snapshot" in capsys.readouterr().out

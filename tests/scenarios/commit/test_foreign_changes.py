@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from stream_app.errors import CheckpointError, UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
+from tests.support.overtaken_file_io import OvertakenFileIO
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import CompactLater, TableWriter, by_content, read_rows
@@ -18,12 +21,12 @@ from tests.support.table_writer import CompactLater, TableWriter, by_content, re
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(folder: Path, **options: object) -> FileStoreTable:
+def a_table(folder: Path, **options: Any) -> FileStoreTable:
     path = folder / "db.db" / "t"
     return small_table(path, "k INT, v STRING", ("k",), changelog_producer="input", **options).table
 
 
-def row(key: int, value: str) -> tuple[str, dict[str, object]]:
+def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
     return "+I", {"k": key, "v": value}
 
 
@@ -79,7 +82,7 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     writer.commit.commit_epoch(1, messages)
     assert writer.table.snapshots.latest_id() == 3
     roll_back(writer.table, 2)
-    ask = {
+    ask: Callable[[], object] = {
         "begins the next": writer.commit.begin_epoch,
         "asks for the last": lambda: writer.commit.is_committed(1),
     }[asks]
@@ -87,47 +90,29 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
         ask()
 
 
-def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_path: Path) -> None:
     """Paimon's Java looks, sees no snapshot, and renames over ours."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")
-    snapshots = type(writer.table.snapshots)
-    publish, taken = snapshots.publish, []
 
-    def overwritten(self: object, snapshot: object) -> bool:
-        published = publish(self, snapshot)
-        if not taken:
-            taken.append(snapshot)
-            Path(writer.table.location, "snapshot", "snapshot-2").unlink()
-            other.write([row(7, "other")])
-        return published
+    def overwrites() -> None:
+        Path(writer.table.location, "snapshot", "snapshot-2").unlink()
+        other.write([row(7, "other")])
 
-    monkeypatch.setattr(snapshots, "publish", overwritten)
+    writer.restart(OvertakenFileIO(afterwards=[overwrites]))
     writer.write([row(1, "a")])
     assert [row["k"] for row in read_rows(writer.table)] == [0, 1, 7]
     users = [snapshot.commit_user for snapshot in check_chain(writer.table)]
     assert users == ["writer", "other", "writer"]
 
 
-def test_a_snapshot_that_is_overwritten_later_is_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
     """Also one that came after another writer's, whose changes are still to be looked at."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")
-    snapshots = type(writer.table.snapshots)
-    publish = snapshots.publish
-
-    def overtaken(self: object, snapshot: object) -> bool:
-        monkeypatch.setattr(snapshots, "publish", publish)
-        other.write([row(7, "other")])
-        return publish(self, snapshot)
-
-    monkeypatch.setattr(snapshots, "publish", overtaken)
+    writer.restart(OvertakenFileIO(before=[lambda: other.write([row(7, "other")])]))
     writer.write([row(1, "a")])
     Path(writer.table.location, "snapshot", "snapshot-3").unlink()
     other.restart()
@@ -144,9 +129,9 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     writer.write([row(0, "a")])
     for number in range(2):
         other.write([row(number, "b")])
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert writer.commit.begin_epoch() == 3
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {3}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
     # Rows that come later are newer, whoever wrote the others.
     writer.write([row(1, "c")])
     assert isinstance(writer.executor, CompactLater)
@@ -165,7 +150,7 @@ def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
     assert writer.commit.begin_epoch() == 4
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {4}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {4}
     writer.write([row(0, "c")])
     assert [row["v"] for row in read_rows(writer.table)] == ["c", "b", "b"]
 
@@ -236,4 +221,4 @@ def test_manifests_that_expire_while_they_are_read(tmp_path: Path) -> None:
     TableWriter(writer.table, user="third").write([row(0, "c")])
     writer.table.file_io.delete(writer.table.paths.manifest(middle.delta_manifest_list))
     assert writer.commit.begin_epoch() == 3
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {3}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}

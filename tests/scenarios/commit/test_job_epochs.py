@@ -6,13 +6,13 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stream_app.errors import CommitConflictError, CorruptFileError
-from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, CommitKind
 from stream_app.planning.commit.job_epochs import KEPT_MS
@@ -26,6 +26,7 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.counting_file_io import CountingFileIO
+from tests.support.overtaken_file_io import OvertakenFileIO
 from tests.support.plain_object import plain_object
 from tests.support.small_table import SteppingClock, small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
@@ -67,7 +68,7 @@ class Jobs:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
-    options = {"compaction__min__file_num": 2, "snapshot__expire__limit": 1000}
+    options: dict[str, Any] = {"compaction__min__file_num": 2, "snapshot__expire__limit": 1000}
     return Jobs(small_table(tmp_path / "db.db" / "t", "k INT, v STRING", **options).table)
 
 
@@ -127,18 +128,6 @@ def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
     jobs.assert_rows()
 
 
-@dataclass(frozen=True)
-class OvertakenFileIO(LocalFileIO):
-    """Lets somebody else commit just before a snapshot is made, once."""
-
-    others: list[Callable[[], None]] = field(default_factory=list)
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        if "/snapshot/" in path and self.others:
-            self.others.pop()()
-        return LocalFileIO.create_if_absent(self, path, data)
-
-
 def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) -> None:
     job = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
     job.begin_epoch()
@@ -150,7 +139,7 @@ def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) 
 
 
 def test_a_commit_that_lost_a_race_tells_what_the_winner_told(jobs: Jobs) -> None:
-    jobs.first.restart(OvertakenFileIO(others=[lambda: jobs.write(jobs.second, 2)]))
+    jobs.first.restart(OvertakenFileIO(before=[lambda: jobs.write(jobs.second, 2)]))
     jobs.write(jobs.first)
     assert jobs.table.snapshots.latest().commit_user == "first"  # type: ignore[union-attr]
     assert jobs.expire() == 1
@@ -218,7 +207,7 @@ def test_a_table_of_an_older_version(jobs: Jobs) -> None:
         snapshot = jobs.table.snapshots.snapshot(number)
         end = {SOURCE_END_PROPERTY: f"end of {number}"}
         kept = end if snapshot.commit_kind is CommitKind.APPEND else None
-        edit(jobs.table, number, lambda document, kept=kept: document.update(properties=kept))
+        edit(jobs.table, number, partial(dict.update, properties=kept))
     jobs.expire()
     assert jobs.table.snapshots.earliest_id() == newest_of_first
     jobs.second.restart()

@@ -7,6 +7,7 @@ file operations in turn, and everything else happens there.
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CheckpointError, CommitConflictError, UsageError
-from stream_app.fileio import local_file_io
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -23,13 +23,13 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.memory_table import copy_of, memory_table
-from tests.support.small_table import small_table
+from tests.support.small_table import Change, small_table
 from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter, read_rows
 from tests.support.turns import Actor
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1"}
-Changes = list[tuple[str, dict[str, Any]]]
+Changes = list[Change]
 
 
 def row(key: int, value: str) -> Changes:
@@ -57,7 +57,7 @@ def write_epoch(number: int, changes: Changes) -> Any:
 
     def work(table: FileStoreTable) -> bool:
         writer = TableWriter(table, user="a")
-        writer.model.changes += [[]] * number + [changes]
+        writer.model.changes += [*([] for _ in range(number)), changes]
         return writer.attempt(number) is None
 
     return work
@@ -128,6 +128,7 @@ def test_who_comes_too_late_and_dies_before_he_looks(is_append: bool) -> None:
     actor.run_to(creation + 1)
     actor.kill()
     newest = table.snapshots.latest_id()
+    assert newest is not None
     assert table.snapshots.ids() == [4, newest - 1, newest]
     assert keys_of(table) == [0, 1, 2, 100, 101, 102, 103]
     assert "missing between 4 and" in found_in(table)[0].what
@@ -207,15 +208,15 @@ def test_a_snapshot_that_a_crash_could_take_away_is_not_reported(
 ) -> None:
     writer = TableWriter(small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",)).table)
     writer.write(row(0, "a"))
-    sync = local_file_io._sync
+    sync = os.fsync
 
-    def failing(path: str) -> None:
-        if path.endswith("/snapshot"):
+    def failing(number: int) -> None:
+        if Path(f"/proc/self/fd/{number}").readlink().name == "snapshot":
             raise OSError(errno.EIO, "Input/output error")
-        sync(path)
+        sync(number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_file_io, "_sync", failing)
+        patch.setattr("os.fsync", failing)
         with pytest.raises(UnsyncedError):
             writer.write(row(1, "a"))
     writer.replay()

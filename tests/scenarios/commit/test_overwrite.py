@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from tests.scenarios.compact.test_append_deletes_at_once import delete_some
+from tests.support.deleted_rows import delete_some
 from tests.support.small_table import Change, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk
 from tests.support.table_writer import TableWriter, assert_table_is, by_content, read_rows
@@ -28,7 +29,7 @@ from tests.support.table_writer import TableWriter, assert_table_is, by_content,
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(folder: Path, **options: object) -> FileStoreTable:
+def a_table(folder: Path, **options: Any) -> FileStoreTable:
     columns = "dt STRING, k INT, v STRING"
     return small_table(folder / "db.db" / "t", columns, ("dt", "k"), ("dt",), **options).table
 
@@ -245,7 +246,7 @@ def test_index_files_go_with_their_partition(tmp_path: Path, seed: int) -> None:
     assert _index(table) == kept
 
 
-def _index(table: FileStoreTable) -> list:
+def _index(table: FileStoreTable) -> list[Any]:
     latest = table.snapshots.latest()
     return table.manifests.read_index_manifest(latest.index_manifest if latest else None)
 

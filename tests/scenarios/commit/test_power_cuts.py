@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,7 @@ def test_while_a_tag_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
-def test_while_a_table_goes_back(target: dict[str, object]) -> None:
+def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEPT)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)

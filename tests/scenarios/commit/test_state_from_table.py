@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ KINDS = {
 
 
 def a_writer(folder: Path, kind: str) -> TableWriter:
-    options: dict = dict(KINDS[kind])
+    options: dict[str, Any] = dict(KINDS[kind])
     keys = options.pop("keys")
     columns = "dt STRING NOT NULL, k INT NOT NULL, v STRING"
     path = folder / "db.db" / "t"
@@ -65,7 +66,7 @@ def said(table: FileStoreTable) -> list[tuple[object, ...]]:
         return entry.kind.name, day, entry.bucket, file.level, file.row_count, keys
 
     def ends(entry: ManifestEntry) -> list[bytes]:
-        return [entry.file.min_key, entry.file.max_key] if table.schema.has_primary_key else []
+        return [entry.file.min_key, entry.file.max_key] if table.schema.kind.merges_by_key else []
 
     return [
         (
@@ -87,7 +88,7 @@ def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
     kinds = ["+I", "+I", "-D"] if deletes else ["+I"]
-    found = [
+    found: list[Change] = [
         (rng.choice(kinds), {"dt": rng.choice(DAYS), "k": rng.randrange(9), "v": f"{epoch}.{n}"})
         for n in range(rng.randrange(1, 9))
     ]
@@ -121,7 +122,7 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
         for epoch in range(EPOCHS):
             if forgets:
                 writer.restart()
-            writer.write(changes(rng, epoch, deletes=writer.table.schema.has_primary_key))
+            writer.write(changes(rng, epoch, deletes=writer.table.schema.kind.merges_by_key))
             writer.commit.drain()
             other_writers(writer.table, epoch)
         tables.append(writer.table)

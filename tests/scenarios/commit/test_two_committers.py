@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,9 @@ from stream_app.errors import CommitConflictError
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import SmallTable, small_table
 
@@ -35,14 +36,14 @@ class CompactLater:
             future.set_result(compact_bucket(self.table, request))
 
 
-def row(key: int, value: str) -> tuple[str, dict[str, object]]:
+def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
     return "+I", {"k": key, "v": value}
 
 
 @pytest.mark.parametrize("seen", ["in an epoch", "in an idle commit"])
 def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, seen: str) -> None:
     """Both merge the same files into the highest level: only the first may."""
-    options = {"num_sorted_run__compaction_trigger": 2}
+    options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     slow = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
     later = CompactLater(slow.table)
     slow._commit = StreamTableCommit(slow.table, "slow", later)
@@ -55,6 +56,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
     quick.compact()
     snapshots = slow.table.snapshots
     latest = snapshots.latest_id()
+    assert latest is not None
     later.run()
     if seen == "in an epoch":
         # It follows the other one when it begins, and commits on top of what it has seen.
@@ -64,7 +66,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
         assert slow._commit.commit_idle() is None
         assert snapshots.latest_id() == latest
     # The levels are the table's again: what is due is found in them.
-    assert slow._commit.coordinator.sorted_runs() == {
+    assert slow._commit.coordinator.back_pressure.sorted_runs() == {
         bucket: len(runs) for bucket, runs in _runs(slow.table).items()
     }
 
@@ -134,7 +136,7 @@ def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
 
 def test_a_twin_that_only_compacts_is_noticed_too(tmp_path: Path) -> None:
     """It has committed no epoch of its own: only that the snapshot is not ours tells it."""
-    options = {"num_sorted_run__compaction_trigger": 2}
+    options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     one = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
     one.commit(row(1, "a"))
     twin = SmallTable(one.table)

@@ -15,12 +15,16 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.append_planner import AppendCompactPlanner, append_compact_requests
-from stream_app.table.compact.compact_bucket import compact_bucket
+from stream_app.table.compact.append_planner import (
+    AppendCompactPlanner,
+    Plan,
+)
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
@@ -33,11 +37,11 @@ from tests.support.table_writer import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-UNAWARE: dict[str, object] = {"bucket": -1}
-BUCKETED: dict[str, object] = {"bucket": 2, "bucket-key": "k"}
+UNAWARE: dict[str, Any] = {"bucket": -1}
+BUCKETED: dict[str, Any] = {"bucket": 2, "bucket-key": "k"}
 
 
-def a_table(folder: Path, *by: str, **options: object) -> FileStoreTable:
+def a_table(folder: Path, *by: str, **options: Any) -> FileStoreTable:
     columns = "k INT, v STRING, dt STRING"
     return small_table(folder / "db.db" / "t", columns, (), by, **options).table
 
@@ -236,7 +240,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 def wait_for_plan(writer: TableWriter) -> None:
     """Until the planning is done and its tasks run."""
     compactions = writer.commit.coordinator
-    while compactions.running() == 0 and not compactions.is_idle():
+    while compactions.load().unfinished == 0 and not compactions.is_idle():
         compactions.wait_for_any()
         writer.commit.commit_idle()
 
@@ -247,7 +251,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     for epoch in range(10):
         writer.write(rows(epoch))
     planner = AppendCompactPlanner(writer.table)
-    plans = []
+    plans: list[Plan] = []
     while not plans or plans[-1].has_more:
         plans.append(planner.plan())
     assert [len(plan.tasks) for plan in plans] == [1, 1, 0]
@@ -311,16 +315,17 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    assert append_compact_requests(table, None) == []
+    planned = kind_of(table.schema).planned_compactions
+    assert planned(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):
         writer.write([*rows(epoch, dt="a"), *rows(epoch, dt="b")])
     latest = table.snapshots.latest()
     buckets = 2 if options == BUCKETED else 1
-    found = append_compact_requests(table, latest)
+    found = planned(table, latest)
     assert len(found) == 2 * buckets
     partition = found[0].partition
-    some = append_compact_requests(table, latest, partitions=[partition], full=True)
+    some = planned(table, latest, [(partition, 0)], full=True)
     assert [request.partition for request in some] == [partition] * buckets
     result = compact_bucket(table, some[0])
     assert result.removed == some[0].unit.files

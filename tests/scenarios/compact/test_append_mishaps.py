@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from tests.support.table_writer import (
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(folder: Path, **options: object) -> FileStoreTable:
+def a_table(folder: Path, **options: Any) -> FileStoreTable:
     columns = "k INT, v STRING, dt STRING"
     return small_table(folder / "db.db" / "t", columns, (), ("dt",), **options).table
 
@@ -123,7 +124,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     for epoch in range(5):
         writer.write([*rows(epoch, dt="a"), *rows(epoch, dt="b")])
     commit = writer.commit
-    while commit.coordinator.running() < 2:
+    while commit.coordinator.load().unfinished < 2:
         commit.commit_idle()
     units = {request.partition: request.unit.files for request, _ in executor.waiting}
     (first, first_files), (second, second_files) = units.items()
@@ -136,6 +137,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
         if entry.file.row_count == 1
     }
     latest = table.snapshots.latest()
+    assert latest is not None
     changes = index_changes(
         table, table.manifests.read_index_manifest(latest.index_manifest), (first, 0),
         deleted={first_files[0].file_name: DeletionVector.of([3]),

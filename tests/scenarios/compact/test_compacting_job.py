@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,15 +11,15 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.compacting_table import a_table, rows
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import (
     CompactLater,
     TableWriter,
+    WorkingClock,
     assert_table_is,
 )
 
@@ -47,20 +47,18 @@ class CompactWhenWaitedFor:
         future.set_result(compact_bucket(self.table, request))
 
 
-def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: Path) -> None:
     options = {"num_sorted_run__compaction_trigger": 3, "num_sorted_run__stop_trigger": 4}
-    writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactWhenWaitedFor)
-    executor = writer.executor
-    assert isinstance(executor, CompactWhenWaitedFor)
-    monkeypatch.setattr(CompactCoordinator, "wait_for_any", lambda _: executor.work())
+    table = a_table(tmp_path, bucket=2, **options)
+    executor = CompactWhenWaitedFor(table)
+    clock = WorkingClock(work=executor.work)
+    writer = TableWriter(replace(table, clock=clock), lambda _: executor)
     most, told = 0, []
     for epoch in range(25):
         commit = writer.write(rows(epoch))
         assert commit is not None
         told += [snapshot.snapshot_id for snapshot in commit.snapshots]
-        most = max(most, *writer.commit.coordinator.sorted_runs().values())
+        most = max(most, *writer.commit.coordinator.back_pressure.sorted_runs().values())
     assert most == 5
     assert executor.waits > 3
     assert told == list(range(1, len(told) + 1)), "also what was committed while it waited"
@@ -77,7 +75,7 @@ def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> No
         writer.write(rows(epoch))
     assert isinstance(writer.executor, CompactLater)
     assert writer.commit.commit_idle() is None, "it does not wait"
-    assert writer.commit.coordinator.running() == 1
+    assert writer.commit.coordinator.load().unfinished == 1
     writer.executor.run()
     snapshot = writer.commit.commit_idle()
     assert snapshot is not None

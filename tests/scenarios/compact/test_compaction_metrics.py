@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,15 +11,21 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.compact_bucket import compact_bucket
 from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from tests.support.compacting_table import a_table, rows
 from tests.support.lsm_files import a_file
 from tests.support.small_table import SteppingClock
-from tests.support.table_writer import CompactInCaller, CompactInThreads, CompactLater, TableWriter
+from tests.support.table_writer import (
+    CompactInCaller,
+    CompactInThreads,
+    CompactLater,
+    TableWriter,
+    WorkingClock,
+)
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -150,15 +156,13 @@ class CompactWhenWaitedFor:
         future.set_result(compact_bucket(self.table, request))
 
 
-def test_back_pressure_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_back_pressure_is_measured(tmp_path: Path) -> None:
     options = {"num_sorted_run__compaction_trigger": 2, "num_sorted_run__stop_trigger": 3}
-    writer = TableWriter(a_table(tmp_path, **options), CompactWhenWaitedFor)
-    executor = writer.executor
-    assert isinstance(executor, CompactWhenWaitedFor)
-    monkeypatch.setattr(
-        "stream_app.table.compact.coordinator.CompactCoordinator.wait_for_any",
-        lambda _: executor.work(),
-    )
+    table = a_table(tmp_path, **options)
+    executor = CompactWhenWaitedFor(table)
+    clock = WorkingClock(work=executor.work)
+    executor.table = replace(table, clock=clock)
+    writer = TableWriter(executor.table, lambda _: executor)
     for epoch in range(4):
         writer.write(rows(epoch))
     assert writer.commit.compaction_metrics().waited_s == 0

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.report import reports_of_property
+from stream_app.table.compact.report import CompactionReport, reports_of_property
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.compacting_table import a_table, rows
 from tests.support.small_table import Change, SteppingClock, small_table
@@ -42,8 +43,8 @@ def test_wait_compaction_leaves_nothing_to_do(tmp_path: Path) -> None:
         kinds = [snapshot.commit_kind for snapshot in committed.snapshots]
         assert kinds == [CommitKind.APPEND] + [CommitKind.COMPACT] * (epoch > 0)
         assert {snapshot.commit_identifier for snapshot in committed.snapshots} == {epoch}
-        assert writer.commit.coordinator.running() == 0
-        assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+        assert writer.commit.coordinator.load().unfinished == 0
+        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
 
 
 def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
     for epoch in range(3):
         writer.write(rows(epoch))
         writer.commit.drain()
-        assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert_table_is(writer)
 
 
@@ -73,7 +74,7 @@ def test_off_peak_hours_are_told_by_the_clock(tmp_path: Path) -> None:
         for count in (4_000, 900, 150, 1):
             changes: list[Change] = [("+I", {"k": k, "v": str(k * 7919)}) for k in range(count)]
             writer.write(changes)
-        picked[hour] = writer.commit.coordinator.running()
+        picked[hour] = writer.commit.coordinator.load().unfinished
     assert picked == {12: 0, 23: 1}
 
 
@@ -115,7 +116,7 @@ def test_force_compact_waits_as_wait_compaction_does(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
     for epoch in range(4):
         writer.write(rows(epoch))
-        assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
 
 
 def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
 
 def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
     """Rows of 1000 s and older; also those of a big file that would merely be moved up."""
-    options = {
+    options: dict[str, Any] = {
         "record_level__expire_time": "1000 s",
         "record_level__time_field": "t",
         "num_sorted_run__compaction_trigger": 2,
@@ -185,7 +186,7 @@ def test_a_wrong_time_field_is_told_at_once(
 
 def test_each_compaction_tells_in_the_snapshot_why(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactInCaller)
-    told = []
+    told: list[CompactionReport] = []
     for epoch in range(5):
         committed = writer.write(rows(epoch))
         assert committed is not None
@@ -214,11 +215,11 @@ def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
     writer.commit.drain()
     writer.write(rows(2))
     writer.commit.drain()
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {2}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {2}
     table.clock.sleep(3600)
     for _ in range(5):
         writer.commit.commit_idle()
-    assert set(writer.commit.coordinator.sorted_runs().values()) == {1}
+    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,7 @@ class CountingInputs(LocalFileIO):
 
 @pytest.mark.parametrize(("threshold", "most"), [({}, 5), ({"sort_spill_threshold": 2}, 2)])
 def test_no_more_runs_are_open_than_the_threshold(
-    tmp_path: Path, threshold: dict[str, object], most: int
+    tmp_path: Path, threshold: dict[str, Any], most: int
 ) -> None:
     """Five runs whose keys overlap; the most urgent bucket tells how many it has."""
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=9, **threshold))

@@ -6,7 +6,9 @@ import datetime as dt
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,6 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.support.compacting_table import a_table, rows
@@ -25,6 +26,7 @@ from tests.support.table_writer import (
     CompactInThreads,
     CompactLater,
     TableWriter,
+    WorkingClock,
     assert_table_is,
     read_rows,
 )
@@ -40,7 +42,7 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
 @pytest.mark.parametrize("keys", ["k", ""])
 def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
     """It could be published never, and waiting for that would not end."""
-    bucket = {"bucket": 1 if keys else -1}
+    bucket: dict[str, Any] = {"bucket": 1 if keys else -1}
     table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table
     writer = TableWriter(table)
     for epoch in range(6):
@@ -51,24 +53,16 @@ def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> No
     assert executor.waiting == []
 
 
-def test_a_lost_conflict_drops_the_compaction_and_asks_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> None:
     """The job itself compacts the bucket while ours runs: only ours comes to nothing."""
     options = {"num_sorted_run__compaction_trigger": 3, "num_sorted_run__stop_trigger": 9}
     writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
     for epoch in range(2):
         writer.write(rows(epoch))
     executor = CompactLater(writer.table)
-    compactor = a_compactor(writer.table, executor)
-    tries = []
+    tries: list[int] = []
 
-    wait_for_any = CompactCoordinator.wait_for_any
-
-    def work_late(coordinator: CompactCoordinator) -> None:
-        if coordinator is not compactor.coordinator:
-            wait_for_any(coordinator)
-            return
+    def work_late() -> None:
         if not tries:
             writer.write(rows(2))
             writer.commit.drain()
@@ -76,12 +70,13 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(
         tries.append(len(executor.waiting))
         executor.run()
 
-    monkeypatch.setattr(CompactCoordinator, "wait_for_any", work_late)
+    clock = WorkingClock(work=work_late)
+    compactor = a_compactor(replace(writer.table, clock=clock), executor)
     snapshots = compactor.compact_whole()
     assert tries == [1, 1]
-    assert compactor.coordinator.dropped() == 1
+    assert compactor.coordinator.dropped.total == 1
     assert len(snapshots) == 1
-    assert set(compactor.coordinator.sorted_runs().values()) == {1}
+    assert set(compactor.coordinator.back_pressure.sorted_runs().values()) == {1}
     writer.write(rows(4))
     assert_table_is(writer)
     assert files_on_disk(writer.table, "data-") == files_that_snapshots_name(writer.table)
@@ -132,7 +127,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
     last = a_compactor(table, CompactInThreads(table))
     last.compact_whole()
-    assert set(last.coordinator.sorted_runs().values()) == {1}
+    assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
 
 

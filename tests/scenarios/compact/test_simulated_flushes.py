@@ -25,6 +25,7 @@ from bench.compaction_simulation import (
     simulate,
     simulated_bucket,
 )
+from stream_app.table.compact.coordinator import CompactCoordinator
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 STOP_ABOVE_TRIGGER = 3
@@ -56,6 +57,7 @@ def test_what_ten_thousand_flushes_cost(tmp_path: Path, name: str, trigger: int)
 
 def check_levels(bucket: Simulation) -> None:
     """Levels and table agree; the higher the level, the older the rows; no level overlaps."""
+    assert isinstance(bucket.coordinator, CompactCoordinator)
     (levels,) = (manager.levels for manager in bucket.coordinator._managers.values())
     assert {file.file_name: file for file in levels.all_files()} == bucket.live
     ages = [

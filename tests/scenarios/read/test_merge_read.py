@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
@@ -127,25 +127,24 @@ def test_conditions_see_only_the_newest_row(tmp_path: Path) -> None:
     assert rows_of(where(small.table, "v <> 'old'", ("k",))) == [{"k": 1}]
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of data files that were read."""
-    paths: list[str] = []
-    read = DataFileReader.read
+@dataclass(frozen=True)
+class NotingFileIO(LocalFileIO):
+    """Notes the paths of data files that are opened."""
 
-    def noting(self: Any, path: str, file: Any) -> Any:
-        paths.append(path)
-        return read(self, path, file)
+    opened: list[str] = field(default_factory=list)
 
-    monkeypatch.setattr(DataFileReader, "read", noting)
-    return paths
+    def open_input(self, path: str) -> pa.NativeFile:
+        self.opened.append(path)
+        return LocalFileIO.open_input(self, path)
 
 
-def test_conditions_leave_buckets_unread(tmp_path: Path, opened: list[str]) -> None:
+def test_conditions_leave_buckets_unread(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", ORDERS, ("dt", "id"), ("dt",), bucket=4)
     rows = [{"dt": day, "id": i, "amount": i, "at": None} for day in "abc" for i in range(40)]
     small.commit(*(("+I", row) for row in rows))
     assert len(FileStoreScan(small.table).live(small.table.snapshots.latest())) == 12
+    files_io = NotingFileIO()
+    table = replace(small.table, file_io=files_io)
     for text, count, files in (
         ("dt = 'b'", 40, 4),
         ("dt IN ('a', 'c') AND amount < 5", 10, 8),
@@ -157,21 +156,22 @@ def test_conditions_leave_buckets_unread(tmp_path: Path, opened: list[str]) -> N
         ("dt <> 'b'", 80, 12),
         ("id = 7.5", 0, 0),
     ):
-        opened.clear()
-        assert len(rows_of(where(small.table, text))) == count, text
-        assert len(opened) <= files, text
+        files_io.opened.clear()
+        assert len(rows_of(where(table, text))) == count, text
+        assert len(files_io.opened) <= files, text
         if text == "id = 7 OR id = 8":
-            assert len(opened) in (3, 6)
+            assert len(files_io.opened) in (3, 6)
 
 
-def test_pruning_of_every_type_of_key(opened: list[str]) -> None:
+def test_pruning_of_every_type_of_key() -> None:
     """Of a table that Java wrote: the row is found, and in one bucket."""
-    table = open_table(str(TABLES / "java.db" / "composite_key"))
+    files = NotingFileIO()
+    table = replace(open_table(str(TABLES / "java.db" / "composite_key")), file_io=files)
     for row in rows_of(MergeRead(table)):
         text = " AND ".join(f"{key} = '{row[key]}'" for key in ("country", "code"))
-        opened.clear()
+        files.opened.clear()
         assert rows_of(where(table, text)) == [row]
-        assert len({Path(path).parent for path in opened}) == 1
+        assert len({Path(path).parent for path in files.opened}) == 1
 
 
 @pytest.mark.parametrize(

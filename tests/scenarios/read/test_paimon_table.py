@@ -26,7 +26,6 @@ import pytest
 import stream_app
 from stream_app import PaimonTable
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.format import key_value_parquet
 from stream_app.model.schema.data_type import RowType
 from stream_app.table.read.interleaved import interleaved
 from tests.support.plain_object import plain_object
@@ -186,13 +185,10 @@ def test_an_earlier_version_has_the_columns_of_its_time(small: SmallTable) -> No
     assert sorted(found) == list(range(10))
 
 
-def test_memory_does_not_grow_with_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two buckets of three runs, read by two threads in batches of 64 KiB instead of 4 MiB."""
-    monkeypatch.setattr(key_value_parquet, "BATCH_BYTES", 64 << 10)
+def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
+    """Two buckets of three runs, each larger than a batch of 4 MiB, read by two threads."""
     peaks = []
-    for size in (4000, 12_000):
+    for size in (20_000, 40_000):
         table = stream_app.open_table(wide_table(tmp_path / str(size), size).path)
         before = pa.total_allocated_bytes()
         sizes = []
@@ -217,7 +213,9 @@ def test_is_taken_by_duckdb_polars_and_pandas_in_a_line(small: SmallTable) -> No
     """As the documentation shows it."""
     table = stream_app.open_table(small.path)
     rows = table.read()  # noqa: F841 - DuckDB finds it by its name
-    assert duckdb.sql("SELECT v, count(*) FROM rows GROUP BY v ORDER BY v").fetchall() == [
+    counts = duckdb.sql("SELECT v, count(*) FROM rows GROUP BY v ORDER BY v")
+    assert counts is not None
+    assert counts.fetchall() == [
         ("a", 4), ("b", 10),
     ]  # fmt: skip
     frame = polars.from_arrow(table.read(columns=["k"], where="v = 'a'"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ STEPS = 30
 
 def a_table(folder: Path, rng: random.Random) -> FileStoreTable:
     """Manifests are merged and left out after a few commits already."""
-    options = {
+    options: dict[str, Any] = {
         "bucket": rng.choice([1, 2]),
         "num_sorted_run__compaction_trigger": rng.choice([2, 3, 5]),
         "changelog_producer": rng.choice(["none", "input"]),

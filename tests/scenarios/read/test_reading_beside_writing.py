@@ -175,7 +175,7 @@ def check(follower: Follower, model: Model) -> None:
         else:
             assert dict(_newest(changes)) == dict(_newest(written)), (mode, number)
     if follower.full is not None:
-        state = {_key(row): row for row in follower.full[1]}
+        state: dict[Any, Mapping[str, Any]] = {_key(row): row for row in follower.full[1]}
         for _, changes in sorted(follower.changes.items()):
             for kind, row in changes:
                 if kind in ("+I", "+U"):
@@ -220,7 +220,8 @@ def test_every_version_and_every_change(tmp_path: Path, seed: int, changelog: st
     followers = [Follower(table, mode, history, random.Random(f"{seed}{mode}")) for mode in STARTS]
 
     def note_snapshots() -> None:
-        for number in range(max(history.epochs, default=0) + 1, table.snapshots.latest_id() + 1):
+        latest = table.snapshots.latest_id() or 0
+        for number in range(max(history.epochs, default=0) + 1, latest + 1):
             snapshot = table.snapshots.snapshot(number)
             history.epochs[number] = snapshot.commit_identifier
             if snapshot.commit_kind is CommitKind.APPEND:

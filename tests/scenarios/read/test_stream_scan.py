@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def all_of(small: SmallTable, start: StreamStart) -> list[Told]:
     return told(small.table, scan.step(scan.begin(start)).splits)
 
 
-def history(path: Path, **options: object) -> SmallTable:
+def history(path: Path, **options: Any) -> SmallTable:
     """1 APPEND a b; 2 APPEND b c; 3 COMPACT; 4 APPEND a gone, d."""
     small = small_table(
         path / "t",
@@ -112,7 +113,7 @@ def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
     scan = StreamScan(small.table)
     begin = scan.begin(stream_start("from-snapshot-full", snapshot_id=2))
     whole = scan.step(begin)
-    position, found = begin, []
+    position, found = begin, list[StreamSplit]()
     while (step := scan.step(position, limits)).splits:
         assert scan.splits(step.begin, step.end) == list(step.splits)
         found += step.splits

@@ -11,7 +11,6 @@ import pytest
 
 import stream_app
 from stream_app.errors import CheckpointError, StorageError, TableNotFoundError, UsageError
-from stream_app.fileio.s3 import s3_file_io
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind
@@ -126,7 +125,7 @@ def test_keys_come_from_awss_variables(s3: S3Server, monkeypatch: pytest.MonkeyP
 def test_what_is_wrong_is_told_when_a_table_is_opened(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     bucket = s3.new_bucket()
     with pytest.raises(TableNotFoundError):
         open_table(f"s3://{bucket}/none", file_io_options=s3.options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -32,11 +33,11 @@ OPTIONS = {
 }
 
 
-def follow(table: FileStoreTable) -> dict[int, list[dict]]:
+def follow(table: FileStoreTable) -> dict[int, list[dict[str, Any]]]:
     """All changes from the first snapshot that is there, by snapshot."""
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=1)
     following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
-    found: dict[int, list[dict]] = {}
+    found: dict[int, list[dict[str, Any]]] = {}
     for batch in changelog_batches(following):
         found.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())
     return found
@@ -52,7 +53,7 @@ class Story:
     """A table with some versions, of which all but two are to go, and all of its changes."""
 
     table: FileStoreTable
-    changes: dict[int, list[dict]]
+    changes: dict[int, list[dict[str, Any]]]
 
     def again(self) -> FileStoreTable:
         """The table as it was, to be changed."""

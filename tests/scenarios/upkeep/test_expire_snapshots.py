@@ -77,7 +77,7 @@ class History:
         return self.writer.table
 
     def step(self) -> None:
-        keyed = self.table.schema.has_primary_key
+        keyed = self.table.schema.kind.merges_by_key
         changes = self.changes.epoch(6)
         if not keyed:
             changes = [("+I", {"k": self.rng.randrange(9), "v": "x", "p": 0}) for _ in range(5)]

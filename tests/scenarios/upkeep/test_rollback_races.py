@@ -7,6 +7,7 @@ without a snapshot or with one that cannot be read, and what was announced goes 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.memory_table import copy_of, memory_table
 from tests.support.sound_table import found_in
 from tests.support.table_writer import TableWriter, read_rows
-from tests.support.turns import Actor
+from tests.support.turns import Actor, GatedFileIO
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1", "write-only": "true"}
 TARGET = 3
@@ -73,12 +74,17 @@ def keys_of(table: FileStoreTable) -> list[int]:
     return sorted(row["k"] for row in read_rows(table))
 
 
+def commit_and_expire(table: FileStoreTable) -> None:
+    commit_as("job", table)
+    expire(table)
+
+
 def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTable) -> None:
     for stop in stops_of(story, go_back):
         table = copy_of(story)
         rollback = Actor(table, go_back)
         rollback.run_to(stop)
-        job = Actor(table, lambda seen: (commit_as("job", seen), expire(seen)))
+        job = Actor(table, commit_and_expire)
         job.finish()
         rollback.finish()
         assert isinstance(rollback.error, UNREADABLE | UsageError | None), rollback.error
@@ -161,20 +167,21 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
 
 @pytest.mark.parametrize("work", [go_back, expire])
 def test_who_is_interrupted_before_he_deletes_takes_back_what_he_announced(
-    story: FileStoreTable, work: Callable[[FileStoreTable], None], monkeypatch: pytest.MonkeyPatch
+    story: FileStoreTable, work: Callable[[FileStoreTable], None]
 ) -> None:
     table = copy_of(story)
+    operations: list[str] = []
 
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    def interrupted(operation: str) -> None:
+        """At what follows the announcement, once."""
+        operations.append(operation)
+        if operations[-2:-1] == ["create_if_absent"] and operations.count("create_if_absent") == 1:
+            raise KeyboardInterrupt
 
-    plan, checks = plan_of(table), "stream_app.table.upkeep.rollback._check_no_expiry"
-    if work is expire:
-        checks = "stream_app.table.upkeep.expire_snapshots.ExpireSnapshots._check_no_new_tag"
-    with monkeypatch.context() as patch:
-        patch.setattr(checks, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            expire(table) if work is expire else roll_back(table, plan, resets_consumers=False)
+    files: Any = GatedFileIO(table.file_io, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work(replace(table, file_io=files))
+    assert not any(operation.startswith("delete") for operation in operations[:-1])
     assert table.rollback_announcements.announcements() == {}
     assert table.expiry_announcements.announcements() == {}
     assert create_tag(table, new_tag(table, "newest", 6))

@@ -14,9 +14,10 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
-from tests.support.table_writer import CompactInCaller, StreamTableCommit, write_changes
+from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table, write_changes
+from tests.support.table_writer import CompactInCaller
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KEEP_ONE = {"snapshot__num_retained__min": 1, "snapshot__num_retained__max": 1}

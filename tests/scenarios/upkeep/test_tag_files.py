@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.support.small_table import small_table
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(folder: Path, commits: int = 5, **options: object) -> FileStoreTable:
+def a_table(folder: Path, commits: int = 5, **options: Any) -> FileStoreTable:
     small = small_table(folder / "t", "k INT, v STRING", ("k",), **options)
     for number in range(commits):
         small.commit(("+I", {"k": 1, "v": str(number)}))

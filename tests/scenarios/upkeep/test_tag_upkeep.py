@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ class Hourly:
         return self.table.table.tags.names()
 
 
-def hourly(folder: Path, **options: object) -> Hourly:
+def hourly(folder: Path, **options: Any) -> Hourly:
     table = small_table(
         folder / "t", "k INT", ("k",), tag__automatic_creation="process-time",
         tag__creation_period="hourly", **options,

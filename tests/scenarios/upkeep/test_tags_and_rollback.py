@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,8 +39,8 @@ def take_away(table: FileStoreTable, *names: str) -> None:
     delete_tags(table, plan_tag_deletion(table, names))
 
 
-def go_back(table: FileStoreTable, *, force: bool = False, **version: object) -> None:
-    target = rollback_target(table, Version(**version))  # type: ignore[arg-type]
+def go_back(table: FileStoreTable, *, force: bool = False, **version: Any) -> None:
+    target = rollback_target(table, Version(**version))
     roll_back(table, plan_rollback(table, target), resets_consumers=force)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from tests.support.sound_table import found_in
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 LONG_AFTER_MS = 10**14
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "changes of files": {},
     "changelog files": {"changelog_producer": "input"},
     "changelogs kept": {

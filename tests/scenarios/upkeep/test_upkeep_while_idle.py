@@ -14,7 +14,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.read.merge_read import MergeRead
-from tests.support.small_table import TIME_MS, small_table
+from tests.support.small_table import TIME_MS, StandingClock, small_table
 from tests.support.table_writer import TableWriter
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -23,27 +23,11 @@ DAILY = {"tag__automatic_creation": "process-time", "sink__process_time_zone": "
 
 
 @dataclass
-class SetClock:
-    """Stands still until it is set or somebody waits."""
-
-    millis: int = TIME_MS
-
-    def now_ms(self) -> int:
-        return self.millis
-
-    def steady_seconds(self) -> float:
-        return self.millis / 1000
-
-    def sleep(self, seconds: float) -> None:
-        self.millis += int(seconds * 1000)
-
-
-@dataclass
 class Job:
     """A streaming job whose source is quiet when we say so; it begins on 2026-01-01."""
 
     table: FileStoreTable
-    clock: SetClock
+    clock: StandingClock
     writer: TableWriter = field(init=False)
     upkeep: TableMaintenance = field(init=False)
 
@@ -78,7 +62,7 @@ class Job:
 
 def a_job(folder: Path, **options: Any) -> Job:
     made = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",), **options).table
-    clock = SetClock()
+    clock = StandingClock()
     return Job(replace(made, clock=clock), clock)
 
 

@@ -25,10 +25,10 @@ from tests.support.table_writer import TableWriter, by_content, read_changes, re
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = "k INT, s STRING, d DOUBLE"
-BUCKETED = {"bucket": 3, "bucket-key": "k"}
+BUCKETED: dict[str, Any] = {"bucket": 3, "bucket-key": "k"}
 
 
-def a_table(folder: Path, columns: str = COLUMNS, *by: str, **options: object) -> SmallTable:
+def a_table(folder: Path, columns: str = COLUMNS, *by: str, **options: Any) -> SmallTable:
     return small_table(folder / "db.db" / "t", columns, (), by, **options)
 
 

@@ -9,11 +9,9 @@ the disk that no snapshot names, but those that the design leaves behind.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -30,39 +28,26 @@ from hypothesis.stateful import (
 )
 
 from stream_app.errors import CompactionError
-from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.table.compact.compact_bucket import compact_bucket
-from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.overtaken_file_io import OvertakenFileIO
 from tests.support.small_table import CompactHere, small_table, write_changes
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name
-from tests.support.table_writer import read_rows
+from tests.support.table_writer import WorkingClock, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 EXAMPLES, STEPS = 60, 30
 KEYS = st.integers(0, 11)
 CHANGES = st.lists(st.tuples(st.sampled_from(["+I", "+I", "-D"]), KEYS), max_size=8)
 HOWS = st.sampled_from(["at once", "half way", "after all"])
-
-
-@dataclass(frozen=True)
-class OvertakenFileIO(LocalFileIO):
-    """Lets another writer go first, just before one of our snapshots is created."""
-
-    rivals: list[Callable[[], None]] = field(default_factory=list)
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        if self.rivals and Path(path).name.startswith("snapshot-"):
-            self.rivals.pop()()
-        return LocalFileIO.create_if_absent(self, path, data)
 
 
 @dataclass
@@ -140,6 +125,8 @@ def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None
 class Job(RuleBasedStateMachine):
     """Our job, its table, another writer, and what the table must hold."""
 
+    executor: CompactOnDemand
+
     @initialize(
         buckets=st.integers(1, 3),
         trigger=st.integers(1, 4),
@@ -175,9 +162,15 @@ class Job(RuleBasedStateMachine):
             self.left_behind |= self.executor.uncommitted
             for request, _ in self.executor.waiting[1:]:
                 self.executor.lose(request)
-        table = replace(self.table, file_io=self.overtaken)
+        clock = WorkingClock(work=self.end_one)
+        table = replace(self.table, file_io=self.overtaken, clock=clock)
         self.executor = CompactOnDemand(table, self.left_behind)
         self.commit = StreamTableCommit(table, "job", self.executor)
+
+    def end_one(self) -> None:
+        """Whoever waits for a compaction gets one."""
+        if self.executor.waiting:
+            self.executor.end(0)
 
     @rule(changes=CHANGES, overtaken=st.sampled_from(["", "", "writing", "1st", "2nd"]))
     def write(self, changes: list[tuple[str, int]], overtaken: str) -> None:
@@ -190,7 +183,7 @@ class Job(RuleBasedStateMachine):
             self.rival.drain()
         elif overtaken:
             quiet = [lambda: None] * (overtaken == "2nd")
-            self.overtaken.rivals[:] = [lambda: self.rival.drain() and None, *quiet]
+            self.overtaken.before[:] = [self.rival.drain, *quiet]
         try:
             self.commit.commit_epoch(self.epoch, messages)
         except CompactionError:
@@ -200,7 +193,7 @@ class Job(RuleBasedStateMachine):
             messages = write_changes(self.table, rows, self.commit.begin_epoch()) if rows else []
             self.commit.commit_epoch(self.epoch, messages)
         self.executor.uncommitted.clear()
-        self.overtaken.rivals.clear()
+        self.overtaken.before.clear()
         self.epoch += 1
         self.take_in(changes, rows)
         stop = self.table.options.stop_trigger
@@ -304,14 +297,7 @@ class Job(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_to_compactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(coordinator: CompactCoordinator, timeout_s: float | None = None) -> None:
-        """Who waits for a compaction gets one."""
-        executor = coordinator.executor
-        if isinstance(executor, CompactOnDemand) and executor.waiting:
-            executor.end(0)
-
-    monkeypatch.setattr(CompactCoordinator, "wait_for_any", work)
+def test_whatever_happens_to_compactions() -> None:
     run_state_machine_as_test(
         Job,
         settings=settings(

@@ -89,7 +89,9 @@ def test_expiry_deletes_nothing_when_the_newest_snapshot_cannot_be_read(
     for epoch in range(4):
         made.commit(("+I", {"k": epoch, "v": "x"}))
     table = made.table
-    newest = FileStoreScan(table).manifests(table.snapshots.latest())[-1]
+    latest = table.snapshots.latest()
+    assert latest is not None
+    newest = FileStoreScan(table).manifests(latest)[-1]
     Path(table.location, "manifest", newest.file_name).write_bytes(b"Obj")
     assert main(["expire-snapshots", table.location, "--retain-max", "1", "--retain-min", "1"]) == 2
     assert "nothing is deleted" in capsys.readouterr().err

@@ -18,10 +18,11 @@ from stream_app.spark.ingest.decode_counts import (
     ColumnSighting,
     DecodeCounts,
 )
-from stream_app.spark.ingest.micro_batch import EpochReport, IdleReport
+from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
+from stream_app.table.job.table_job import IdleReport
 from tests.support.small_table import SteppingClock, small_table
 
 REPORT = CompactionReport(

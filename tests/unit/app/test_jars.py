@@ -163,9 +163,9 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert jars.jar_folder() == tmp_path / "j"
     monkeypatch.delenv("STREAM_APP_JARS")
     assert jars.jar_folder() == Path(__file__).parents[3] / ".jars"
-    monkeypatch.setattr(jars, "__file__", str(tmp_path / "a" / "b" / "c.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert jars.jar_folder() == tmp_path / "x" / "stream_app" / "jars"
+    installed = tmp_path / "site-packages"
+    assert jars.jar_folder(installed) == tmp_path / "x" / "stream_app" / "jars"
 
 
 def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +13,6 @@ import stream_app
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.secrets import HIDDEN
 from stream_app.errors import PERSON_NEEDED, StorageError
-from stream_app.fileio.s3 import s3_file_io
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
@@ -107,7 +107,7 @@ def test_no_verb_tells_a_secret(
     monkeypatch: pytest.MonkeyPatch,
     trouble: tuple[int, str] | str | None,
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     location = table_on(s3).location
     if isinstance(trouble, tuple):
         s3.error = trouble
@@ -137,18 +137,21 @@ def test_a_fault_of_ours_tells_no_secret(
     monkeypatch: pytest.MonkeyPatch,
     raised: Callable[[str], Exception],
 ) -> None:
-    def fail(*_: object) -> None:
-        raise raised(f"with {SECRET_KEY}")
+    class BrokenOutput(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise raised(f"with {SECRET_KEY}")
 
-    monkeypatch.setattr("stream_app.app.verbs.read.columns_of", fail)
-    assert main(["read", table_on(s3).location]) == 1
+    location = table_on(s3).location
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", io.TextIOWrapper(BrokenOutput()))
+        assert main(["read", location]) == 1
     shown = capfd.readouterr().err
     assert f"with {HIDDEN}" in shown
     assert SECRET_KEY not in shown
 
 
 def test_errors_in_python_tell_no_secret(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_file_io, "_FIRST_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     table = stream_app.open_table(table_on(s3).location, file_io_options=s3.options)
     shown = [repr(table), str(table.store), repr(table.store.file_io)]
     for error in ((403, "InvalidAccessKeyId"), (400, "ExpiredToken"), (403, "AccessDenied")):

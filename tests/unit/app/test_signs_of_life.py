@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from stream_app.app.job.job_log import quiet_libraries
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife
+from stream_app.clock import Clock
 
 
-class SetClock:
+class SetClock(Clock):
     """Stands still until it is set."""
 
     seconds = 0.0
@@ -34,7 +36,7 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
     for second in range(until):
         clock.seconds = second
         if second in activities:
-            signs.at_work = lambda now=activities[second]: now
+            signs.at_work = partial(activities.__getitem__, second)
         if second in heard:
             signs.heard()
         if line := signs.look():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -172,7 +173,7 @@ def test_no_record_depends_on_its_neighbours(
     """One by one, in one batch, and a thousand times over: always the same rows."""
     options = {"truncate": "ignore"} | (FLAT if "flat" in file else {})
     batch = captured(file, topic)
-    alone_rows, alone_bad = [], {}
+    alone_rows, alone_bad = list[Any](), dict[int, str]()
     for at in range(batch.num_rows):
         decoder = a_format(columns, keys, options=options, keep_update_before=keep)
         one = decoder.decode(batch.slice(at, 1))

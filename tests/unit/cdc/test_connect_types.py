@@ -116,7 +116,9 @@ def base64_of(number: int) -> str:
 
 def decimal_want(number: Decimal) -> dict[str, Any]:
     want: dict[str, Any] = {"real": float(number), "text": format(number, "f")}
-    if -number.as_tuple().exponent <= 10 and abs(number) < 10**28:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if -exponent <= 10 and abs(number) < 10**28:
         want["number"] = number
     if number == int(number) and -(2**63) <= number < 2**63:
         want["count"] = int(number)
@@ -235,7 +237,7 @@ def test_many_numbers_at_once_in_text_and_floating_point(form: str) -> None:
 
 @pytest.mark.parametrize("scale", [None, "", "x", "1.5", "--2", "99999", "٣"])
 def test_a_scale_that_cannot_be_read_makes_the_record_bad(scale: str | None) -> None:
-    field = {"type": "bytes", "name": CONNECT + "Decimal"}
+    field: dict[str, Any] = {"type": "bytes", "name": CONNECT + "Decimal"}
     field |= {} if scale is None else {"parameters": {"scale": scale}}
     found = of_each_column(field, base64_of(1))
     check(found, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -31,7 +33,7 @@ Row = tuple[int | None, int | None] | None
 
 
 def a_rule(**more: bool) -> RowRules:
-    told = {"keep_update_before": False, **more}
+    told: dict[str, Any] = {"keep_update_before": False, **more}
     return RowRules(schema=change_schema(ARROW), **told)
 
 

@@ -40,12 +40,13 @@ class FailingDecoder:
     fail: Callable[[], object]
     inner: MessageFormat = field(default_factory=a_format)
     messages_seen: int = 0
+    reads_keys: bool = True
 
-    def decode(self, batch: pa.RecordBatch) -> DecodedBatch:
-        self.messages_seen += batch.num_rows
-        if any(POISON in (value or b"") for value in batch.column("value").to_pylist()):
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        self.messages_seen += messages.num_rows
+        if any(POISON in (value or b"") for value in messages.column("value").to_pylist()):
             self.fail()
-        return self.inner.decode(batch)
+        return self.inner.decode(messages)
 
 
 def insert(key: int, text: str = '"x"') -> str:
@@ -59,7 +60,7 @@ def insert(key: int, text: str = '"x"') -> str:
         (recursion, "RecursionError: maximum recursion depth exceeded (recursion, test_"),
         (refused_by_arrow, "ArrowInvalid: Failed to parse string: 'x' as a scalar of type int64"),
         (lambda: 1 // 0, "ZeroDivisionError: integer division or modulo by zero (<lambda>, test_"),
-        (lambda: {}["x"], "KeyError: 'x' (<lambda>, test_isolated_decode.py:"),
+        (lambda: dict[str, int]()["x"], "KeyError: 'x' (<lambda>, test_isolated_decode.py:"),
     ],
 )
 def test_each_record_at_which_the_decoder_fails_is_set_aside(
@@ -98,6 +99,8 @@ def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
     """Else all of the topic would go to the quarantine for a mistake in the set-up."""
 
     class Broken:
+        reads_keys = True
+
         def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
             raise KeyError(f"no such column in {messages.num_rows} messages")
 

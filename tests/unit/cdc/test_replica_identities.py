@@ -9,6 +9,8 @@ rewritten, idu flattened as the transform comes, idk with message.key.columns = 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stream_app.cdc.change_batch import TableTraits
@@ -23,7 +25,9 @@ AT_THE_END = {2: ("Alan", "20.00", "2026-01-03"), 30: ("Grace", "30.25", "2026-0
 MISMATCH = "which row it changes is not certain: the message's key (id) lacks dt of the primary key"
 
 
-def table_of(topic: str, keys: tuple[str, ...], **options: str) -> tuple[dict, dict[int, str]]:
+def table_of(
+    topic: str, keys: tuple[str, ...], **options: str
+) -> tuple[dict[Any, Any], dict[int, str]]:
     """The rows that a table of this key has after all messages, and the bad records."""
     decode = a_format(COLUMNS, keys, options={"unproven-keys": "quarantine", **options})
     decoded = decode.decode(captured(FILE, topic))

@@ -87,7 +87,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def _elsewhere(folder: str, io: FileIO) -> Place:
     """The power goes here, and what we have left behind is there."""
-    again = lambda: pickle.loads(pickle.dumps(io))  # noqa: E731
+
+    def again() -> FileIO:
+        return pickle.loads(pickle.dumps(io))
+
     return Place(io, folder, again, lambda: (again(), folder))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import hdfs_native
 import pytest
 
+from stream_app.clock import Clock
 from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
@@ -211,7 +212,7 @@ def test_errors_are_the_systems_and_in_few_words(
     assert "HADOOP_CONF_DIR" in storage_error(refused.value).fix
 
 
-class ImpatientClock:
+class ImpatientClock(Clock):
     """Each wait takes all the time there is."""
 
     def __init__(self) -> None:

@@ -31,7 +31,11 @@ def locked(s3: S3Server, lock: Path) -> Mapping[str, str]:
 
 
 def race(
-    folder: str, options: Mapping[str, str], number: int, together: Barrier, won: SimpleQueue
+    folder: str,
+    options: Mapping[str, str],
+    number: int,
+    together: Barrier,
+    won: SimpleQueue[tuple[int, list[int]]],
 ) -> None:
     io, mine = file_io_of(folder, options)[1], []
     for name in NAMES:

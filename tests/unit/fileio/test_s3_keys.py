@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.clock import SystemClock
+from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
@@ -29,7 +29,7 @@ ROLE_VARIABLES = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZA
 
 
 @dataclass
-class Waiting:
+class Waiting(Clock):
     """Time that passes by waiting alone."""
 
     seconds: float = 0

@@ -91,3 +91,11 @@ def test_where_the_bucket_stands(
 def test_its_text_holds_no_secret() -> None:
     options = S3Options(keys=S3Keys(access_key="AKIA1", secret_key="hush", session_token="once"))
     assert not any(secret in repr(options) + str(options) for secret in ("AKIA1", "hush", "once"))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "three", "1.5"])
+def test_attempts_are_counted_from_one(text: str) -> None:
+    assert s3_options({}, {}).max_attempts is None
+    assert s3_options({}, {"AWS_MAX_ATTEMPTS": "4"}).max_attempts == 4
+    with pytest.raises(UsageError, match=f"{text!r} is no number of attempts"):
+        s3_options({}, {"AWS_MAX_ATTEMPTS": text})

@@ -7,9 +7,10 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from werkzeug.serving import make_server
@@ -23,6 +24,9 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from tests.support.s3_server import S3Server
 from tests.support.secure_kafka import make_authority, make_certificate
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse
 
 SCHEMA = new_table_schema(
     columns=parse_columns("k INT"),
@@ -125,7 +129,8 @@ def with_tls(s3: S3Server, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
 
-    def pass_on(environ: object, start: object) -> object:
+    def pass_on(environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        assert s3.app is not None
         return s3.app(environ, start)
 
     server = make_server("127.0.0.1", 0, pass_on, threaded=True, ssl_context=context)
@@ -178,7 +183,7 @@ def test_who_may_read_but_not_write_is_told_so(s3: S3Server) -> None:
 def test_a_store_that_knows_no_conditions_is_told(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_file_io, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     location = f"s3://{s3.new_bucket()}/t"
     table = create_or_open(location, SCHEMA, file_io_options=s3.options)
     s3.error, s3.error_at = (501, "NotImplemented"), "/.probe"
@@ -238,8 +243,10 @@ def test_buckets_have_settings_of_their_own() -> None:
         "s3.bucket.lake.secret-key": "d",
         "fs.s3a.bucket.my.lake.connection.ssl.enabled": "false",
     }
-    assert s3_options(options, {}, "lake").keys.texts == ("c", "d")
-    assert s3_options(options, {}, "sea").keys.texts == ("a", "b")
+    for bucket, texts in {"lake": ("c", "d"), "sea": ("a", "b")}.items():
+        keys = s3_options(options, {}, bucket).keys
+        assert keys is not None
+        assert keys.texts == texts
     assert s3_options(options, {}, "my.lake").endpoint == "http://all.example.org"
     assert s3_options(options, {}, "lake").endpoint == "https://all.example.org"
 

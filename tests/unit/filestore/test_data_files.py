@@ -69,7 +69,7 @@ def read(table: FileStoreTable, file: DataFileMeta) -> list[dict[str, Any]]:
 
 def test_metadata_is_exact(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    given = [
+    given: list[dict[str, Any]] = [
         {"k": 1, "s": "b", "d": 1.5, "t": None, "_VALUE_KIND": 3, "_SEQUENCE_NUMBER": 17},
         {"k": 2, "s": None, "d": None, "t": None, "_VALUE_KIND": 1, "_SEQUENCE_NUMBER": 4},
         {"k": 9, "s": "a" * 20, "d": -3.0, "t": None, "_VALUE_KIND": 2, "_SEQUENCE_NUMBER": 8},
@@ -118,7 +118,9 @@ def test_files_roll_at_their_target_size(tmp_path: Path, target: str) -> None:
     # A file ends with the row group that reaches the size: half of it in Arrow's memory.
     assert all(wanted <= file.file_size < 3 * wanted + 3000 for file in files[:-1])
     key = table.schema.key_type.types
-    ends = [(deserialize_row(f.min_key, key)[0], deserialize_row(f.max_key, key)[0]) for f in files]
+    ends: list[tuple[Any, Any]] = [
+        (deserialize_row(f.min_key, key)[0], deserialize_row(f.max_key, key)[0]) for f in files
+    ]
     assert ends[0][0] == 0
     assert ends[-1][1] == 2999
     assert all(left[1] + 1 == right[0] for left, right in itertools.pairwise(ends))

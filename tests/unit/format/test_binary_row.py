@@ -32,7 +32,9 @@ from tests.unit.format.vectors import (
     values_of,
 )
 
-ALL_ROWS = [pytest.param(row, id=row["label"]) for row in hashed_rows() + plain_rows()]
+_ROWS = hashed_rows() + plain_rows()
+ALL_ROWS = [pytest.param(row, id=row["label"]) for row in _ROWS]
+ROWS_WITH_COLUMNS = [pytest.param(row, id=row["label"]) for row in _ROWS if row["types"]]
 
 ALL_TYPES = [
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(9,2)",
@@ -55,7 +57,7 @@ def test_bytes_of_java_become_the_row(row: dict[str, Any]) -> None:
     assert repr(deserialize_row(bytes.fromhex(row["serialized_hex"]), types_of(row))) == expected
 
 
-@pytest.mark.parametrize("row", [row for row in ALL_ROWS if row.values[0]["types"]])
+@pytest.mark.parametrize("row", ROWS_WITH_COLUMNS)
 def test_columns_have_the_bytes_of_java(row: dict[str, Any]) -> None:
     types = types_of(row)
     columns = [arrow_column([value], t) for value, t in zip(values_of(row), types, strict=True)]
@@ -142,7 +144,7 @@ def test_columns_and_rows_give_the_same_bytes(
 
 def test_57_columns_with_nulls_take_a_second_header_word() -> None:
     types = [parse_data_type("INT")] * 57 + [parse_data_type("STRING")] * 10
-    row = [None if index % 3 == 0 else index for index in range(57)]
+    row: list[int | str | None] = [None if index % 3 == 0 else index for index in range(57)]
     row += [None if index % 2 else "a long text" for index in range(10)]
     columns = [arrow_column([value], t) for value, t in zip(row, types, strict=True)]
     assert encode_columns(columns, types)[0].tobytes() == encode_row(row, types)

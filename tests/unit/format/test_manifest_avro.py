@@ -80,12 +80,14 @@ def an_entry(
 
 def written_schema(data: bytes) -> Any:
     schema = fastavro.reader(io.BytesIO(data)).writer_schema
+    assert isinstance(schema, dict)
     return {key: value for key, value in schema.items() if not key.startswith("__")}
 
 
 def test_manifest_schema_is_java_s() -> None:
     first = vectors()["tables"]["pk"]["snapshots"][0]
     expected = fastavro.parse_schema(first["deltaManifestList manifests"][0]["avro_schema"])
+    assert isinstance(expected, dict)
     assert first["deltaManifestList manifests"][0]["avro_schema"] == MANIFEST_SCHEMA
     assert written_schema(encode_manifest([], codec="zstd")) == {
         key: value for key, value in expected.items() if not key.startswith("__")

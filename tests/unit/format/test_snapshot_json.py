@@ -25,7 +25,7 @@ LEAST = {
 }
 
 
-def bytes_of(**changes: object) -> bytes:
+def bytes_of(**changes: Any) -> bytes:
     return json.dumps(LEAST | changes).encode()
 
 

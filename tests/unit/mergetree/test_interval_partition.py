@@ -28,9 +28,9 @@ def test_sections_are_apart_and_have_the_fewest_runs(intervals: list[list[int]])
         keys = {start for start, _ in section}
         for key in keys - {min(keys)}:
             assert any(start < key <= end for start, end in section), "a gap would part it"
-    for section, members in zip(found, flat, strict=True):
-        for run in section:
+    for runs, members in zip(found, flat, strict=True):
+        for run in runs:
             assert all(left[1] < right[0] for left, right in pairwise(run))
         # No fewer runs will do: so many files hold one and the same key.
         deepest = max(sum(s <= key <= e for s, e in members) for key, _ in members)
-        assert len(section) == deepest
+        assert len(runs) == deepest

@@ -37,7 +37,8 @@ def test_keys_that_just_fit_into_one_integer(count: int, bits_beyond: int) -> No
     row_bits = (count - 1).bit_length()
     width = min(PACKED_BITS_MAX - row_bits + bits_beyond, 64)
     least = -(2 ** (width - 1))
-    keys = [(least + 2**width - 1,), (least,), (0,), (-1,)][:count] + [(7,)] * (count - 4)
+    first = [least + 2**width - 1, least, 0, -1]
+    keys: list[tuple[int, ...]] = [(key,) for key in [*first[:count], *[7] * (count - 4)]]
     sequence = list(range(count))
     assert order_of(ONE, keys, sequence) == expected(keys, sequence)
 

@@ -111,7 +111,7 @@ class AnyOrder(list[dict[str, Any]]):
         assert isinstance(other, list)
         return sorted(map(repr, self)) == sorted(map(repr, other))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 @given(rows=changes(INT))

@@ -40,7 +40,8 @@ def test_the_four_rows_of_the_docstring() -> None:
     assert window.order.tolist() == [1, 3, 0, 2]
     assert window.last_rows(LAYOUT).tolist() == [False, True, False, True]
     starts = window.key_starts(LAYOUT)
-    assert (starts.dtype, starts.tolist()) == (np.int64, [0, 2])
+    assert starts.dtype == np.int64
+    assert starts.tolist() == [0, 2]
     values = window.batch["v"].to_numpy()[window.order]
     assert np.add.reduceat(values, starts).tolist() == [6, 4]
     assert np.maximum.reduceat(values, starts).tolist() == [4, 3]

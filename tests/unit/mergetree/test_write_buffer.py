@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ def arriving(
         yield batch
 
 
-def buffer_of(limit: int, *, changelog: bool = False, **given: object) -> SortBufferWriteBuffer:
+def buffer_of(limit: int, *, changelog: bool = False, **given: Any) -> SortBufferWriteBuffer:
     early = None if changelog else Deduplicate()
     return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, merge_early=early, **given)
 
@@ -186,6 +187,7 @@ def test_a_drain_that_is_left_early_deletes_its_files(tmp_path: Path) -> None:
         buffer.put(batch)
     assert list(tmp_path.iterdir())
     draining = buffer.drain()
+    assert isinstance(draining, Generator)
     next(draining)
     draining.close()
     assert list(tmp_path.iterdir()) == []

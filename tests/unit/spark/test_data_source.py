@@ -15,14 +15,13 @@ from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundErro
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.read.batch_reader import BatchReader
-from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.opening import create_or_open
 from stream_app.table.read.row_tables import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.versions.time_travel import Version
 from tests.support.s3_server import S3Server
-from tests.support.small_table import TIME_MS, SmallTable, SteppingClock
+from tests.support.small_table import TIME_MS, SmallTable, StandingClock, SteppingClock
 from tests.support.spark_source import a_reader, a_source, a_stream, micro_batches, values
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -264,17 +263,14 @@ def test_micro_batches_are_limited(table: SmallTable) -> None:
     assert micro_batches(found, "k", "v") == [[(1, "x"), (2, "y")], [(1, "z")], [(3, "w")]]
 
 
-def test_a_micro_batch_waits_for_rows_but_not_for_ever(
-    table: SmallTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_micro_batch_waits_for_rows_but_not_for_ever(table: SmallTable) -> None:
     options = {
         "read.stream.minRowsPerTrigger": "2",
         "read.stream.maxTriggerDelayMs": "60000",
         "scan.mode": "latest",
     }
-    found = a_stream(table.path, **options)
-    now = [0.0]
-    monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
+    clock = StandingClock()
+    found = a_stream(table.path, clock, **options)
     assert micro_batches(found, "k", "v") == []
     table.commit(("+I", row(4, "a")))
     assert micro_batches(found, "k", "v") == [[(4, "a")]], "the first one has nothing to wait since"
@@ -283,7 +279,7 @@ def test_a_micro_batch_waits_for_rows_but_not_for_ever(
     table.commit(("+I", row(6, "a")))
     assert micro_batches(found, "k", "v") == [[(5, "a"), (6, "a")]]
     table.commit(("+I", row(7, "a")))
-    now[0] = 61.0
+    clock.sleep(61)
     assert micro_batches(found, "k", "v") == [[(7, "a")]]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from stream_app.app.job.event_log import EventLog
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_maintenance import TableMaintenance
-from tests.support.small_table import SmallTable, small_table
+from stream_app.spark.ingest.epoch_plan import EpochShape
+from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
+from stream_app.table.job.table_job import TableJob
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -32,35 +33,39 @@ def no_epoch(*_: Any) -> Any:
     raise AssertionError("no epoch comes")
 
 
-def quiet_job(table: SmallTable) -> MicroBatch:
+def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
     """A job that was started, and whose source has brought nothing yet."""
-    return MicroBatch(
-        spark=cast(Any, None),
-        plan=cast(Any, None),
-        open_commit=cast(Callable[[], StreamTableCommit], no_epoch),
-        source_end=no_epoch,
+    feed = TableFeed(
+        job=TableJob(table.table, CompactHere(table.table)),
+        format_of=no_epoch,
         dead_letters=DeadLetters(None, 0),
-        check_tables=lambda _: None,
+        check_tables=no_epoch,
+        listener=EventLog(table.table.clock),
+    )
+    return MicroBatch(
+        feeds=[feed],
+        shape=EpochShape(tasks=1),
+        runner=EpochHere(),
+        commit_user=no_epoch,
+        source_end=no_epoch,
         clock=table.table.clock,
-        listener=no_epoch,
-        upkeep=TableMaintenance(table.table),
     )
 
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     batch = quiet_job(table)
-    assert batch.while_idle() is None
+    batch.while_idle()
     assert table.table.snapshots.ids() == [1, 2, 3], "it has only just begun"
     table.table.clock.sleep(10)
     with batch.lock:  # an epoch is being worked on: it does the upkeep
         batch.while_idle()
     assert table.table.snapshots.ids() == [1, 2, 3]
-    assert batch.while_idle() is None
+    batch.while_idle()
     assert table.table.snapshots.ids() == [3]
 
 
 def test_a_job_that_ends_without_an_epoch_does_it_too(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    assert quiet_job(table).drain() == []
+    quiet_job(table).drain()
     assert table.table.snapshots.ids() == [3]

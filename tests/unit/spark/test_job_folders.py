@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,7 @@ from tests.support.small_table import small_table
 NAME = "what a folder/can be%20called"
 
 
-def no_session() -> None:
+def no_session() -> NoReturn:
     raise AssertionError("it takes no JVM")
 
 

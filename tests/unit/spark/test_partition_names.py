@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.spark.ingest.route_blocks import split_by_bucket
+from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.write.refused_partitions import NameablePartitions
 from tests.support.small_table import small_table
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
@@ -33,7 +33,8 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     assert len(reasons) + len(written) == 1 + len(events)
 
     table = small_table(tmp_path / "t", "k INT, dt STRING", ("dt", "k"), ("dt",))
-    parts = {name for name, _, _ in split_by_bucket(decoded.changes.rows, table.table.schema)}
+    assigner = bucket_assigner(table.table.schema)
+    parts = {name for name, _, _ in assigner.assign(decoded.changes.rows)}
     assert len(parts) == len(written)
     table.commit(*[("+I", {"k": 0, "dt": value}) for value in written])
     folders = [path.name for path in Path(table.path).glob("dt=*")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Dated
     return DatedPartitions(messages=a_format(columns, (*keys, "k")), partitions=strict)
 
 
-def created(**after: object) -> str:
+def created(**after: Any) -> str:
     return json.dumps({"op": "c", "before": None, "after": after})
 
 

@@ -15,7 +15,7 @@ from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.small_table import TIME_MS, SmallTable, small_table
+from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
 from tests.support.spark_source import a_reader, a_stream
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -58,13 +58,10 @@ def test_a_planned_version_is_kept_for_as_long_as_was_asked(
     assert read(reader, parts) == [{"k": 1, "v": "c"}]
 
 
-def test_a_query_on_a_quiet_table_is_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_on_a_quiet_table_is_not_forgotten(tmp_path: Path) -> None:
     table = a_table(tmp_path, consumer__expiration_time="1 h")
     written = Path(table.path) / "consumer" / "consumer-spark"
-    now = [0.0]
-    monkeypatch.setattr(StreamReader, "_now", lambda _: now[0])
+    clock = StandingClock()
 
     def look(query: StreamReader) -> bool:
         """Whether it says that it is there; it wrote that long ago."""
@@ -73,12 +70,12 @@ def test_a_query_on_a_quiet_table_is_not_forgotten(
         return written.stat().st_mtime_ns > TIME_MS * 10**6
 
     def query() -> StreamReader:
-        return a_stream(table.path, consumer_id="spark")
+        return a_stream(table.path, clock, consumer_id="spark")
 
     waiting = query()
     waiting.commit(waiting.latestOffset())
     for seconds, says_so in ((1000, False), (1200, True), (2300, False), (2400, True)):
-        now[0] = seconds
+        clock.millis = TIME_MS + 1000 * seconds
         assert look(waiting) == says_so, seconds
     assert look(query()), "one that goes on after a restart says so at once"
     assert table.table.consumers.next_snapshot("spark") == 4

@@ -20,6 +20,7 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
@@ -78,17 +79,18 @@ class BucketModel:
         )
         self.num_levels = data.draw(st.integers(2, 5))
         trigger = data.draw(st.integers(1, 4))
+        self.policy = UniversalCompaction(
+            max_size_amplification_percent=data.draw(st.sampled_from([0, 25, 200, 10_000])),
+            size_ratio=data.draw(st.sampled_from([0, 1, 100])),
+            run_count_trigger=trigger,
+        )
+        self.picker = MergeTreePicker(strategy=self.policy, rewrite_all=data.draw(st.booleans()))
         self.manager = CompactManager(
             partition=b"",
             bucket=0,
             levels=Levels((), num_levels=self.num_levels, key_of=self.files.key_of),
-            policy=UniversalCompaction(
-                max_size_amplification_percent=data.draw(st.sampled_from([0, 25, 200, 10_000])),
-                size_ratio=data.draw(st.sampled_from([0, 1, 100])),
-                run_count_trigger=trigger,
-            ),
+            picker=self.picker,
             stop_trigger=trigger + 2,
-            rewrite_all=data.draw(st.booleans()),
         )
         self.executor = AtOnce(self.files, data.draw(st.sampled_from([0, 150, 10**6])))
         self.arrived: list[Row] = []
@@ -233,17 +235,15 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
     bucket = BucketModel(SHAPES[0], data)
     for rows in data.draw(st.lists(changes(SHAPES[0], max_size=8), max_size=8)):
         bucket.flush(rows)
-    policy = bucket.manager.policy
-    assert policy is not None
     for _ in range(50):
         bucket.trigger(full=False)
         if not bucket.manager.running:
             break
         bucket.settle(lost=False)
     assert not bucket.manager.running, "it must end"
-    assert bucket.manager.levels.number_of_sorted_runs() <= policy.run_count_trigger
+    assert bucket.manager.levels.number_of_sorted_runs() <= bucket.policy.run_count_trigger
     bucket.check()
-    bucket.manager.rewrite_all = False
+    bucket.picker.rewrite_all = False
     bucket.trigger(full=True)
     bucket.settle(lost=False)
     assert all(file.level == bucket.num_levels - 1 for file in bucket.live())

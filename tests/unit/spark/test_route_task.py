@@ -1,19 +1,14 @@
 """Decoding tasks without Spark: which rows come out, in which blocks, in which order."""
 
-# ruff: noqa: DTZ001 - a TIMESTAMP has no zone
-
 from __future__ import annotations
 
-import datetime
 import itertools
 import json
-import math
 import pickle
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
-from random import Random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,20 +19,22 @@ from hypothesis import strategies as st
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
+from stream_app.clock import SystemClock
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.binary_row import encode_row, python_value, serialize_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.ingest.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.ingest.route_blocks import (
+from stream_app.spark.ingest.blocks import (
+    BLOCK_ORDER,
     BlockKind,
-    RoutePlan,
     bad_records_of,
-    route_partition,
-    split_by_bucket,
     task_addresses,
 )
+from stream_app.spark.ingest.decode_counts import DecodeCounts, PartitionEnd, counts_of
+from stream_app.spark.ingest.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.ingest.route_task import route_partition
+from stream_app.table.file_store_table import FileStoreTable
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
 Message = tuple[str, int, int, dict[str, Any] | None]
@@ -58,7 +55,8 @@ def a_schema(
     )
 
 
-def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: int) -> RoutePlan:
+def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") -> TablePlan:
+    """A table that no task writes: only its schema counts."""
     schema = schema or a_schema()
     decode = message_format(
         "debezium-json",
@@ -70,7 +68,16 @@ def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: int) 
             keep_update_before=False,
         ),
     )
-    return RoutePlan(message_format=decode, schema=schema, tasks=tasks, **limits)
+    table = FileStoreTable(location, schema, LocalFileIO(), SystemClock())
+    return TablePlan(table=table, message_format=decode)
+
+
+def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
+    return EpochPlan(tables=(table_plan(schema),), shape=EpochShape(tasks=tasks, **limits))
+
+
+def schema_of(plan: EpochPlan) -> TableSchema:
+    return plan.table(0).table.schema
 
 
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
@@ -92,7 +99,7 @@ def a_message(offset: int, *, key: int = 0, topic: str = "t", partition: int = 0
     return topic, partition, offset, {"k": key, "p": f"day {key % 3}", "offset_": offset}
 
 
-def blocks_of(plan: RoutePlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:
+def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:
     """All blocks in the order in which a writing task would get them, whichever task it is."""
     blocks = [
         row
@@ -100,8 +107,7 @@ def blocks_of(plan: RoutePlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
         for batch in route_partition(batches, pickle.loads(pickle.dumps(plan)))
         for row in batch.to_pylist()
     ]
-    order = ("partition", "bucket", "topic", "source_partition", "first_offset")
-    return sorted(blocks, key=lambda block: [block[name] for name in order])
+    return sorted(blocks, key=lambda block: [block[name] for name in BLOCK_ORDER])
 
 
 def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[dict[str, Any]]:
@@ -113,55 +119,6 @@ def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[di
             assert batch.num_rows == block["rows"]
             rows += batch.to_pylist()
     return rows
-
-
-ALL_KEY_TYPES = {
-    "b BOOLEAN": [True, False],
-    "i INT": [0, -1, 2**31 - 1],
-    "l BIGINT": [0, -(2**63), 77],
-    "s STRING": ["", "seven 7", "eight  8", "zażółć gęślą jaźń"],
-    "d DECIMAL(12,2)": [Decimal("0.00"), Decimal("-1.10"), Decimal("9999999999.99")],
-    "e DECIMAL(30,5)": [Decimal("0.00000"), Decimal("-1.10000"), Decimal(2**80)],
-    "t TIMESTAMP(6)": [datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)],
-    "u TIMESTAMP(3)": [datetime.datetime(2024, 2, 29, 1, 2, 3, 4000)],
-    "y BYTES": [b"", bytes(7), bytes(8)],
-    "a DATE": [datetime.date(1960, 1, 1), datetime.date(2024, 2, 29)],
-}
-
-
-@pytest.mark.parametrize("partition_keys", [(), ("s",), ("i", "a", "e")])
-def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...], seed: int) -> None:
-    """By the definition of one row's BinaryRow, whatever the types of keys."""
-    random = Random(seed)
-    names = [column.split()[0] for column in ALL_KEY_TYPES]
-    schema = a_schema(", ".join(ALL_KEY_TYPES), names, partition_keys, buckets=7)
-    rows = pa.RecordBatch.from_arrays(
-        [
-            pa.array([random.choice(values) for _ in range(300)], field.type)
-            for field, values in zip(
-                arrow_schema(schema.fields), ALL_KEY_TYPES.values(), strict=True
-            )
-        ],
-        schema=arrow_schema(schema.fields),
-    )
-    want = Counter()
-    for row in range(rows.num_rows):
-        values = {
-            field.name: python_value(rows.column(field.name)[row], field.data_type)
-            for field in schema.fields
-        }
-        key = schema.fields.project(schema.bucket_keys)
-        key_hash = murmur_hash(encode_row([values[name] for name in key.names], key.types))
-        partition = serialize_row(
-            [values[name] for name in partition_keys], schema.partition_type.types
-        )
-        want[partition, abs(math.fmod(key_hash, 7)), str(rows.slice(row, 1).to_pylist())] += 1
-    got = Counter(
-        (partition, bucket, str(part.slice(row, 1).to_pylist()))
-        for partition, bucket, part in split_by_bucket(rows, schema)
-        for row in range(part.num_rows)
-    )
-    assert got == want
 
 
 @st.composite
@@ -195,12 +152,12 @@ def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
     tasks, messages = case
     plan = a_plan(block_bytes=block_bytes)
     got = defaultdict(list)
-    for row in changes_of(blocks_of(plan, *tasks), plan.schema):
+    for row in changes_of(blocks_of(plan, *tasks), schema_of(plan)):
         got[row["k"]].append(row["offset_"])
     want = defaultdict(list)
-    for _, _, offset, row in messages:
-        assert row is not None
-        want[row["k"]].append(offset)
+    for _, _, offset, written in messages:
+        assert written is not None
+        want[written["k"]].append(offset)
     assert got == want
 
 
@@ -213,7 +170,7 @@ def test_a_task_may_read_whole_partitions_one_after_another() -> None:
     ]
     plan = a_plan()
     blocks = blocks_of(plan, [batch_of(messages[:13]), batch_of(messages[13:])])
-    rows = changes_of(blocks, plan.schema)
+    rows = changes_of(blocks, schema_of(plan))
     assert [row["offset_"] for row in rows if row["k"] == 0] == [*range(9), *range(9)]
     assert len(rows) == 36
 
@@ -345,3 +302,41 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
     assert found == {(offset, offset): 12 for offset in range(20)}
     rows = changes_of([block for block in changes if block["topic"] == "u"], schema)
     assert len(rows) == 120
+
+
+@dataclass(frozen=True)
+class ByOffset:
+    """Implements `MessageSplitter`: offsets are dealt out to the tables."""
+
+    tables: int
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        offsets = messages.column("offset").to_numpy()
+        for table in range(self.tables):
+            yield table, messages.filter(pa.array(offsets % self.tables == table))
+
+
+def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
+    part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
+    plan = EpochPlan(tables=(part,) * 6, shape=EpochShape(tasks=6, splitter=ByOffset(6)))
+    blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
+    changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
+    assert [(block["table"], block["rows"]) for block in changes] == [(n, 10) for n in range(6)]
+    assert {block["task"] for block in changes} == set(task_addresses(6))
+
+
+def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
+    part = table_plan()
+    plan = EpochPlan(tables=(part, None, part), shape=EpochShape(tasks=2, splitter=ByOffset(3)))
+    blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
+    counts = {
+        block["table"]: counts_of(block["block"])
+        for block in blocks
+        if block["kind"] == BlockKind.COUNTS
+    }
+    assert {table: (each.messages, each.changes) for table, each in counts.items()} == {
+        0: (3, 3),
+        2: (3, 3),
+    }
+    assert counts[2].last_offsets() == {"t": {"0": 8}}
+    assert {block["table"] for block in blocks} == {0, 2}

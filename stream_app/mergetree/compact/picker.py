@@ -1,0 +1,150 @@
+"""What picks the next compaction of one bucket, and remembers what it must for that.
+
+`CompactManager` asks it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`; tables without
+a primary key have pickers of their own (`table.compact.bucketed_append`).
+
+Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.mergetree.compact.force_up_level0_compaction import LEVEL0_UPWARDS
+from stream_app.mergetree.compact.universal_compaction import pick_full
+from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+class Picker(Protocol):
+    """Picks units of one bucket, one at a time."""
+
+    @property
+    def rewrite_all(self) -> bool:
+        """Whether a full compaction rewrites every file."""
+        ...
+
+    def next_unit(self, levels: Levels, *, local_ms: int, full: bool) -> CompactUnit | None:
+        """The unit to begin now; None when nothing is due.
+
+        Args:
+            local_ms: local time of day as if it were UTC, as files are stamped.
+            full: everything that a full compaction takes.
+        """
+        ...
+
+    def note_new(self, file: DataFileMeta) -> None:
+        """A flushed file is committed."""
+        ...
+
+    def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange) -> None:
+        """A unit's outcome is committed; `levels` do not have it yet."""
+        ...
+
+    def note_failed(self, unit: CompactUnit) -> None:
+        """A unit came to nothing; its files may be picked again."""
+        ...
+
+    def note_restored(self, before: Levels, now: Levels, running: CompactUnit | None) -> None:
+        """Another writer changed the bucket."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class MergeTreePicker:
+    """Implements `Picker` for sorted runs.
+
+    Attributes:
+        must_rewrite: whether a file has rows that a full compaction has to leave out.
+    """
+
+    strategy: CompactStrategy
+    rewrite_all: bool = False
+    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
+    _has_flushed: bool = field(default=False, init=False)
+    _idle_flushes: int = field(default=0, init=False)
+    _full_begun_ms: int | None = field(default=None, init=False)
+    _begun_ms: int = field(default=0, init=False)
+
+    def next_unit(self, levels: Levels, *, local_ms: int, full: bool) -> CompactUnit | None:
+        """See `Picker.next_unit`."""
+        unit = self._full(levels) if full else self._due(levels, local_ms)
+        if unit is None:
+            self._idle_flushes += self._has_flushed
+        else:
+            self._begun_ms = local_ms
+            if unit.reason == LEVEL0_UPWARDS:
+                self._idle_flushes = 0
+        self._has_flushed = False
+        return unit
+
+    def note_new(self, file: DataFileMeta) -> None:  # noqa: ARG002
+        """See `Picker.note_new`."""
+        self._has_flushed = True
+
+    def note_applied(
+        self,
+        levels: Levels,
+        unit: CompactUnit,
+        change: BucketChange,  # noqa: ARG002
+    ) -> None:
+        """See `Picker.note_applied`."""
+        if unit.output_level == levels.max_level:
+            self._full_begun_ms = self._begun_ms
+
+    def note_failed(self, unit: CompactUnit) -> None:
+        """Nothing: units are picked from the levels anew."""
+
+    def note_restored(
+        self,
+        before: Levels,
+        now: Levels,
+        running: CompactUnit | None,  # noqa: ARG002
+    ) -> None:
+        """See `Picker.note_restored`."""
+        known = {file.file_name for file in before.all_files()}
+        self._has_flushed |= any(
+            file.level == 0 and file.file_name not in known for file in now.all_files()
+        )
+
+    def _due(self, levels: Levels, local_ms: int) -> CompactUnit | None:
+        last_full_ms = self._last_full_ms(levels)
+        time = PickTime(
+            hour=local_ms // 3_600_000 % 24,
+            full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
+            idle_flushes=self._idle_flushes + self._has_flushed,
+        )
+        unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)
+        if unit is None or not unit.files:
+            return None
+        moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
+        return unit if moves else None
+
+    def _full(self, levels: Levels) -> CompactUnit | None:
+        """Everything into the highest level; None when nothing has to be done for that."""
+        return pick_full(
+            levels.num_levels,
+            levels.level_sorted_runs(),
+            lambda file: self.rewrite_all or self.must_rewrite(file),
+        )
+
+    def _last_full_ms(self, levels: Levels) -> int | None:
+        """When the bucket was last merged whole, as far as this process or its files tell.
+
+        Files keep their time over restarts, so that the next process goes on counting.
+        """
+        stamps = [
+            file.creation_time_ms
+            for run in levels.level_sorted_runs()
+            if run.level == levels.max_level
+            for file in run.run.files
+            if file.creation_time_ms is not None
+        ]
+        if self._full_begun_ms is not None:
+            stamps.append(self._full_begun_ms)
+        return max(stamps, default=None)

@@ -1,0 +1,82 @@
+"""The kinds of tables, and the traits that readers, planners and checks need.
+
+How a kind writes and compacts stands in `table.kinds`.
+
+Source: Paimon `table/BucketMode.java`, `KeyValueFileStore.java#bucketMode`,
+`AppendOnlyFileStore.java#bucketMode`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+class BucketMode(enum.Enum):
+    """How a row finds its bucket."""
+
+    FIXED = "by the hash of its bucket key"
+    DYNAMIC = "by an index of keys"
+    POSTPONE = "by a later compaction"
+    UNAWARE = "by none: each partition is one folder, bucket-0, of files in no order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindTraits:
+    """Facts of one kind of table.
+
+    Attributes:
+        merges_by_key: rows have keys. Files are sorted runs of key-values, and readers and
+            compactions merge the rows of a key. Without it rows only gather: they are as they lie
+            in their files, and all of them are inserts.
+        bucket_mode: how a row finds its bucket.
+        target_file_size: default of ``target-file-size``, bytes.
+        is_written: whether stream_app writes tables of this kind.
+    """
+
+    merges_by_key: bool
+    bucket_mode: BucketMode
+    target_file_size: int
+    is_written: bool = True
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether rows belong to buckets, and files of a bucket have an order."""
+        return self.bucket_mode is not BucketMode.UNAWARE
+
+
+def _keyed(bucket_mode: BucketMode, *, is_written: bool) -> KindTraits:
+    return KindTraits(
+        merges_by_key=True,
+        bucket_mode=bucket_mode,
+        target_file_size=128 << 20,
+        is_written=is_written,
+    )
+
+
+def _append(bucket_mode: BucketMode) -> KindTraits:
+    return KindTraits(merges_by_key=False, bucket_mode=bucket_mode, target_file_size=256 << 20)
+
+
+KEYED = _keyed(BucketMode.FIXED, is_written=True)
+DYNAMIC_KEYED = _keyed(BucketMode.DYNAMIC, is_written=False)
+POSTPONE_KEYED = _keyed(BucketMode.POSTPONE, is_written=False)
+BUCKETED_APPEND = _append(BucketMode.FIXED)
+APPEND = _append(BucketMode.UNAWARE)
+KIND_TRAITS = (KEYED, DYNAMIC_KEYED, POSTPONE_KEYED, BUCKETED_APPEND, APPEND)
+"""All kinds that Paimon has."""
+
+
+def kind_traits(primary_keys: Collection[str], bucket: int) -> KindTraits:
+    """The kind that a table has by its primary key and its option ``bucket``."""
+    if not primary_keys:
+        return APPEND if bucket == -1 else BUCKETED_APPEND
+    if bucket == -1:
+        return DYNAMIC_KEYED
+    return KEYED if bucket >= 1 else POSTPONE_KEYED
+
+
+def is_writable(primary_keys: Collection[str], bucket: int) -> bool:
+    """Whether stream_app writes tables with this primary key and value of ``bucket``."""
+    return kind_traits(primary_keys, bucket).is_written and (bucket >= 1 or bucket == -1)

@@ -1,0 +1,153 @@
+"""Blocks: what decoding tasks send through the shuffle, and the task that each of them goes to.
+
+A block is the record-batch message of a bucket's rows, without its schema, which both sides know.
+It travels as one binary cell: a few large rows in the shuffle instead of millions of small ones.
+
+Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo tasks. Buckets of
+one partition are dealt out in turn; partitions begin at different tasks, and so do tables. Where
+any writer may add to a bucket, a Kafka partition takes the bucket's place: each Kafka partition has
+one task for its rows, so they lie in its order.
+
+Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are our own way.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.format.bucket_hash import murmur_hash
+from stream_app.spark.ingest.decode_counts import Where
+
+BLOCK_COLUMNS = (
+    "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "
+    "source_partition INT, first_offset LONG, rows INT, block BINARY"
+)
+"""A row for each block.
+
+``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table``: index into
+the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
+``topic``, ``source_partition``, ``first_offset``: where the first message that the block may hold
+changes of stands. ``rows``: changes or bad records. Blocks that are not of kind ``CHANGES`` have an
+empty ``partition``, so they come before the table's others.
+"""
+BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
+"""The order in which a writing task gets its blocks."""
+
+_ADDRESS_TRIES_MAX = 1_000_000
+_BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
+_BLOCK_TYPES = (
+    *(pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32()),
+    *(pa.string(), pa.int32(), pa.int64(), pa.int32()),
+)
+
+
+class BlockKind(IntEnum):
+    """What a block holds."""
+
+    CHANGES = 0
+    BAD_RECORDS = 1
+    COUNTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block and its columns but for the task; see `BLOCK_COLUMNS`.
+
+    Attributes:
+        keeps_order: as `BucketAssigner.keeps_order`.
+    """
+
+    table: int
+    kind: BlockKind
+    where: Where
+    first_offset: int
+    rows: int
+    data: pa.Buffer
+    partition: bytes = b""
+    bucket: int = 0
+    keeps_order: bool = True
+
+
+class BlockRows:
+    """Blocks that wait to be handed to Spark together, as columns."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._addresses = task_addresses(tasks)
+        self._first_tasks: dict[bytes, int] = {}
+        self._columns: list[list[Any]] = [[] for _ in _BLOCK_TYPES]
+        self._buffers: list[pa.Buffer] = []
+        self.size = 0
+
+    def add(self, block: Block) -> None:
+        """Append a block."""
+        row = (
+            *(self._address(block), block.table, int(block.kind), block.partition, block.bucket),
+            *(*block.where, block.first_offset, block.rows),
+        )
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        self._buffers.append(block.data)
+        self.size += block.data.size
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """All blocks, if there are any, in a batch of `BLOCK_COLUMNS`."""
+        if not self._buffers:
+            return
+        arrays = [
+            pa.array(column, kind) for column, kind in zip(self._columns, _BLOCK_TYPES, strict=True)
+        ]
+        arrays.append(_binary_array(self._buffers))
+        self._columns = [[] for _ in _BLOCK_TYPES]
+        self._buffers, self.size = [], 0
+        yield pa.RecordBatch.from_arrays(arrays, names=_BLOCK_NAMES)
+
+    def _address(self, block: Block) -> int:
+        topic, source_partition = block.where
+        member = block.bucket
+        if not block.keeps_order:
+            member = self._first_task(topic.encode()) + source_partition
+        task = self._first_task(block.partition) + block.table + member
+        return self._addresses[task % self._tasks]
+
+    def _first_task(self, name: bytes) -> int:
+        if name not in self._first_tasks:
+            padded = name + bytes(-len(name) % 4)
+            self._first_tasks[name] = murmur_hash(padded) % self._tasks
+        return self._first_tasks[name]
+
+
+def task_addresses(tasks: int) -> list[int]:
+    """For each task an integer that Spark's hash partitioning sends to it.
+
+    Spark takes Murmur3 with seed 42 of the four bytes modulo the number of partitions, which is
+    the hash that Paimon uses for buckets.
+    """
+    found: dict[int, int] = {}
+    for number in range(_ADDRESS_TRIES_MAX):
+        found.setdefault(murmur_hash(struct.pack("<i", number)) % tasks, number)
+        if len(found) == tasks:
+            return [found[task] for task in range(tasks)]
+    raise AssertionError(f"no addresses for {tasks} tasks")
+
+
+def bad_records_of(block: bytes) -> pa.RecordBatch:
+    """The records in a block of kind ``BAD_RECORDS``."""
+    return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
+
+
+def _binary_array(values: list[pa.Buffer]) -> pa.Array:
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([value.size for value in values], out=offsets[1:])
+    assert offsets[-1] < 1 << 31, "a batch of blocks has less than 2 GiB"
+    data = values[0] if len(values) == 1 else pa.py_buffer(b"".join(values))
+    bounds = pa.py_buffer(offsets.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, bounds, data])

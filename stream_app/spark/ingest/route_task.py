@@ -1,0 +1,174 @@
+"""Stage 1 of an epoch, the body of a task: messages → row changes → one block for each bucket.
+
+A task gathers its input, up to a bound, until blocks are worth cutting, so that thousands of
+buckets do not give blocks of ten rows.
+
+Order: a task reads one range of offsets of a Kafka partition, or whole partitions. So a block holds
+changes of one Kafka partition in the order of its offsets, and no other block of its table has
+offsets between them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first
+offset). So changes of one key stay in the order of their Kafka partition, however Spark cuts it
+into tasks, and a task that is done again gives the same blocks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.spark.ingest.blocks import Block, BlockKind, BlockRows
+from stream_app.spark.ingest.decode_counts import DecodeCounts, Where, counts_of_batch
+from stream_app.spark.ingest.epoch_plan import EpochPlan
+
+_WORTHWHILE_BLOCK_BYTES = 256 << 10
+"""A task gathers no further when its blocks have this size on average."""
+_OUTPUT_BYTES = 4 << 20
+"""Blocks handed to Spark at once."""
+
+
+def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[pa.RecordBatch]:
+    """The blocks of a task's messages, in batches of `BLOCK_COLUMNS`.
+
+    Args:
+        batches: columns of `MESSAGE_SCHEMA`, without ``topic`` if the plan knows it.
+    """
+    router = _Router(plan)
+    for batch in batches:
+        for where, messages in by_source_partition(batch, plan.shape.topic):
+            for table, part in plan.shape.splitter.split(messages):
+                if plan.tables[table] is not None and part.num_rows:
+                    yield from router.take(table, where, part)
+    yield from router.finish()
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Changes of one Kafka partition for one table, waiting to be cut."""
+
+    first_offset: int
+    last_offset: int
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+
+
+class _Router:
+    """Gathers changes by table and Kafka partition and cuts them into blocks."""
+
+    def __init__(self, plan: EpochPlan) -> None:
+        self._plan = plan
+        self._blocks = BlockRows(plan.shape.tasks)
+        self._gathered: dict[tuple[int, Where], _Gathered] = {}
+        self._gathered_bytes = 0
+        buckets = (each.assigner().buckets for each in plan.tables if each is not None)
+        self._enough_bytes = max(buckets, default=1) * _WORTHWHILE_BLOCK_BYTES
+        self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
+
+    def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Decode a table's messages of one Kafka partition, in the order of their offsets."""
+        offsets = messages.column("offset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        gathered = self._gathered.get((table, where))
+        assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
+        decoded = self._plan.table(table).message_format.decode(messages)
+        rows, bad = decoded.changes.rows, decoded.bad
+        if rows.num_rows:
+            gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
+            gathered.rows.append(rows)
+            gathered.last_offset = last
+            self._gathered_bytes += rows.nbytes
+        if bad.num_rows:
+            self._blocks.add(
+                Block(
+                    table=table,
+                    kind=BlockKind.BAD_RECORDS,
+                    where=where,
+                    first_offset=first,
+                    rows=bad.num_rows,
+                    data=bad.serialize(),
+                )
+            )
+        counts = counts_of_batch(where, messages, decoded)
+        self._counts[table] = self._counts[table].plus(counts)
+        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
+            yield from self._cut()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The last blocks, and the counts of each table."""
+        yield from self._cut()
+        for table, counts in self._counts.items():
+            self._blocks.add(
+                Block(
+                    table=table,
+                    kind=BlockKind.COUNTS,
+                    where=("", 0),
+                    first_offset=0,
+                    rows=0,
+                    data=pa.py_buffer(counts.to_bytes()),
+                )
+            )
+        yield from self._blocks.drain()
+
+    def _cut(self) -> Iterator[pa.RecordBatch]:
+        blocks = 0
+        for (table, where), gathered in self._gathered.items():
+            assigner = self._plan.table(table).assigner()
+            rows = pa.concat_batches(gathered.rows)
+            gathered.rows.clear()
+            for partition, bucket, part in assigner.assign(rows):
+                blocks += 1
+                self._blocks.add(
+                    Block(
+                        table=table,
+                        kind=BlockKind.CHANGES,
+                        where=where,
+                        first_offset=gathered.first_offset,
+                        rows=part.num_rows,
+                        data=part.serialize(),
+                        partition=partition,
+                        bucket=bucket,
+                        keeps_order=assigner.keeps_order,
+                    )
+                )
+                if self._blocks.size >= _OUTPUT_BYTES:
+                    yield from self._blocks.drain()
+        yield from self._blocks.drain()
+        self._gathered.clear()
+        self._gathered_bytes = 0
+        self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
+
+
+def by_source_partition(
+    batch: pa.RecordBatch, topic: str | None = None
+) -> Iterator[tuple[Where, pa.RecordBatch]]:
+    """The batch in parts of one Kafka partition each.
+
+    Args:
+        topic: of all messages, when the batch has no such column.
+    """
+    if not batch.num_rows:
+        return
+    if topic is not None:
+        batch = batch.append_column("topic", pa.repeat(topic, batch.num_rows))
+    fields = [field for field in MESSAGE_SCHEMA if field.name in batch.schema.names]
+    batch = pa.RecordBatch.from_arrays(
+        [_as_type(batch.column(field.name), field.type) for field in fields],
+        schema=pa.schema(fields),
+    )
+    codes = batch.column("partition").to_numpy().astype(np.int64)
+    if topic is None:
+        codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
+    offsets = batch.column("offset").to_numpy()
+    same = codes[1:] == codes[:-1]
+    assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"
+    starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
+    for start, stop in itertools.pairwise(starts):
+        where = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
+        yield where, batch.slice(start, stop - start)
+
+
+def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return column if column.type == wanted else column.cast(wanted)

@@ -1,0 +1,71 @@
+"""Where writes wait for compactions: buckets with too many sorted runs.
+
+`table.job.stream_commit` asks before each epoch and each commit. A table without sorted runs has no
+managers here, or managers without a stop trigger: its writes never wait.
+
+Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#shouldWaitForLatestCompaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stream_app.errors import CompactionError
+from stream_app.filestore.path_factory import FileStorePathFactory
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.model.bucket_id import BucketId
+from stream_app.table.compact.failures import CompactionFailures
+
+
+@dataclass(frozen=True, slots=True)
+class BackPressure:
+    """Looks at the managers of a coordinator, which change meanwhile."""
+
+    paths: FileStorePathFactory
+    managers: Mapping[BucketId, CompactManager]
+    failures: CompactionFailures[BucketId]
+
+    def sorted_runs(self) -> dict[BucketId, int]:
+        """Sorted runs of each known bucket, where there are such."""
+        return {
+            bucket: runs
+            for bucket, manager in self.managers.items()
+            if (runs := manager.sorted_runs) is not None
+        }
+
+    def most_sorted_runs(self) -> int:
+        """Of all known buckets."""
+        return max(self.sorted_runs().values(), default=0)
+
+    def over_stop_trigger(self) -> int:
+        """Buckets that must be compacted before they take more files.
+
+        Not counted are those whose compaction fails again and again: the other buckets go on.
+        """
+        return sum(
+            manager.should_wait_for_latest_compaction() and not self.failures.is_stuck(bucket)
+            for bucket, manager in self.managers.items()
+        )
+
+    def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
+        """See that each bucket may take more files.
+
+        Raises:
+            CompactionError: compacting one fails, and it has too many sorted runs, or no attempt
+                can ever succeed.
+        """
+        for bucket in buckets:
+            manager = self.managers.get(bucket)
+            if manager is None or not self.failures.is_stuck(bucket):
+                continue
+            is_full = manager.should_wait_for_latest_compaction()
+            if is_full or self.failures.is_final(bucket):
+                raise CompactionError(
+                    f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
+                    f"runs and its compaction failed {self.failures.count(bucket)} times in a "
+                    f"row, at last with: {self.failures.last(bucket)}",
+                    where=self.paths.bucket(*bucket),
+                    fix="mend that, and start the job again; or set 'write-only' = 'true' and "
+                    "compact with another job",
+                )

@@ -1,0 +1,63 @@
+"""Whether a checkpoint and a table fit together: the table has what the checkpoint has finished.
+
+Spark's checkpoint counts epochs, and the table remembers the newest of each job. Where one of the
+two was restored from an older copy, records would be lost or come twice; these checks stop the job.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from stream_app.errors import CheckpointError
+from stream_app.table.job.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+
+
+def check_not_behind(state: TableState, epoch: int) -> None:
+    """See that the table has all epochs before the first one of this run, which Spark has finished.
+
+    Raises:
+        CheckpointError: it lacks some, or has some that the checkpoint does not know of.
+    """
+    last, table = state.last_identifier, state.table
+    if last is not None and last > epoch:
+        raise CheckpointError(
+            f"the checkpoint goes on with epoch {epoch}, the table has epoch {last} of it already",
+            where=table.location,
+            fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
+            "job a new checkpoint, for which source.starting-offsets says where to begin",
+        )
+    if epoch <= 0 or (last is not None and last >= epoch - 1):
+        return
+    if last is None and (table.snapshots.earliest_id() or 1) > 1:
+        _LOG.warning("the table's snapshots of epoch %d have expired; going on", epoch - 1)
+        return
+    raise CheckpointError(
+        f"the checkpoint has finished epoch {epoch - 1}, the table has only "
+        f"{'none' if last is None else last} of it",
+        where=table.location,
+        fix="the table was rolled back, or an older copy of it was restored: give the job a new "
+        "checkpoint (it reads from source.starting-offsets then), or restore the newer table",
+    )
+
+
+def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
+    """See that an epoch which the table has is the same one: what it has more would be lost.
+
+    Args:
+        source_end: where the epoch ends according to the checkpoint.
+
+    Raises:
+        CheckpointError: it ends elsewhere.
+    """
+    end = state.last_source_end
+    if end is None or state.last_identifier != epoch or end == source_end:
+        return
+    raise CheckpointError(
+        f"epoch {epoch} ends elsewhere in the checkpoint than in the table: at {source_end}, "
+        f"not {end}",
+        where=state.table.location,
+        fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
+        "source.starting-offsets where the table ends",
+    )

@@ -1,0 +1,183 @@
+"""What the driver knows of one table, with one owner: `TableState`.
+
+All of it follows from the table's snapshots: what new rows must respect, the levels of buckets, and
+which epochs of the job the table has. The state takes in what other writers commit; where some of
+their snapshots are gone already, it is read anew.
+
+Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import CorruptFileError
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.compact.compactions import Compactions
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.write_constraints import WriteConstraints
+
+_LOG = logging.getLogger(__name__)
+
+
+def look_at_newest(
+    table: FileStoreTable, look: Callable[[Snapshot | None], None]
+) -> Snapshot | None:
+    """The newest snapshot, when `look` could read what it names; again when it expires meanwhile.
+
+    Raises:
+        CorruptFileError: `look` did, and no other snapshot has come since.
+    """
+    while True:
+        latest = table.snapshots.latest()
+        try:
+            look(latest)
+        except CorruptFileError:
+            if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
+                raise
+        else:
+            return latest
+
+
+@dataclass(slots=True)
+class TableState:
+    """The state of one table for one committer; not thread safe.
+
+    Attributes:
+        commit_user: the streaming query's id; of a job that only compacts, a fresh one.
+        executor: runs the compactions that the coordinator decides.
+        last_identifier: of this user's newest commit, which compactions carry too; None before the
+            first. Given only for a job that commits no epochs.
+        last_source_end: where the epoch of that number ends, in the source's own words; None when
+            the table does not tell.
+        constraints: what new rows must respect.
+        history: the snapshots on which all this rests.
+        coordinator: of the compactions, with the levels of the buckets that it knows.
+        compaction_seen: when another writer's COMPACT snapshot was seen last, in seconds of the
+            steady clock.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    executor: CompactExecutor
+    last_identifier: int | None = None
+    last_source_end: str | None = field(init=False, default=None)
+    constraints: WriteConstraints = field(init=False)
+    history: CommitHistory = field(init=False)
+    coordinator: Compactions = field(init=False)
+    compaction_seen: float = field(init=False, default=-math.inf)
+
+    def __post_init__(self) -> None:
+        self.constraints = WriteConstraints(self.table)
+        self.history = self._begun_history()
+        self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
+
+    def _begun_history(self) -> CommitHistory:
+        """What this user has committed so far, and the snapshot that tells it.
+
+        The newest epoch must not come from a snapshot above the known one: a rollback of that
+        snapshot would pass unseen, and the epoch would be missing.
+        """
+        while True:
+            latest = look_at_newest(self.table, self.constraints.look_at_all)
+            history = CommitHistory(self.table, self.commit_user, latest)
+            if self.last_identifier is not None:
+                return history
+            last = history.last_epoch()
+            if (self.table.snapshots.latest_id() or 0) == history.known_id:
+                if last is not None:
+                    self.last_identifier, self.last_source_end = last.identifier, last.source_end
+                return history
+
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the epoch is in the table already; then nothing is to be done for it.
+
+        Raises:
+            CheckpointError: it was, and the table has gone back since.
+        """
+        last = self.last_identifier
+        if last is None or epoch > last:
+            return False
+        self.history.check(self.table.snapshots.latest())
+        _LOG.info(
+            "epoch %d is left out: the newest commit of user %s has identifier %d",
+            epoch,
+            self.commit_user,
+            last,
+        )
+        return True
+
+    def note_epoch(
+        self, epoch: int, changes: Sequence[BucketChange], source_end: str | None
+    ) -> None:
+        """An epoch of ours is in the table."""
+        self.last_identifier, self.last_source_end = epoch, source_end
+        self.coordinator.add_new_files(changes)
+        for file in (file for change in changes for file in change.added):
+            self.constraints.add(file)
+
+    def follow(self) -> Snapshot | None:
+        """Take in what others have committed since; the newest snapshot.
+
+        Raises:
+            CheckpointError: the table has gone back to an earlier snapshot.
+            CommitConflictError: another process commits for our user.
+            UnsupportedTableError: another writer has changed the columns.
+        """
+        snapshots = self.table.snapshots
+        latest = snapshots.latest(near=self.history.known_id or None)
+        self.history.check(latest)
+        known, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
+        if latest_id == known:
+            return latest
+        self.history.check_alone(latest)
+        scan = FileStoreScan(self.table)
+        try:
+            news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
+            entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
+            touched = {(entry.partition, entry.bucket) for entry in entries}
+        except (FileNotFoundError, CorruptFileError):
+            # Some are expired already, or their manifests: nothing that we know is sure.
+            self.constraints.look_at_all(latest)
+            entries, touched, news = [], self.coordinator.known_buckets(), []
+        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
+            self.compaction_seen = self.table.clock.steady_seconds()
+        self.constraints.look_at(entries)
+        self.coordinator.forget(touched, latest)
+        self.history.known = latest
+        return latest
+
+    def follow_with(self, buckets: Collection[BucketId] | None) -> None:
+        """Follow, and have the coordinator know some buckets; None: all that have files.
+
+        Raises:
+            CorruptFileError: the newest snapshot cannot be read, and none has come since.
+        """
+        newest = -1
+        while True:
+            try:
+                latest = self.follow()
+                self.coordinator.restore(self._with_files(latest, buckets), latest)
+            except CorruptFileError:
+                before, newest = newest, self.table.snapshots.latest_id() or 0
+                if newest == before:
+                    raise
+                # It may have expired while it was read, and there is a newer one.
+            else:
+                return
+
+    def _with_files(
+        self, latest: Snapshot | None, buckets: Collection[BucketId] | None
+    ) -> Collection[BucketId]:
+        if buckets is not None:
+            return buckets
+        return {(one.partition, one.bucket) for one in FileStoreScan(self.table).live(latest)}

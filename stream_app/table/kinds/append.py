@@ -1,0 +1,55 @@
+"""Tables without a primary key and without buckets: each partition is one folder of files.
+
+Source: Paimon `operation/AppendFileStoreWrite.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
+from stream_app.table.compact.append_planner import small_file_requests
+from stream_app.table.compact.append_task import compact_append
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.write.append_only_writer import AppendOnlyWriter
+from stream_app.table.write.bucket_assigner import WithoutBuckets
+from stream_app.table.write.bucket_writer import ignored_kinds
+
+
+def _bucket_writer(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,  # noqa: ARG001
+) -> AppendOnlyWriter:
+    return AppendOnlyWriter(
+        files=table.bucket_files(partition, bucket),
+        # Without buckets there is no order between files that sequence numbers could tell.
+        next_sequence_number=0,
+        ignored_kinds=ignored_kinds(table.options),
+    )
+
+
+def _planned_compactions(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,  # noqa: ARG001 - there are no levels to fill
+) -> list[CompactRequest]:
+    partitions = None if buckets is None else {partition for partition, _ in buckets}
+    return small_file_requests(table, snapshot, partitions)
+
+
+APPEND_KIND = TableKind(
+    bucket_assigner=WithoutBuckets,
+    bucket_writer=_bucket_writer,
+    compactions=AppendCompactCoordinator,
+    planned_compactions=_planned_compactions,
+    rewrite=compact_append,
+)

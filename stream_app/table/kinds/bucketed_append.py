@@ -1,0 +1,59 @@
+"""Tables with buckets and without a primary key: rows gather in each bucket, in their order.
+
+Source: Paimon `operation/BucketedAppendFileStoreWrite.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.append_task import compact_append
+from stream_app.table.compact.bucketed_append import (
+    bucketed_append_managers,
+    neighbour_requests,
+)
+from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.write.append_only_writer import AppendOnlyWriter
+from stream_app.table.write.bucket_assigner import FixedBuckets
+from stream_app.table.write.bucket_writer import ignored_kinds
+
+
+def _bucket_writer(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+) -> AppendOnlyWriter:
+    return AppendOnlyWriter(
+        files=table.bucket_files(partition, bucket),
+        next_sequence_number=next_sequence_number,
+        ignored_kinds=ignored_kinds(table.options),
+    )
+
+
+def _planned_compactions(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    partitions = None if buckets is None else {partition for partition, _ in buckets}
+    return neighbour_requests(table, snapshot, partitions, full=full)
+
+
+BUCKETED_APPEND_KIND = TableKind(
+    bucket_assigner=FixedBuckets,
+    bucket_writer=_bucket_writer,
+    compactions=lambda table, executor: CompactCoordinator(
+        table, executor, bucketed_append_managers
+    ),
+    planned_compactions=_planned_compactions,
+    rewrite=compact_append,
+)

@@ -1,0 +1,109 @@
+"""Tables with a primary key and fixed buckets: an LSM tree in each bucket.
+
+Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,
+`#createRewriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.table_options import (
+    WRITE_BUFFER_SIZE,
+    WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
+    WRITE_BUFFER_SPILLABLE,
+)
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
+from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.write.bucket_assigner import FixedBuckets
+from stream_app.table.write.bucket_writer import ignored_kinds
+
+
+def _bucket_writer(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+) -> MergeTreeWriter:
+    options = table.options
+    layout = table.layout()
+    merge_function = table.merge_function
+    return MergeTreeWriter(
+        layout=layout,
+        buffer=SortBufferWriteBuffer(
+            layout=layout,
+            memory_limit=options[WRITE_BUFFER_SIZE],
+            # A changelog tells every change, so rows of one key must not be merged before.
+            merge_early=None if options.writes_changelog else merge_function,
+            spillable=options[WRITE_BUFFER_SPILLABLE],
+            spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
+            spill_parent=None,
+        ),
+        merge_function=merge_function,
+        files=table.bucket_files(partition, bucket),
+        next_sequence_number=next_sequence_number,
+        writes_changelog=options.writes_changelog,
+        ignored_kinds=ignored_kinds(options),
+    )
+
+
+def _planned_compactions(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    local_ms = local_wall_clock_ms(table.clock)
+    managers = bucket_managers(table, snapshot, buckets).values()
+    due = (manager.due(local_ms=local_ms, full=full) for manager in managers)
+    return [request for request in due if request is not None]
+
+
+def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    return run_task(table, request, merge_rewriter(table, request))
+
+
+def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:
+    """Merges rows by the table's merge engine, and writes no changelog."""
+    return CompactRewriter(
+        layout=table.layout(),
+        merge_function=table.merge_function,
+        files=table.bucket_files(request.partition, request.bucket),
+        expire=record_level_expire(table),
+        fan_in=table.options.sort_spill_threshold,
+        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
+    )
+
+
+def run_task(table: FileStoreTable, request: CompactRequest, rewriter: Rewriter) -> BucketChange:
+    """Compact with a rewriter; nothing that was written stays when it fails."""
+    return CompactTask(
+        request=request,
+        rewriter=rewriter,
+        key_of=table.key_of,
+        min_file_size=table.schema.compaction_file_size,
+        must_rewrite=has_expired_rows(table),
+    ).run()
+
+
+KEYED_KIND = TableKind(
+    bucket_assigner=FixedBuckets,
+    bucket_writer=_bucket_writer,
+    compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
+    planned_compactions=_planned_compactions,
+    rewrite=_rewrite,
+)

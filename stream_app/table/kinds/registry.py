@@ -1,0 +1,38 @@
+"""Which kind a table is of.
+
+A new kind is a module beside this one, a line below, and its traits in `model.table_kind`.
+
+Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.table_kind import (
+    APPEND,
+    BUCKETED_APPEND,
+    DYNAMIC_KEYED,
+    KEYED,
+    POSTPONE_KEYED,
+    KindTraits,
+)
+from stream_app.table.kinds.append import APPEND_KIND
+from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.table_kind import TableKind
+
+KINDS: Mapping[KindTraits, TableKind] = {
+    KEYED: KEYED_KIND,
+    # Not written yet: `open_for_writing` refuses them. Their compactions are planned alike.
+    DYNAMIC_KEYED: KEYED_KIND,
+    POSTPONE_KEYED: KEYED_KIND,
+    BUCKETED_APPEND: BUCKETED_APPEND_KIND,
+    APPEND: APPEND_KIND,
+}
+
+
+def kind_of(schema: TableSchema) -> TableKind:
+    """How tables of this schema are written and compacted."""
+    return KINDS[schema.kind]

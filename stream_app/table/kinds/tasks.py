@@ -1,0 +1,59 @@
+"""What tasks do to a table, as its kind has it: assign buckets, write rows, run compactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.write.bucket_assigner import BucketAssigner
+from stream_app.table.write.bucket_writer import BucketWriter
+from stream_app.table.write.table_write import TableWrite
+
+__all__ = [
+    "CompactExecutor",
+    "CompactRequest",
+    "bucket_assigner",
+    "bucket_writer",
+    "compact_bucket",
+    "table_write",
+]
+
+
+def bucket_assigner(schema: TableSchema) -> BucketAssigner:
+    """Finds the partition and bucket of new rows."""
+    return kind_of(schema).bucket_assigner(schema)
+
+
+def table_write(table: FileStoreTable, *, next_sequence_number: int) -> TableWrite:
+    """The writer of one task's share of an epoch.
+
+    Args:
+        next_sequence_number: greater than any in the table.
+    """
+    make = kind_of(table.schema).bucket_writer
+    return TableWrite(table, make, next_sequence_number=next_sequence_number)
+
+
+def bucket_writer(
+    table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+) -> BucketWriter:
+    """The writer of one bucket for one epoch; see `BucketWriters`."""
+    make = kind_of(table.schema).bucket_writer
+    return make(table, partition, bucket, next_sequence_number=next_sequence_number)
+
+
+def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Merge the request's files, or without keys join them.
+
+    Nothing that was written stays when it fails.
+
+    Raises:
+        CorruptFileError: a file to merge cannot be read.
+    """
+    began = table.clock.steady_seconds()
+    change = kind_of(table.schema).rewrite(table, request)
+    return replace(change, seconds=table.clock.steady_seconds() - began)

@@ -1,0 +1,135 @@
+"""Which partition and bucket each new row belongs to.
+
+`BucketAssigner` is the port; a table without buckets has one bucket in each partition, a table with
+a fixed number hashes the bucket key. Rows stay columns: they are sorted by a number for each
+(partition, bucket) and cut where the number changes.
+
+Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKeyExtractor.java`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.bucket_hash import bucket_of
+from stream_app.model.schema.table_schema import TableSchema
+
+Codes = npt.NDArray[np.int64]
+BucketRows = tuple[bytes, int, pa.RecordBatch]
+"""Serialized partition, bucket, and rows of both."""
+
+
+class BucketAssigner(Protocol):
+    """Finds the partition and bucket of rows. Can be pickled."""
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets of a partition to expect."""
+        ...
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether all rows of a bucket must reach one writer; else any writer may add to it."""
+        ...
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """Rows by partition and bucket; inside a bucket in the order in which they came.
+
+        Args:
+            rows: columns of the table, at least one row.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBuckets:
+    """``bucket`` ≥ 1: the hash of the bucket key, modulo the number of buckets."""
+
+    schema: TableSchema
+
+    @property
+    def buckets(self) -> int:
+        """See `BucketAssigner.buckets`."""
+        return len(self.schema.bucket_numbers)
+
+    @property
+    def keeps_order(self) -> bool:
+        """See `BucketAssigner.keeps_order`."""
+        return True
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """See `BucketAssigner.assign`."""
+        keys = self.schema.fields.project(self.schema.bucket_keys)
+        columns = [rows.column(key.name) for key in keys]
+        buckets = bucket_of(columns, keys.types, self.buckets).astype(np.int64)
+        return _grouped(rows, self.schema, buckets, self.buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutBuckets:
+    """``bucket = -1`` without a primary key: each partition is one folder, ``bucket-0``."""
+
+    schema: TableSchema
+
+    @property
+    def buckets(self) -> int:
+        """See `BucketAssigner.buckets`."""
+        return 1
+
+    @property
+    def keeps_order(self) -> bool:
+        """See `BucketAssigner.keeps_order`."""
+        return False
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """See `BucketAssigner.assign`."""
+        return _grouped(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
+
+
+def _grouped(
+    rows: pa.RecordBatch, schema: TableSchema, buckets: Codes, buckets_count: int
+) -> Iterator[BucketRows]:
+    """Rows by (partition, bucket), given the bucket of each.
+
+    Four rows of partitions a, b, b, a and buckets 1, 0, 0, 1 of 2: the partitions' codes are
+    0, 1, 1, 0, the groups 1, 2, 2, 1, the order 0, 3, 1, 2, the cuts at 0, 2 and 4.
+    """
+    partition_columns = [rows.column(name) for name in schema.partition_keys]
+    groups = buckets + _partition_codes(partition_columns, rows.num_rows) * buckets_count
+    order = np.argsort(_narrow(groups), kind="stable")
+    groups = groups[order]
+    starts = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
+    if len(starts) > 2:
+        rows = rows.take(pa.array(order))
+        partition_columns = [rows.column(name) for name in schema.partition_keys]
+    types = schema.partition_type.types
+    known: dict[int, bytes] = {}
+    for start, stop in itertools.pairwise(starts):
+        code, bucket = divmod(int(groups[start]), buckets_count)
+        if code not in known:
+            known[code] = serialize_arrow_row(partition_columns, types, start)
+        yield known[code], bucket, rows.slice(start, stop - start)
+
+
+def _partition_codes(columns: list[pa.Array], rows: int) -> Codes:
+    """A small number for each row: the same for the same partition."""
+    codes = np.zeros(rows, np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+        if codes.max(initial=0) > rows:
+            codes = np.unique(codes, return_inverse=True)[1]
+    return codes
+
+
+def _narrow(groups: Codes) -> npt.NDArray[np.integer[Any]]:
+    """Small numbers in two bytes, which NumPy sorts by radix."""
+    return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups

@@ -1,0 +1,111 @@
+"""Changes of buckets that name index files: they come and go with the data files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CommitConflictError
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+from tests.support.small_table import small_table, write_changes
+from tests.support.table_writer import read_rows
+
+
+def a_table(path: Path) -> FileStoreTable:
+    return small_table(
+        path / "t", "k INT, v STRING", bucket=1, bucket_key="k", deletion_vectors__enabled=True
+    ).table
+
+
+def written(table: FileStoreTable, first: int) -> BucketChange:
+    """Three rows from a number on."""
+    rows = [("+I", {"k": k, "v": f"v{k}"}) for k in range(first, first + 3)]
+    [change] = write_changes(table, rows, first)
+    return change
+
+
+def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
+    """A new index file by which rows of the change's data file are deleted."""
+    vectors = {change.added[0].file_name: DeletionVector.of(rows)}
+    return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
+
+
+def committer(table: FileStoreTable, user: str = "one") -> FileStoreCommit:
+    return FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
+
+
+def committed(
+    commit: FileStoreCommit,
+    identifier: int,
+    change: BucketChange,
+    index: Sequence[IndexManifestEntry],
+) -> Snapshot:
+    change = replace(change, index=tuple(index))
+    return commit.commit_appends(ManifestCommittable(identifier=identifier, changes=(change,)))
+
+
+def keys(table: FileStoreTable) -> list[int]:
+    return sorted(row["k"] for row in read_rows(table))
+
+
+def index_files(table: FileStoreTable) -> set[str]:
+    return {path.name for path in Path(table.location).rglob("index-*") if path.is_file()}
+
+
+def test_an_append_brings_an_index_file(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    change = written(table, 0)
+    snapshot = committed(committer(table), 0, change, marked(table, change, 1))
+    assert keys(table) == [0, 2]
+    [vectors] = deletion_vectors(table, snapshot).values()
+    assert vectors[change.added[0].file_name].cardinality == 1
+
+
+def test_an_index_file_is_replaced(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    commit, first = committer(table), written(table, 0)
+    old = marked(table, first, 1)
+    committed(commit, 0, first, old)
+    new = marked(table, first, 1, 2)
+    committed(commit, 1, written(table, 3), [*(entry.as_delete() for entry in old), *new])
+    assert keys(table) == [0, 3, 4, 5]
+
+
+def test_who_replaces_an_index_file_that_is_gone_is_refused(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    first = written(table, 0)
+    old = marked(table, first, 1)
+    committed(committer(table), 0, first, old)
+    late = committer(table, "late")
+    gone = [entry.as_delete() for entry in old]
+    committed(committer(table), 1, written(table, 3), [*gone, *marked(table, first, 0, 1)])
+    there = index_files(table)
+    change = written(table, 6)
+    change = replace(change, index=(*gone, *marked(table, first, 1, 2)))
+    with pytest.raises(CommitConflictError, match="is gone") as error:
+        late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
+    assert error.value.files == {change.added[0].file_name}
+    table.discard([change])
+    assert index_files(table) == there
+    assert keys(table) == [2, 3, 4, 5]
+
+
+def test_a_lost_race_keeps_the_index_files_that_a_change_names(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    late = committer(table, "late")
+    committed(committer(table), 0, written(table, 0), [])
+    change = written(table, 3)
+    committed(late, 0, change, marked(table, change, 0))
+    assert keys(table) == [0, 1, 2, 4, 5]
+    committed(committer(table), 1, written(table, 6), [])
+    assert keys(table) == [0, 1, 2, 4, 5, 6, 7, 8], "later snapshots carry the index file"

@@ -1,0 +1,201 @@
+"""One micro-batch feeds two tables of different kinds; each has its own state and its own epochs.
+
+Wherever the job ends in an epoch, the next process finishes the epoch for the tables that lack it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import BadRecordsError, StreamAppError
+from stream_app.spark.ingest.micro_batch import OFFSETS_PROPERTY, MicroBatch
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import EndedError, TwoTables, reports
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def two_tables(folder: Path) -> TwoTables:
+    tables = TwoTables(folder)
+    tables.send(
+        [{"k": number % 7, "v": f"first {number}"} for number in range(20)],
+        [{"day": f"day {number % 2}", "n": number} for number in range(9)],
+    )
+    return tables
+
+
+def parts(tables: TwoTables, epoch: int) -> Parts:
+    """The epoch's messages for two reading tasks, each of which reads both topics."""
+    [messages] = tables.messages(epoch).combine_chunks().to_batches()
+    sizes = {topic: len(rows) for topic, rows in tables.sent[epoch].items()}
+    half = {topic: size // 2 for topic, size in sizes.items()}
+    first = [messages.slice(0, half["a"]), messages.slice(sizes["a"], half["b"])]
+    rest = [
+        messages.slice(half["a"], sizes["a"] - half["a"]),
+        messages.slice(sizes["a"] + half["b"]),
+    ]
+    return [pa.concat_batches(first), pa.concat_batches(rest)]
+
+
+def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+    """An epoch as Spark asks for it; what stops the job is raised as it is."""
+    try:
+        batch(parts(tables, epoch), epoch)
+    except RuntimeError:
+        assert batch.failure is not None
+        raise batch.failure from None
+
+
+def assert_right(tables: TwoTables) -> None:
+    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+        check_chain(table)
+        assert by_content(read_rows(table)) == by_content(rows)
+
+
+def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path), EpochHere()
+    batch = tables.started(runner)
+    run(batch, tables, 0)
+    tables.send([{"k": 3, "v": "second"}], [])
+    run(batch, tables, 1)
+    assert_right(tables)
+    orders, events = ([report.counts.changes for report in reports(batch, at)] for at in (0, 1))
+    assert (orders, events) == ([20, 1], [9, 0])
+    assert (batch.totals.messages, batch.totals.changes) == (30, 30)
+    for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
+        told = [
+            json.loads((snapshot.properties or {})[OFFSETS_PROPERTY])
+            for snapshot in check_chain(table)
+            if OFFSETS_PROPERTY in (snapshot.properties or {})
+        ]
+        assert told[-1] == ends
+        assert [each.commit_user for each in table.snapshots.backwards()][-1] == "the job"
+
+
+def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: Path) -> None:
+    """A plan is made for each epoch; a format only where the table's schema is another one."""
+    tables, runner = two_tables(tmp_path), EpochHere()
+    batch = tables.started(runner)
+    run(batch, tables, 0)
+    tables.send([{"k": 1, "v": "x"}], [{"day": "d", "n": 1}])
+    run(batch, tables, 1)
+    first, second = (runner.plans[epoch].table(0) for epoch in (0, 1))
+    assert first.next_sequence_number == 0 < second.next_sequence_number
+    assert first.message_format is second.message_format
+    job = batch.feeds[0].job
+    job.table = job.table.with_options({"ignore-delete": "true"})
+    assert batch.plan().table(0).table.schema.options["ignore-delete"] == "true"
+    assert batch.plan().table(0).message_format is not first.message_format
+
+
+def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:
+    tables = two_tables(tmp_path)
+    run(tables.started(EpochHere()), tables, 0)
+    tables.send([{"k": 3, "v": "new"}, {"k": 9, "v": "new"}], [{"day": "day 1", "n": 100}])
+    with pytest.raises(EndedError):
+        run(tables.started(EpochHere(), ends_at=(1, None)), tables, 1)
+    orders, events = tables.tables
+    assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 1)
+    assert unnamed(tables) == set(), "what was written for the other table is gone"
+
+    runner = EpochHere()
+    batch = tables.started(runner)
+    run(batch, tables, 1)
+    assert runner.plans[1].tables[0] is None
+    assert [reports(batch, at)[0].skipped for at in (0, 1)] == [True, False]
+    assert [reports(batch, at)[0].counts.messages for at in (0, 1)] == [0, 1]
+    assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
+    assert_right(tables)
+    idle = EpochHere()
+    run(tables.started(idle), tables, 1)
+    assert idle.plans == {}, "both have it: the source is not read"
+    tables.send([], [{"day": "day 0", "n": 101}])
+    run(batch, tables, 2)
+    assert_right(tables)
+
+
+@pytest.mark.parametrize(("mode", "stays_dead"), [("before", True), ("after", False)])
+def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
+    tmp_path: Path, mode: Mode, stays_dead: bool
+) -> None:
+    """Each operation on files fails in turn: of tasks, of either table's commit."""
+    finished_alone = 0
+    for at in range(1000):
+        tables = two_tables(tmp_path / str(at))
+        run(tables.started(EpochHere()), tables, 0)
+        tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+        fault = Fault(at, mode, stays_dead)
+        ended = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault))
+        with contextlib.suppress(StreamAppError, OSError):
+            run(ended, tables, 1)
+        if not fault.has_struck:
+            break
+        again = tables.started(EpochHere())
+        run(again, tables, 1)
+        finished_alone += [reports(again, table)[0].skipped for table in (0, 1)] == [True, False]
+        assert_right(tables)
+    assert finished_alone >= 3
+
+
+def test_no_table_gets_an_epoch_that_another_one_cannot_take(tmp_path: Path) -> None:
+    """Bad records are looked at before the first commit; what was written is deleted."""
+    tables = two_tables(tmp_path)
+    batch = tables.started(EpochHere(), bad_records_max=0)
+    with pytest.raises(RuntimeError):
+        batch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
+    assert isinstance(batch.failure, BadRecordsError)
+    assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
+    assert tables.data_files() == []
+
+
+def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
+    tables = two_tables(tmp_path)
+    batch = tables.started(EpochHere())
+    bad = {"a": b"{", "b": b"["}
+    batch(tables.messages(0, bad).combine_chunks().to_batches(), 0)
+    for topic, value in bad.items():
+        [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
+        kept = json.loads(line)
+        assert (kept["topic"], kept["key"], kept["value"]) == (topic, "key", value.decode())
+    assert [reports(batch, at)[0].counts.bad for at in (0, 1)] == [1, 1]
+    assert_right(tables)
+
+
+def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
+    """One task writes both tables; each of its files fails in turn."""
+    failed = 0
+    for at in range(100):
+        tables = two_tables(tmp_path / str(at))
+        fault = Fault(at, "before")
+        batch = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault), tasks=1)
+        with contextlib.suppress(StreamAppError, OSError):
+            run(batch, tables, 0)
+        if not fault.done[at].endswith(".parquet"):
+            break
+        assert tables.data_files() == [], fault.done[at]
+        failed += 1
+    assert failed == 12, "data and changelog of two buckets, data of two partitions: open and sync"
+
+
+def unnamed(tables: TwoTables) -> set[str]:
+    """Data files on the disk that no snapshot names."""
+    named = {
+        entry.file.file_name
+        for table in tables.tables
+        for snapshot in table.snapshots.backwards()
+        for entries in (
+            FileStoreScan(table).delta(snapshot),
+            FileStoreScan(table).changelog(snapshot),
+        )
+        for entry in entries
+    }
+    return {path.name for path in tables.data_files()} - named

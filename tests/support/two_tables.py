@@ -1,0 +1,170 @@
+"""A job of two tables of different kinds, fed by one micro-batch: topic a → orders, b → events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.insert_only import InsertOnly
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_plan import EpochShape
+from stream_app.spark.ingest.epoch_runner import EpochRunner
+from stream_app.spark.ingest.micro_batch import EpochReport, MicroBatch, TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import IdleReport, TableJob
+from tests.support.small_table import CompactHere, small_table
+
+Row = dict[str, Any]
+TOPICS = ("a", "b")
+
+
+@dataclass(frozen=True)
+class ByTopic:
+    """Implements `MessageSplitter`: each topic is one table's."""
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        yield TOPICS.index(messages.column("topic")[0].as_py()), messages
+
+
+class EndedError(Exception):
+    """The job ends here, in the middle of an epoch."""
+
+
+@dataclass
+class Reports:
+    """Implements `TableListener`.
+
+    Attributes:
+        ends_at: the epoch behind whose commit to this table the job ends.
+    """
+
+    ends_at: int | None = None
+    epochs: list[EpochReport] = field(default_factory=list)
+
+    def epoch(self, report: EpochReport) -> None:
+        self.epochs.append(report)
+        if report.epoch == self.ends_at and not report.skipped:
+            raise EndedError
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """No test waits for one."""
+
+
+@dataclass
+class TwoTables:
+    """The tables, and what was sent to each.
+
+    Attributes:
+        sent: epoch by epoch, the rows of each topic.
+    """
+
+    folder: Path
+    tables: list[FileStoreTable] = field(init=False)
+    sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        orders = small_table(
+            self.folder / "orders", "k BIGINT, v STRING", ("k",), bucket=2,
+            changelog_producer="input",
+        )  # fmt: skip
+        events = small_table(self.folder / "events", "day STRING, n BIGINT", (), ("day",))
+        self.tables = [orders.table, events.table]
+
+    def started(
+        self,
+        runner: EpochRunner[Any],
+        *,
+        file_io: FileIO | None = None,
+        ends_at: tuple[int | None, int | None] = (None, None),
+        bad_records_max: int | None = None,
+        tasks: int = 3,
+    ) -> MicroBatch[Any]:
+        """A new process with the same checkpoint."""
+        feeds = []
+        for number, table in enumerate(self.tables):
+            seen = table if file_io is None else replace(table, file_io=file_io)
+            quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
+            feed = TableFeed(
+                job=TableJob(seen, CompactHere(seen)),
+                format_of=_format_of,
+                dead_letters=DeadLetters(quarantine, bad_records_max),
+                check_tables=lambda _: None,
+                listener=Reports(ends_at[number]),
+            )
+            feeds.append(feed)
+        return MicroBatch(
+            feeds=feeds,
+            shape=EpochShape(tasks=tasks, splitter=ByTopic()),
+            runner=runner,
+            commit_user=lambda: "the job",
+            source_end=lambda epoch: f"end of {epoch}",
+            clock=self.tables[0].clock,
+        )
+
+    def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
+        """Rows of a new epoch; its number."""
+        self.sent.append({"a": orders, "b": events})
+        return len(self.sent) - 1
+
+    def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
+        """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.
+
+        Args:
+            bad: a value for a topic that stands behind its others.
+        """
+        before = {topic: sum(len(each[topic]) for each in self.sent[:epoch]) for topic in TOPICS}
+        rows = []
+        for topic in TOPICS:
+            values = [_value(row) for row in self.sent[epoch][topic]]
+            values += [bad[topic]] if bad and topic in bad else []
+            rows += [
+                {"topic": topic, "partition": 0, "offset": offset, "key": b"key", "value": value}
+                for offset, value in enumerate(values, before[topic])
+            ]
+        return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+    def wanted(self) -> list[list[Row]]:
+        """The rows of both tables after all epochs."""
+        orders = {row["k"]: row for each in self.sent for row in each["a"]}
+        return [[*orders.values()], [row for each in self.sent for row in each["b"]]]
+
+    def data_files(self) -> list[Path]:
+        """Those on the disk, named by a snapshot or not."""
+        return [path for path in self.folder.rglob("*.parquet") if "bucket-" in path.parent.name]
+
+
+def reports(batch: MicroBatch[Any], table: int) -> list[EpochReport]:
+    """What a table's listener was told of epochs."""
+    listener = batch.feeds[table].listener
+    assert isinstance(listener, Reports)
+    return listener.epochs
+
+
+def _format_of(table: FileStoreTable) -> MessageFormat:
+    schema = table.schema
+    setup = FormatSetup(
+        columns=schema.fields,
+        arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys,
+        options={},
+        keep_update_before=schema.core_options.writes_changelog,
+    )
+    decode = message_format("debezium-json", setup)
+    if schema.primary_keys:
+        return decode
+    return InsertOnly(messages=decode, sets_aside=True, ignores_deletes=False)
+
+
+def _value(row: Row) -> bytes:
+    return json.dumps({"before": None, "after": row, "op": "c"}).encode()

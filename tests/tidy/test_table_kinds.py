@@ -1,0 +1,63 @@
+"""What a table's kind decides is asked of the kind, so that a new kind is a file and a line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.project_files import modules, tree_of
+
+OLD_QUESTIONS = {"has_primary_key", "is_bucket_unaware"}
+MAY_ASK = {
+    "stream_app/model/table_kind.py": "says which kind a table has",
+    "stream_app/model/schema/": "validates a definition's keys",
+    "stream_app/table/kinds/": "the kinds themselves",
+    "stream_app/app/config/": "judges what is configured, before there is a schema",
+    "stream_app/app/inspect/overview.py": "prints the key, or that there is none",
+}
+"""Modules and folders that may ask whether there is a primary key, each with its reason."""
+
+
+def test_nobody_asks_a_table_whether_it_has_a_primary_key() -> None:
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name in modules("stream_app")
+        if not name.startswith(tuple(MAY_ASK))
+        for node in (*_questions(tree_of(name)), *_truths(tree_of(name)))
+    ]
+    assert found == [], "ask the table's kind (model/table_kind.py)"
+
+
+def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in OLD_QUESTIONS:
+            yield node
+        if isinstance(node, ast.keyword) and node.arg in OLD_QUESTIONS:
+            yield node
+
+
+def _truths(tree: ast.Module) -> Iterator[ast.expr]:
+    """Primary keys that are looked at only for whether there are any."""
+    for node in ast.walk(tree):
+        for judged in _judged(node):
+            name = judged.attr if isinstance(judged, ast.Attribute) else None
+            name = judged.id if isinstance(judged, ast.Name) else name
+            if name in ("primary_keys", "trimmed_primary_keys"):
+                yield judged
+
+
+def _judged(node: ast.AST) -> list[ast.expr]:
+    """The expressions of which only the truth counts."""
+    match node:
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            return [test]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.comprehension(ifs=ifs):
+            return ifs
+        case ast.Call(func=ast.Name(id="bool"), args=args):
+            return args
+        case _:
+            return []

@@ -1,0 +1,90 @@
+"""Which kind a table is of."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.table_kind import (
+    APPEND,
+    BUCKETED_APPEND,
+    DYNAMIC_KEYED,
+    KEYED,
+    KIND_TRAITS,
+    POSTPONE_KEYED,
+    KindTraits,
+    is_writable,
+)
+from stream_app.table.kinds.append import APPEND_KIND
+from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.registry import KINDS, kind_of
+from stream_app.table.kinds.table_kind import TableKind
+
+
+def schema(keys: tuple[str, ...], **options: str) -> TableSchema:
+    return TableSchema(
+        schema_id=0,
+        fields=parse_columns("id BIGINT NOT NULL, name STRING"),
+        highest_field_id=1,
+        partition_keys=(),
+        primary_keys=keys,
+        options=options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "bucket", "traits"),
+    [
+        (("id",), "4", KEYED),
+        (("id",), "-1", DYNAMIC_KEYED),
+        (("id",), "-2", POSTPONE_KEYED),
+        ((), "4", BUCKETED_APPEND),
+        ((), "-1", APPEND),
+    ],
+)
+def test_keys_and_buckets_say_the_kind(
+    keys: tuple[str, ...], bucket: str, traits: KindTraits
+) -> None:
+    assert schema(keys, bucket=bucket).kind == traits
+
+
+def test_without_the_option_bucket_there_is_no_fixed_number() -> None:
+    assert schema(("id",)).kind == DYNAMIC_KEYED
+    assert schema(()).kind == APPEND
+
+
+def test_every_kind_is_registered() -> None:
+    assert set(KINDS) == set(KIND_TRAITS)
+
+
+@pytest.mark.parametrize(
+    ("keys", "bucket", "kind"),
+    [
+        (("id",), "1", KEYED_KIND),
+        ((), "1", BUCKETED_APPEND_KIND),
+        ((), "-1", APPEND_KIND),
+    ],
+)
+def test_each_written_kind_has_its_own_parts(
+    keys: tuple[str, ...], bucket: str, kind: TableKind
+) -> None:
+    assert kind_of(schema(keys, bucket=bucket)) is kind
+
+
+@pytest.mark.parametrize("bucket", [0, -2, -3])
+def test_a_number_that_is_none_is_not_written(bucket: int) -> None:
+    assert not is_writable((), bucket)
+    assert not is_writable(("id",), bucket)
+
+
+def test_dynamic_buckets_are_not_written() -> None:
+    assert not is_writable(("id",), -1)
+    assert is_writable((), -1)
+
+
+def test_kinds_differ_in_the_size_of_their_files() -> None:
+    assert schema(("id",), bucket="1").target_file_size == 128 << 20
+    assert schema(()).target_file_size == 256 << 20
+    assert schema((), **{"target-file-size": "1 kb"}).target_file_size == 1024
