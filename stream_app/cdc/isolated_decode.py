@@ -31,7 +31,7 @@ class IsolatedDecode:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        decoder: reads the messages; given none, it tells the schema of its rows.
+        decoder: reads the messages; without messages it gives the schema of its rows.
     """
 
     decoder: MessageFormat

@@ -1,4 +1,4 @@
-"""Whether a file system can create a file only if there is none, found out by trying.
+"""Tests whether a file system can create a file only if none exists.
 
 Without it two writers can both believe that a snapshot is theirs, and one of them loses its rows.
 """

@@ -100,7 +100,7 @@ def stats_from_footer(
         of the names when these are all columns (``metadata.stats-dense-store``).
 
     Raises:
-        UsageError: `mode` is none that Paimon has.
+        UsageError: Paimon has no such `mode`.
     """
     parsed = _parse_mode(mode)
     positions = _positions(footer)

@@ -137,7 +137,7 @@ def live_rows(
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
-    """The entry of a vector, and its length as the index manifest tells it."""
+    """The entry of a vector, and its length as the index manifest stores it."""
     bitmap = BitMap64(vector.bitmap) if vector.is_64 else BitMap(vector.bitmap)
     bitmap.run_optimize()
     body = (_MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()

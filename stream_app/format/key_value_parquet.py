@@ -204,7 +204,7 @@ def _groups(
     row_bytes = 0.0
     for group in groups:
         metadata = file.metadata.row_group(group)
-        # What is repeated is small in the file: what came of the last group tells more.
+        # Repeated values are small in the file, so the size of the last group is a better estimate.
         row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
         rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
         found = 0
@@ -220,11 +220,11 @@ def _groups(
 
 
 def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
-    """See that a footer tells what is known of its file; no checksum covers it.
+    """Check that a footer agrees with the file's metadata; no checksum covers it.
 
     Args:
         fields: columns as the table knows them; what a footer may say instead, see `conform`.
-        row_count: as the manifest tells it.
+        row_count: by the manifest.
 
     Raises:
         CorruptFileError: another number of rows, or a type with which values would be others.

@@ -77,7 +77,7 @@ def parse_where(text: str, row_type: RowType) -> tuple[pc.Expression, tuple[str,
         The expression, to filter batches with, and the columns that it reads.
 
     Raises:
-        UsageError: points at the place in the text, and tells what was expected there.
+        UsageError: points at the place in the text, and names what was expected there.
     """
     predicate = parse_predicate(text, row_type)
     return to_expression(predicate), column_names(predicate)

@@ -41,7 +41,7 @@ THROUGHPUT = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-"""Options of the JVMs of driver and executors; docs/performance.md tells what they save."""
+"""Options of the JVMs of driver and executors; docs/performance.md has their effect."""
 TASK_TRIES = 4
 """How often Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")

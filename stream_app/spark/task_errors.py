@@ -1,4 +1,4 @@
-"""Errors as their reader needs them: ours in their own words, wherever they were raised.
+"""Makes Spark's errors readable: our own errors keep their words, from whatever process.
 
 An error of a task reaches the driver as text inside an error of Spark's. One of the source is
 inside an error of the query. Here what they say is taken out of it again. What is not understood

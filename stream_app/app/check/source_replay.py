@@ -51,7 +51,7 @@ def source_findings(
         report: gets what was compared. What could not be compared is a finding.
 
     Raises:
-        UsageError: the table has no snapshot that tells of these topics.
+        UsageError: no snapshot of the table has offsets of these topics.
         UnsupportedTableError: stream_app cannot merge the table's rows.
         SourceError: a message stops a job, or the broker does not answer.
     """

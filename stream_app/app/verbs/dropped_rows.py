@@ -21,7 +21,7 @@ class DroppedRows:
     """The live files that go, by partition.
 
     Attributes:
-        looked_for: what there is none of when nothing goes.
+        looked_for: the noun of the message for an empty plan.
     """
 
     table: FileStoreTable

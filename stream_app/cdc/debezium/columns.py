@@ -101,7 +101,7 @@ class DecodedRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Images, and what Debezium tells besides.
+    """Images, and Debezium's other fields.
 
     Attributes:
         connector: string [n]; None: not read.
@@ -265,7 +265,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: list[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """Where no key tells that there is a row, and the message may be a heartbeat or the like."""
+    """Where no key proves a row, and the message may be a heartbeat or similar."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):

@@ -136,7 +136,7 @@ def document_drift(
 
 
 def names_in(value: bytes) -> int:
-    """How many names of fields a JSON text has, wherever they stand.
+    """How many names of fields a JSON text has, at any depth.
 
     A quote before a colon ends a name; in a text it is escaped.
     """

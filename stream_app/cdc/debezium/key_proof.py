@@ -5,8 +5,8 @@ that of a delete with invented values. With USING INDEX it does so for updates t
 may be taken for a key of the table. A row is certain in two ways.
 
 1. Its before-image is proven whole: an option says so, or the connector has no other.
-2. The message's Kafka key holds the table's primary key. Then Debezium tells a change of the key as
-   a delete and a create, and in a before-image the key's columns are true. A message without a key
+2. The message's Kafka key holds the table's primary key. Then Debezium sends a change of the key as
+   a delete and a create, and the key's columns of a before-image are true. A message without a key
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 

@@ -1,8 +1,8 @@
 """Which columns the Kafka keys of messages hold: their names, never their values.
 
-Called by `debezium_json` for changes whose row no before-image tells. Keys of one table look alike.
-So a shape is learnt from one key, and a regular expression compares it with all others. Keys may
-have a schema envelope. What resembles no other is parsed for itself.
+Called by `debezium_json` for changes without a before-image that proves the row. Keys of one table
+look alike. So a shape is learnt from one key, and a regular expression compares it with all others.
+Keys may have a schema envelope. What resembles no other is parsed for itself.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """

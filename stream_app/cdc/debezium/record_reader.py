@@ -46,7 +46,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RowRecord(RecordImages):
-    """A change of one row, and what Debezium tells besides.
+    """A change of one row, and Debezium's other fields.
 
     Attributes:
         is_op_told: False: a flattened record without ``__op``, which counts as a create.

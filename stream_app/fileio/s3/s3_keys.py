@@ -256,7 +256,7 @@ class RenewedKeys:
         try:
             self._keys = self._source.keys()
         except (NotThereError, UsageError) as error:
-            # A task's machine may not have the file: it goes on with what the driver gave it.
+            # A task's machine may not have the file: the task continues with the driver's keys.
             self.problem = error.what if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""

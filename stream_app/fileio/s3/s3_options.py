@@ -272,7 +272,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
 
 
 def _endpoint(text: str, *, has_tls: bool) -> str:
-    """The URL, checked: the client ends with a panic where it is none."""
+    """The checked URL: the client panics at an invalid one."""
     url = text.strip().rstrip("/")
     if "://" not in url:
         url = f"{'https' if has_tls else 'http'}://{url}"

@@ -51,7 +51,8 @@ class Announcements(Generic[Announced]):
         """Say what is going, durably; the name of what was said.
 
         Raises:
-            OSError: the file system refused; unless it goes on to refuse, nothing was said.
+            OSError: the file system refused; the announcement was not made, unless its deletion
+                failed too.
         """
         name = f"{self.kind.prefix}{uuid.uuid4()}"
         try:

@@ -89,7 +89,7 @@ class ConsumerManager:
         return min(wanted, default=None)
 
     def reset(self, consumer_id: str, next_snapshot: int) -> None:
-        """Let a consumer go on at a snapshot, at once; makes it when there is none.
+        """Set a consumer's next snapshot atomically; a missing consumer is created.
 
         Raises:
             UsageError: the name cannot be that of a file.
@@ -98,7 +98,7 @@ class ConsumerManager:
         self.file_io.overwrite(self._path(consumer_id), data)
 
     def delete(self, consumer_id: str) -> None:
-        """Forget a consumer for good; nothing happens when there is none.
+        """Delete a consumer durably; nothing happens when there is none.
 
         Raises:
             UsageError: the name cannot be that of a file.

@@ -131,7 +131,7 @@ class SnapshotManager:
     def write_hints(self, snapshot_id: int) -> Snapshot | None:
         """Say that a snapshot that was just made is the newest.
 
-        A failure is none: the snapshot is there, and readers list the folder. A writer delayed here
+        Failing to write the hint is harmless: readers fall back to listing. A writer delayed here
         until its snapshot has expired must not leave a stale hint, because Paimon trusts hints.
 
         Returns:

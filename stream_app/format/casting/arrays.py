@@ -32,7 +32,7 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
         refused: booleans, in Arrow or NumPy; null counts as false.
 
     Raises:
-        CastError: tells the first value that is.
+        CastError: names the first refused value.
     """
     mask = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
     if not pc.any(mask).as_py():

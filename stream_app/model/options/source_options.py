@@ -161,7 +161,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
     """The options of a read; keys in any case, for Spark makes them lower.
 
     Raises:
-        UsageError: tells all problems: unknown keys with the nearest known ones, and wrong values.
+        UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.
     """
     known: dict[str, str] = {}
     problems = []

@@ -3,7 +3,7 @@
 A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot. It
 needs the changes of all later snapshots. `table.check.changelog_check` does it.
 
-Source: none; `follow_up` tells which files are the changes of a snapshot.
+Source: none; `follow_up` decides which files are the changes of a snapshot.
 """
 
 from __future__ import annotations

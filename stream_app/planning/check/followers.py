@@ -51,7 +51,7 @@ def changelog_findings(
 def consumer_findings(
     consumer: Consumer, earliest: int | None, latest: int | None, where: str
 ) -> list[Finding]:
-    """What is wrong with where a consumer goes on.
+    """Findings about a consumer's next snapshot.
 
     Args:
         earliest: the first snapshot or changelog whose changes can be read; None: there is none.

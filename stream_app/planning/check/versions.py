@@ -1,4 +1,4 @@
-"""The rules that the versions of a table keep among themselves, as `stream-app check` tells them.
+"""The rules between versions of a table, for `stream-app check`.
 
 Sees only numbers and counts; `table.check.metadata_check` reads the files.
 
@@ -34,7 +34,7 @@ class RecordCounts:
 
 
 def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> list[Finding]:
-    """The counts of a snapshot against those of its manifests; what neither tells is passed over.
+    """The counts of a snapshot against those of its manifests; unknown counts are skipped.
 
     A wrong count does no harm to rows, but readers plan and users decide by it.
     """

@@ -43,10 +43,9 @@ def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:
 
 
 def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoch | None:
-    """The newest epoch of one job; None when no snapshot tells of one.
+    """The newest epoch of one job; None when no snapshot records one.
 
-    A COMPACT snapshot has the number of its job's newest epoch, so it tells that much even where
-    nothing else is left.
+    A COMPACT snapshot has the number of its job's newest epoch, even where no other record is left.
 
     Raises:
         CorruptFileError: a snapshot's property cannot be read.
@@ -67,7 +66,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
 
 
 def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
-    """The epochs that the next snapshot still tells, newest first.
+    """The epochs that the next snapshot copies, newest first.
 
     The newest `JOBS_KEPT`, whatever their age; of the rest not the oldest ones, nor too many.
     """
@@ -77,7 +76,7 @@ def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpo
 
 
 def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | None:
-    """The number of the oldest snapshot that tells of a job what no newer one does.
+    """The number of the oldest snapshot with the only record of a job's epoch.
 
     None: what these tell need not be kept. When other engines alone commit, such a snapshot and its
     successors stay for 30 days at most, because the jobs may never return. These must have passed

@@ -20,7 +20,7 @@ class Standing(Enum):
     LATE = auto()
     """It stands apart: its number had been given, or the table had gone back meanwhile."""
     ASK_NEXT = auto()
-    """What it was made on top of is gone, and the next one is there: that one's base tells."""
+    """Its base is gone, and the next snapshot exists, whose base decides."""
     UNKNOWN = auto()
     """It is gone itself, with whatever would tell."""
 

@@ -11,7 +11,7 @@ from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntr
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The ADD entries that no DELETE entry takes away, wherever that one stands.
+    """The ADD entries without a DELETE entry, in whatever order they come.
 
     A file that was ever deleted at a level stays deleted there: that is how every reader of
     Paimon sees it.

@@ -53,7 +53,7 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
 def rollback_holds(
     announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
 ) -> bool:
-    """Whether a rollback goes on, or has died and nothing has happened since.
+    """Whether a rollback is running, or has died and no commit followed.
 
     Args:
         newest: the number of the newest snapshot; None: there is none.

@@ -58,7 +58,7 @@ def orphans(
 ) -> list[Candidate]:
     """The candidates that were written before a time and whose name is not used, by path.
 
-    Names of files are never given twice, so the name alone tells.
+    Names of files are never reused, so the name is sufficient.
     """
     found = [
         candidate

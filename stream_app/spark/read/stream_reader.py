@@ -131,7 +131,7 @@ class StreamReader(DataSourceStreamReader):
                 yield spark_batch(batch.filter(added), self._columns)
 
     def commit(self, end: Offset) -> None:
-        """A micro-batch is done: what a consumer keeps from expiry goes on."""
+        """A micro-batch is done: the consumer's protection moves on."""
         self._offsets.taken(end)
         self._told_at = self._now()
 
@@ -145,7 +145,7 @@ class StreamReader(DataSourceStreamReader):
         return self._now() - since < fewest.seconds
 
     def _stay(self) -> None:
-        """A query that waits is no consumer that has gone."""
+        """A waiting query keeps its consumer alive."""
         silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
         if silent_s is not None and (told_at is None or now - told_at >= silent_s):
             self._offsets.stay()

@@ -235,7 +235,7 @@ class PaimonTable:
         """What the table is made of: one of Paimon's system tables, such as ``files``.
 
         ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
-        compaction has taken away yet; changes between versions: `read_incremental`. ``ro`` is what
+        compaction has removed yet. `read_incremental` has changes between versions. ``ro`` is what
         a full compaction has merged.
 
         Args:

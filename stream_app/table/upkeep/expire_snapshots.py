@@ -100,8 +100,8 @@ class ExpireSnapshots:
     """Expires snapshots of one table; remembers what tags hold from one time to the next.
 
     Attributes:
-        gives_up: let a snapshot go that cannot be read also when, for all we know, it alone tells
-            the newest epoch of a job.
+        gives_up: expire an unreadable snapshot even if it may hold the only record of a job's
+            newest epoch.
     """
 
     table: FileStoreTable
@@ -115,7 +115,7 @@ class ExpireSnapshots:
         what it has committed, and does not write an epoch twice.
 
         Raises:
-            UsageError: a snapshot that was to stay has gone meanwhile.
+            UsageError: a retained snapshot has been deleted meanwhile.
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         try:

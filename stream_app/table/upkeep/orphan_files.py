@@ -10,7 +10,7 @@ is judged with care (`time_of_age`). Files outside of the table's folder, and fo
 of Paimon's, are left alone.
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
-passes over manifests that are missing and goes on.
+ignores missing manifests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Up to where old versions may go when the files of some of them cannot be read.
 
-A version that is to go need not be read: what it alone names stays on disk as orphans. The first
-one that stays must be, for it tells which metadata the others share with it. So where that one
+A version that is to go need not be read: what it alone names stays on disk as orphans. The earliest
+retained one must be, because it names the metadata that the others share with it. So where that one
 cannot be read, the last one before it that can stays as well.
 
 Used by `expire_snapshots` and `expire_changelogs`. Source: none; Paimon's expiry stops there.

@@ -257,7 +257,7 @@ def _changed(table: FileStoreTable, what: str) -> UsageError:
 
 
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:
-    """Snapshots that were committed since the plan was made go too: they stand on what has gone.
+    """Snapshots that were committed since the plan are deleted too: their base is gone.
 
     A later committer finds its base snapshot gone, and takes its own back.
     """

@@ -196,7 +196,7 @@ class TagUpkeep:
                 self.table.tags.write_success_file(tag.name, self.table.clock.now_ms())
 
     def _tags(self, rules: TagRules) -> list[Tag]:
-        """The newest automatic tag alone: it tells how far it has come."""
+        """Only the newest automatic tag: it is the progress."""
         manager = self.table.tags
         begun = [
             (begin, name)

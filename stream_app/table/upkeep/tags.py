@@ -77,7 +77,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     expiry of another engine that is deleting the version's files at this moment cannot be seen.
 
     Raises:
-        UsageError: the snapshot has gone meanwhile, or is just going; there is no tag.
+        UsageError: the snapshot has expired meanwhile, or is expiring; there is no tag.
         OSError: the file system refused; there may be a tag.
     """
     if not table.tags.create(tag):
