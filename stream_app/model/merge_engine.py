@@ -16,8 +16,8 @@ class EngineTraits:
     """Facts of one merge engine.
 
     Attributes:
-        may_prune_by_value: the merged row is one of the rows that went in. So a section of runs
-            can be left out when no file of it holds a value that passes.
+        may_prune_by_value: the merged row is one of the input rows. So a section of runs can be
+            left out when no file of it holds a value that passes.
         keeps_deletes: a delete stays a row of kind -D when it is the newest of its key. So readers
             leave it out, and compactions do when nothing older lies below.
         needs_lookup: a change shows only beside the older rows of its key. So each row has to leave

@@ -18,7 +18,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class DroppedRows:
-    """The live files that go, by partition.
+    """The live files to delete, by partition.
 
     Attributes:
         looked_for: the noun of the message for an empty plan.

@@ -45,7 +45,7 @@ _PATIENCE_S = 60.0
 _PAUSE_S_MAX = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"
 _FAILOVERS_OF_ONE = "4"
-"""Time for which the client calls a single NameNode with a given port: 15 s."""
+"""Failovers for a single NameNode with a given port: the client gives up after 15 s."""
 _T = TypeVar("_T")
 
 

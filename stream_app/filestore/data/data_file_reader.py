@@ -141,7 +141,7 @@ class DataFileReader:
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """First with the types that the file's schema says, for its bytes may not tell them."""
+        """First with the types of the file's schema, because its bytes may not have them."""
         system = self._system_fields
         batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
         given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])

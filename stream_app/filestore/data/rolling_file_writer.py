@@ -89,7 +89,7 @@ class OpenDataFile(ABC):
         return self.describe(size, self._writer.writer.metadata)
 
     def abort(self) -> None:
-        """Close without an end, and delete; what fails at that must not hide why."""
+        """Close without an end, and delete; an error in doing so must not hide the cause."""
         for close in (self._writer.close, self._sink.close):
             with contextlib.suppress(OSError, pa.ArrowException):
                 close()

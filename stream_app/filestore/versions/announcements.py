@@ -48,7 +48,7 @@ class Announcements(Generic[Announced]):
     kind: AnnouncementKind[Announced]
 
     def announce(self, announcement: Announced) -> str:
-        """Say what is going, durably; the name of what was said.
+        """Announce the versions to delete, durably; the name of the announcement.
 
         Raises:
             OSError: the file system refused; the announcement was not made, unless its deletion
@@ -89,7 +89,7 @@ class Announcements(Generic[Announced]):
         return found
 
     def withdraw(self, name: str) -> None:
-        """Take back what was said; nothing happens when it is not there."""
+        """Withdraw an announcement; nothing happens when it is not there."""
         self.file_io.delete(self._path(name))
 
     def _path(self, name: str) -> str:

@@ -1,7 +1,7 @@
 """The branches of a table: ``branch/branch-<name>``, each with snapshots and tags of its own.
 
 A branch begins as a copy of a snapshot; its data files, manifests and index files lie in the main
-table's folders. We write no branches, and leave alone what they name.
+table's folders. stream_app writes no branches, and keeps their files.
 
 Source: Paimon `utils/BranchManager.java`.
 """

@@ -141,7 +141,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
 
 
 def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) -> None:
-    """Refuse a table whose options demand of a writer what we do not do.
+    """Refuse a table whose options need a writer that does more than stream_app.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
 

@@ -1,4 +1,4 @@
-"""Finds out which snapshot a commit is in conflict with, and says what is to be done about it.
+"""Finds the snapshot that a commit conflicts with, and the remedy.
 
 Called by file_store_commit with what conflict_detection has found.
 
@@ -36,7 +36,7 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
     """What happened, which user did it, and the remedy.
 
     Args:
-        history: what was committed of late, newest first; as much is taken of it as is needed.
+        history: the latest commits, newest first; as much is taken of it as is needed.
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:

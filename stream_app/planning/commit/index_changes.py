@@ -1,4 +1,4 @@
-"""Decides how a snapshot's index files change when data files go or rows of them are deleted.
+"""Decides how a snapshot's index files change when data files, or rows of them, are deleted.
 
 A change is a list of entries like that of data files: DELETE of an index file, ADD of another. But
 an index manifest is complete. So each commit with a change rewrites all of it (`combined_index`),
@@ -21,7 +21,7 @@ from stream_app.model.manifest_entry import FileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFileRewrite:
-    """An index file that goes.
+    """An index file to remove.
 
     Attributes:
         kept: data files whose deletion vectors move from it into a new index file.
@@ -46,7 +46,7 @@ def rewrites(
         changed: data files that get another deletion vector, or their first.
         in_one_file: the bucket's vectors belong into one file, so any change concerns all.
 
-    An index file of which nothing changes stays as it is; one of which nothing is left just goes.
+    An index file of which nothing changes stays as it is; an empty one is removed.
     """
     leaving = {*gone, *changed}
     files = [entry for entry in live if entry.holds_deletion_vectors]

@@ -1,8 +1,8 @@
-"""Which epoch of each job is its newest, told by a few snapshots; and for how long that is kept.
+"""Finds the newest epoch of each job in a few snapshots; and for how long that is kept.
 
 A restarted job must know what it has committed, even if its own snapshots have expired. So each
 snapshot that we make carries a property with the newest epoch of every job. Snapshots of other
-engines have none, and those of our older versions tell of their own job alone.
+engines have none, and those of our older versions record only their own job.
 
 Called by `table.commit.job_epochs`. Plain values in and out. Snapshots come one by one, from the
 newest down, and no more of them than needed.

@@ -29,7 +29,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """The fewest entries that mean the same: pairs of ADD and DELETE vanish.
 
-    A DELETE without its ADD stays: the ADD stands in a manifest that is not merged now.
+    A DELETE without its ADD is kept: the ADD stands in a manifest that is not merged now.
     """
     kept: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()

@@ -1,9 +1,9 @@
 """Decides which manifests of a base list are rewritten into fewer.
 
 Every commit brings a small manifest. Merged in groups (`manifest_groups`), a table's base list
-stays short however many commits it has seen, and each entry is rewritten only a few times. What
-groups leave behind are entries of files that are gone, when ADD and DELETE stand in different
-large manifests: now and then all of these go at once (`full_merge`).
+stays short however many commits it has seen, and each entry is rewritten only a few times. Groups
+leave entries of deleted files whose ADD and DELETE are in different large manifests: a `full_merge`
+removes all of these at once.
 
 Source: Paimon `operation/ManifestFileLegacyMerger.java` (``manifest.target-file-size``,
 ``manifest.merge-min-count``, ``manifest.full-compaction-threshold-size``).

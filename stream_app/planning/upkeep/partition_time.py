@@ -1,4 +1,4 @@
-"""The time that a partition's values tell, and which partitions are too old.
+"""The time in a partition's values, and which partitions have expired.
 
 `table.upkeep.expire_partitions` calls it. Times are local times of day read as if they were UTC, in
 milliseconds, as Paimon compares them. A value without a readable time gives None: its partition

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_announced(table: FileStoreTable, number: int) -> bool:
-    """Whether a version may be half gone by an expiry, so that nothing can keep it.
+    """Whether an expiry may have half deleted a version, so that nothing can keep it.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -54,7 +54,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 def whole_or_staying(
     table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
-    """Of tagged versions those that are to be kept: all but what a tag came too late for.
+    """Of tagged versions those that are to be kept: all but the tags that came too late.
 
     Args:
         folder: as it was when the tags were found.
@@ -76,7 +76,7 @@ def delete_void_tags(
     tags: Mapping[str, FileStatus],
     known: Mapping[str, FileStatus] | None = None,
 ) -> None:
-    """Take back the tags that came too late for what expiries have deleted.
+    """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
         going: what these have announced.
@@ -107,7 +107,7 @@ def delete_void_tags(
 
 
 def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
-    """Take back what was announced and is done, or means nothing any more.
+    """Withdraw announcements that are done or void.
 
     Args:
         listed: names beside the tags, as they were just now.
@@ -130,7 +130,7 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
 def holding_announcements(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
-    """What expiries have announced that go on, or have died.
+    """Announcements of expiries that are running, or have died.
 
     Args:
         listed: names beside the tags, if the caller has just listed them.
@@ -145,7 +145,7 @@ def holding_announcements(
 def holding_rollbacks(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
-    """What rollbacks have announced that go on, or have died; as `holding_announcements`.
+    """Announcements of rollbacks that are running, or have died; as `holding_announcements`.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -159,7 +159,7 @@ def holding_rollbacks(
 
 
 def withdraw_rollbacks(table: FileStoreTable) -> None:
-    """Take back what rollbacks have announced that have taken no snapshot away.
+    """Withdraw announcements of rollbacks that have deleted no snapshot.
 
     Raises:
         CorruptFileError: what was announced cannot be read.

@@ -1,8 +1,8 @@
 """Takes old long-lived changelogs away, with the files that only they need.
 
-As `expire_snapshots`, and after it. Changelog files go. Where flushed files were the changelog when
-the snapshot expired, those go as well that it took out of the table: they belong to changelogs
-before it.
+As `expire_snapshots`, and after it. It deletes changelog files. Where flushed files were the
+changelog when the snapshot expired, those go as well that it took out of the table: they belong to
+changelogs before it.
 
 The current producer decides which files are the changelog, because followers read all snapshots by
 it. So flushed files of a time without changelog files need not stay when there are some today.
@@ -45,7 +45,7 @@ class ExpireChangelogs:
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
-        """What goes now. Where changelogs are kept no longer than snapshots, all of them.
+        """What expires now. Where changelogs are kept no longer than snapshots, all of them.
 
         Raises:
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
@@ -71,7 +71,7 @@ class ExpireChangelogs:
         """Delete it.
 
         Raises:
-            OSError: the file system refused; the next expiry finishes what is left.
+            OSError: the file system refused; the next expiry finishes the rest.
         """
         if not expiry.numbers:
             return

@@ -1,7 +1,7 @@
 """Takes old snapshots away, with the files that only they need.
 
 `plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
-finishes what a crash has interrupted. A snapshot whose file cannot be read goes as well: what it
+finishes what a crash has interrupted. A snapshot whose file cannot be read expires as well: what it
 alone names becomes orphans (`readable_range`). An expiry first announces what it deletes, and then
 reads the tags once more (`planning.upkeep.announcements`). The order of
 deletion:
@@ -57,11 +57,11 @@ from stream_app.table.versions.manifest_reads import ManifestReads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """What goes, of snapshots or of long-lived changelogs.
+    """What expires, of snapshots or of long-lived changelogs.
 
     Attributes:
         versions: those that can be read.
-        unreadable: the numbers of the others, whose files stay as orphans.
+        unreadable: the numbers of the unreadable ones, whose files become orphans.
     """
 
     versions: tuple[Snapshot, ...]
@@ -71,20 +71,20 @@ class Expiry:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that go, ascending."""
+        """The numbers of all that expire, ascending."""
         return tuple(sorted([*(one.snapshot_id for one in self.versions), *self.unreadable]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotExpiry(Expiry):
-    """What goes of snapshots.
+    """The snapshots that expire.
 
     Attributes:
-        kept: the first snapshot that stays.
+        kept: the earliest retained snapshot.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
-        kept_by: why no more go, for people.
+        kept_by: why no more expire, as text.
         tags: when each tag was written that was thought of, by name.
-        announcement: what is to be said before anything is deleted; None: nothing goes.
+        announcement: the announcement to make before anything is deleted; None: nothing goes.
     """
 
     kept: int | None
@@ -109,7 +109,7 @@ class ExpireSnapshots:
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
-        """What goes now.
+        """What expires now.
 
         The newest snapshot with the record of the jobs' epochs stays. By it a restarted job knows
         what it has committed, and does not write an epoch twice.
@@ -171,7 +171,7 @@ class ExpireSnapshots:
         Raises:
             UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
                 table is rolled back; nothing is deleted.
-            OSError: the file system refused; the next expiry finishes what is left.
+            OSError: the file system refused; the next expiry finishes the rest.
         """
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
@@ -276,7 +276,7 @@ class ExpireSnapshots:
     def _without_newest_epochs(
         self, ids: Sequence[int], going: ExpireRange
     ) -> tuple[ExpireRange, int | None]:
-        """What goes, and the snapshot that cannot be read and stays for what it may tell."""
+        """What expires, and the unreadable snapshot that may hold the only record of a job."""
         now, unread = self.table.clock.now_ms(), list[int]()
         needed = first_that_tells(self.table.snapshots, ids, now, unread)
         if needed is not None and needed < going.end:
@@ -295,7 +295,7 @@ class ExpireSnapshots:
         return thread_count(self.table)
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
-        """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
+        """Tags and branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
         kept = whole_or_staying(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})

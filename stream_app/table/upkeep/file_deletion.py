@@ -1,4 +1,4 @@
-"""Which files go, and deleting them in an order that a crash cannot spoil.
+"""Collects files to delete, and deletes them in a crash-safe order.
 
 Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
 rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
@@ -26,8 +26,8 @@ class FilesToDelete:
 
     Attributes:
         lists: manifest lists and index manifests: what names other metadata.
-        folders: of buckets and partitions from which files go, the inner ones first.
-        seen: names of metadata and index files that are collected already, or must stay.
+        folders: of buckets and partitions with deleted files, the inner ones first.
+        seen: names of metadata and index files that are collected already, or retained.
     """
 
     data: dict[str, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class FilesToDelete:
         return sum(sum(step.values()) for step in self.steps())
 
     def steps(self) -> tuple[dict[str, int], ...]:
-        """All, in the order in which they go."""
+        """All, in the order of their deletion."""
         return (
             self.data,
             self.changelogs,
@@ -63,7 +63,7 @@ class FilesToDelete:
 
 @dataclass(slots=True)
 class FileCollector:
-    """Collects what goes.
+    """Collects the files to delete.
 
     Attributes:
         files: `seen` gets the retained files first.
@@ -77,7 +77,7 @@ class FileCollector:
         return self.reads.table
 
     def keep_metadata_of(self, snapshots: Iterable[Snapshot], *, may_be_gone: bool = False) -> None:
-        """Let metadata and index files of versions stay; see `ManifestReads.names`.
+        """Retain metadata and index files of versions; see `ManifestReads.names`.
 
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
@@ -142,7 +142,8 @@ class FileCollector:
 
 
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
-    """Delete them: each kind when the one before it is gone. What is gone already is no error.
+    """Delete them: each kind when the one before it is gone. A file that is deleted already is no
+    error.
 
     First it syncs the deletions of versions and tags. One that a crash of the machine brought back
     would name files that are deleted here. Files themselves may come back, and are orphans then.

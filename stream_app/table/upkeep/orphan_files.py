@@ -5,9 +5,9 @@ a commit in between is safe, whatever the age of its files. Versions are snapsho
 long-lived changelogs, of the table and of its branches. When a version cannot be read completely,
 nothing is deleted, because its files cannot be determined.
 
-A writer's files are named by nothing until they are committed; their age alone keeps them, so it
-is judged with care (`time_of_age`). Files outside of the table's folder, and folders that are none
-of Paimon's, are left alone.
+A writer's files are named by nothing until they are committed; their age alone keeps them, so it is
+judged with care (`time_of_age`). It ignores files outside of the table's folder, and folders that
+are not Paimon's.
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
 ignores missing manifests.
@@ -53,7 +53,7 @@ class OrphanPlan:
 
     Attributes:
         folders: of buckets and partitions that may be empty, the inner ones first.
-        versions: how many name what is used.
+        versions: how many versions were read.
     """
 
     files: tuple[Candidate, ...]
@@ -124,7 +124,7 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
     """Delete them, and then the folders of buckets and partitions that are empty.
 
     Raises:
-        OSError: the file system refused; the next time finds what is left.
+        OSError: the file system refused; the next run finds the rest.
     """
     threads = thread_count(table)
     each(threads, table.file_io.delete, [file.path for file in plan.files])

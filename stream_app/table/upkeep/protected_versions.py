@@ -1,4 +1,4 @@
-"""The versions beside the snapshots whose files must stay: tags, and all that branches have.
+"""The versions beside the snapshots whose files are retained: tags, and all that branches have.
 
 Source: Paimon `utils/TagManager.java#taggedSnapshots`, `utils/BranchManager.java`. Branches are
 our care alone: Paimon's expiry of the main table does not look at them.
@@ -62,7 +62,7 @@ class ProtectedVersions:
     def files_needed(
         self, snapshot_id: int, reads: ManifestReads, cache: LiveFilesCache
     ) -> list[Collection[FileKey]]:
-        """Sets of files that must stay, among those that this snapshot took out of the table.
+        """Sets of retained files, among those that this snapshot's delta deletes.
 
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.

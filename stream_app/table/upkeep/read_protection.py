@@ -83,7 +83,7 @@ def tagged_version(
 def protected(
     find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
 ) -> Iterator[FoundVersion]:
-    """As `tagged_version`; the tag goes at the end, with the files that it alone held."""
+    """As `tagged_version`; the tag is deleted at the end, with the files that only it needs."""
     (table, snapshot), name = tagged_version(find, retained_ms, again=again)
     try:
         yield table, snapshot

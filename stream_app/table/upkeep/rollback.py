@@ -54,7 +54,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPlan:
-    """What becomes the newest version, and what goes."""
+    """The target, and what the rollback deletes."""
 
     target: Snapshot
     numbers: RollbackNumbers
@@ -114,7 +114,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     """Roll back; a rollback to the same version finishes one that died.
 
     Args:
-        resets_consumers: let consumers that are ahead go on behind the target.
+        resets_consumers: reset consumers that are ahead to behind the target.
 
     Raises:
         UsageError: a living consumer would be cut, the table has changed since the plan was made,
@@ -146,7 +146,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
 def _announced(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
 ) -> tuple[str, RollbackNumbers]:
-    """Say what goes, and see that nothing speaks against it; what was said, and what goes now."""
+    """Announce and check for conflicts; the announcement, and what to delete now."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         going={
@@ -298,7 +298,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
 
 
 def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
-    """A snapshot that goes; a damaged one may be why people go back, and only its own file goes."""
+    """A snapshot to delete; None for a damaged one, of which only its own file is deleted."""
     try:
         return table.snapshots.snapshot(number)
     except CorruptFileError as error:

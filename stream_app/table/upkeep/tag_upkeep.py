@@ -54,7 +54,7 @@ _CAUGHT_UP_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagUpkeepReport:
-    """The names of tags that were given and deleted; files that went with those."""
+    """The names of made and deleted tags; files that were deleted with those."""
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class TagUpkeep:
         return self._due_ms is not None and now_ms >= self._due_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
-        """Give what is due, then delete what is too much or over.
+        """Make due tags, then delete tags beyond the retained number, and expired ones.
 
         Args:
             makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
@@ -98,7 +98,7 @@ class TagUpkeep:
 
         Raises:
             UsageError: the options contradict each other.
-            CorruptFileError: a tag, or what must stay of it, cannot be read.
+            CorruptFileError: a tag, or its metadata, cannot be read.
             CommitError: others won every race for a snapshot.
         """
         rules = tag_rules(self.table)

@@ -1,7 +1,7 @@
 """Creates and deletes tags, with the files that only they need, and reads the options of tagging.
 
-A tag's file goes before its data. So a crash in between leaves orphans, which `orphan_files` finds,
-and never a tag without its data.
+A tag's file is deleted before its data. So a crash in between leaves orphans, which `orphan_files`
+finds, and never a tag without its data.
 
 Source: Paimon `utils/TagManager.java`, `operation/TagDeletion.java`, `tag/TagAutoCreation.java`.
 """
@@ -118,12 +118,12 @@ def _gone(table: FileStoreTable, tag: Tag) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagDeletion:
-    """What goes with tags.
+    """The files that are deleted with tags.
 
     Attributes:
         files: those that only these tags held; none while their snapshots are there.
         held: the numbers of the versions that these tags alone held.
-        unreadable: names of tags that cannot be read: then all files stay, as orphans.
+        unreadable: names of tags that cannot be read: then all its files become orphans.
     """
 
     tags: tuple[Tag, ...]
@@ -133,7 +133,7 @@ class TagDeletion:
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
-    """What goes with the tags of these names.
+    """The files that are deleted with the tags of these names.
 
     Raises:
         UsageError: there is no such tag.
@@ -227,7 +227,7 @@ def _files(
 def add_live_files(
     collector: FileCollector, version: Snapshot, needed: Sequence[Collection[FileKey]]
 ) -> None:
-    """Add the data files of a version that is going, unless they are needed."""
+    """Add the data files of a version to delete, unless they are needed."""
     lists = (version.base_manifest_list, version.delta_manifest_list)
     collector.reads.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
@@ -281,7 +281,7 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
 
 
 def tag_rules(table: FileStoreTable) -> TagRules | None:
-    """The rules; None when no tags are given of their own accord.
+    """The rules; None without automatic tagging.
 
     Raises:
         UsageError: the delay is as long as a period, so no tag would ever be in time.

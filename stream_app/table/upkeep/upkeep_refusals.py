@@ -1,4 +1,4 @@
-"""Of which tables we can take versions and files away rightly, or give versions a name.
+"""Which tables stream_app can delete versions and files of, or tag versions of.
 
 Called by the verbs of upkeep before they plan anything. These are weaker than for writing
 (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
