@@ -6,8 +6,8 @@ long-lived changelogs, of the table and of its branches. When a version cannot b
 nothing is deleted, because its files cannot be determined.
 
 A writer's files are named by nothing until they are committed; their age alone keeps them, so it is
-judged with care (`time_of_age`). It ignores files outside of the table's folder, and folders that
-are not Paimon's.
+judged with care (`time_of_age`). The search ignores files outside of the table's folder, and
+folders that are not Paimon's.
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
 ignores missing manifests.
