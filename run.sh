@@ -79,7 +79,7 @@ app() { prepare run; exec python -P -m stream_app "$@"; }
 verb=${1:-help}
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.job.jars spark-kafka > /dev/null; python -P -m stream_app.app.job.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
+  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
   demo) shift; prepare run; exec python -P -m demo "$@" ;; # a broker, a shop's changes, the job, a crash, the proof: two minutes
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
@@ -102,11 +102,15 @@ case $verb in
     shift; prepare dev; cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
     if [ "$1" = quick ]; then
-      exec python -m pytest tests/datadriven tests/tidy tests/unit tests/scenarios -n auto --maxprocesses=4 -q \
+      exec python -m pytest tests/datadriven tests/tidy tests/unit -n auto --maxprocesses=4 -q \
         -m 'not java and not spark and not kafka and not slow' "${@:2}"
     fi
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
+  coverage) # which lines and branches the fast tests reach, above a floor: coverage [PYTEST'S ARGUMENTS]
+    shift; prepare dev; cd "$here"
+    exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term \
+      -m 'not java and not spark and not kafka' "$@" ;;
   docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
     if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
     exec mkdocs build --quiet "$@" ;;

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 
 from demo.broker_jars import broker_jars
-from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import SourceError, StreamAppError
 
 LOOPBACK = "127.0.0.1"

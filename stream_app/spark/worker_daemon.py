@@ -21,11 +21,13 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 PRELOADED = (
+    "confluent_kafka",
     "pandas",
     "pyspark.worker",
     "stream_app.cdc.formats",
-    "stream_app.spark.ingest.route_task",
-    "stream_app.spark.ingest.write_task",
+    "stream_app.spark.epoch.range_epochs",
+    "stream_app.spark.epoch.route_task",
+    "stream_app.spark.epoch.write_task",
     "stream_app.table.kinds.tasks",
 )
 

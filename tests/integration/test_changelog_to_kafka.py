@@ -18,7 +18,7 @@ from stream_app.app.output.kafka_output import KafkaOutput
 from stream_app.errors import SourceError, UsageError
 from tests.integration.test_cli_processes import COMMAND, REPO
 from tests.support.job_bench import JobBench
-from tests.support.kafka_broker import consume, new_topic
+from tests.support.kafka_broker import consume, count, new_topic
 from tests.support.small_table import SmallTable, small_table
 
 pytestmark = [pytest.mark.kafka]
@@ -30,7 +30,7 @@ READING = {
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -61,7 +61,7 @@ def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
 
     process = followed(small, place)
     until(lambda: consumers.next_snapshot("mirror") == 2, process)
-    time.sleep(0.1)
+    until(lambda: count(bench.broker, topic) > 2, process)
     process.kill()
     process.communicate()
     assert consumers.next_snapshot("mirror") == 2, "killed amid the snapshot"

@@ -17,7 +17,7 @@ from tests.support.small_table import SmallTable, small_table
 
 REPO = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-P", "-m", "stream_app"]
-TIMEOUT = 60
+TIMEOUT = 240
 
 
 def stream_app(*words: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ from tests.support.table_writer import CompactLater, TableWriter, assert_table_i
 
 REPO = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-TIMEOUT = 120
+TIMEOUT = 240
 COMMAND = [
     *(sys.executable, "-P", "-m", "stream_app", "compact"),
     *("--set", "spark.master=local[2]"),

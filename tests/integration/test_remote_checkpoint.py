@@ -19,7 +19,6 @@ from demo.embedded_broker import EmbeddedBroker
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.table.opening import open_table
-from tests.support.fast_jvm import fast_jvm
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.ingest_process import IngestProcess, job_conf
 from tests.support.job_bench import change
@@ -77,7 +76,6 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
             "quarantine": f"{place.folder}/quarantine",
             "trigger": "0 seconds",
         },
-        spark={"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
         **{"file-system": place.options},
     )
     job, random, files = IngestProcess(conf, tmp_path), Random(seed), place.files

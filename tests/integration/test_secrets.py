@@ -53,7 +53,7 @@ def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, lis
     topic = new_topic(secure_kafka.broker)
     options = secure_kafka.options(listener)
     found = check_topics(
-        secure_kafka.bootstrap(listener), topics=[topic], kafka_options=options, timeout_s=10
+        secure_kafka.bootstrap(listener), topics=[topic], kafka_options=options, timeout_s=60
     )
     assert found[topic].partitions == 1
 
@@ -304,7 +304,7 @@ def test_a_compaction_on_spark_tells_no_secret(s3: S3Server, tmp_path: Path) -> 
             "STREAM_APP_FILE_SYSTEM__S3__ACCESS_KEY": "${env:LAKE_ID}",
             "LAKE_ID": ACCESS_KEY,
         },
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     output = done.stdout + done.stderr
     assert done.returncode == 1, output

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fast_jvm import fast_jvm
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 REPO = Path(__file__).resolve().parents[2]
 CONF = """
@@ -35,6 +37,7 @@ trigger = "1 second"
 [spark]
 "spark.master" = "local[2]"
 "spark.ui.enabled" = "false"
+"spark.driver.extraJavaOptions" = "{java_options}"
 """
 
 
@@ -46,7 +49,7 @@ def test_sigterm_ends_a_job_that_waits(tmp_path: Path) -> None:
         line = json.dumps({**message, "value": json.dumps(change)})
         (tmp_path / "in" / f"f{k}.jsonl").write_text(line + "\n")
     conf = tmp_path / "c.toml"
-    conf.write_text(CONF.format(folder=tmp_path))
+    conf.write_text(CONF.format(folder=tmp_path, java_options=fast_jvm()))
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -54,14 +57,14 @@ def test_sigterm_ends_a_job_that_waits(tmp_path: Path) -> None:
             cwd=REPO, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while "epoch 1: 1 messages" not in log.read_text():
             assert time.monotonic() < deadline, log.read_text()
             assert process.poll() is None, log.read_text()
             time.sleep(0.2)
         time.sleep(3)  # epoch 2 waits now
         os.kill(process.pid, signal.SIGTERM)
-        process.wait(30)
+        process.wait(120)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

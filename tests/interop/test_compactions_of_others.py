@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 def wait_for_plan(commit: StreamTableCommit) -> None:
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while coordinator._planning is not None and not coordinator._planning.done():
         assert time.monotonic() < deadline
         time.sleep(0.01)

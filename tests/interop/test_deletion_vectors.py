@@ -231,7 +231,7 @@ def publish(
             latest, snapshot_id=number, commit_kind=kind, commit_user="ours",
             base_manifest_list=base, base_manifest_list_size=base_size,
             delta_manifest_list=delta_list, delta_manifest_list_size=delta_size,
-            index_manifest=write_index_manifest(table, latest, changes),
+            index_manifest=write_index_manifest(table.manifests, latest, changes),
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip

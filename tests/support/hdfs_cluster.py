@@ -19,13 +19,13 @@ from types import TracebackType
 
 import pytest
 
-from stream_app.app.job.jar_sets import Coordinate, JarSet
-from stream_app.app.job.jars import JarCache, jar_folder
-from stream_app.app.job.java import find_java
+from stream_app.app.launch.jar_sets import Coordinate, JarSet
+from stream_app.app.launch.jars import JarCache, jar_folder
+from stream_app.app.launch.java import find_java
 from tests.support.ingest_process import a_free_port
 
 HOST = "127.0.0.1"
-_START_SECONDS = 60
+_START_SECONDS = 240
 _numbers = itertools.count(1)
 _JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OF_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons-cli", "jcl-over")

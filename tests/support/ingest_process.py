@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -14,16 +16,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.fast_jvm import fast_jvm
+
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 120
+START_SECONDS = 240
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Those of a run in another folder of the machine begin elsewhere, by the process's id.
+_PORTS = itertools.cycle(range(15_000 + 500 * (_WORKER % 4) + os.getpid() % 8 * 2_000, 32_000))
 
 
 def a_free_port() -> int:
-    """A port of this machine that nobody has, for the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody takes before its server does.
+
+    It is below those that the system gives to clients, and each process of the tests has its own.
+    """
+    for port in _PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def toml_value(value: Any) -> str:
@@ -64,6 +76,8 @@ class IngestProcess:
     environ: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     runs: int = 0
+    _events: list[dict[str, Any]] = field(default_factory=list)
+    _events_size: int = 0
 
     @property
     def events_file(self) -> Path:
@@ -88,7 +102,11 @@ class IngestProcess:
             )
 
     def events(self) -> list[dict[str, Any]]:
-        return read_events(self.events_file)
+        """All so far, of all runs; read again only when there are more."""
+        size = self.events_file.stat().st_size if self.events_file.exists() else 0
+        if size != self._events_size:
+            self._events, self._events_size = read_events(self.events_file), size
+        return self._events
 
     def wait_for(
         self,
@@ -111,7 +129,7 @@ class IngestProcess:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self, seconds: float = 60) -> int:
+    def stop(self, seconds: float = 180) -> int:
         """Ask the job to end after its epoch; Ctrl-C would cut a long one off."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGTERM)
@@ -148,7 +166,7 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
             "options.changelog-producer": "input",
         },
         "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
-        "spark": {"spark.master": "local[2]"},
+        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
     }
     names = [*defaults, *(name for name in sections if name not in defaults)]
     merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}

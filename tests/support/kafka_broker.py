@@ -15,6 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from demo.embedded_broker import EmbeddedBroker
+from tests.support.ingest_process import a_free_port
 
 _numbers = itertools.count(1)
 
@@ -22,7 +23,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     """A running broker; start it once (2 to 6 s), use a new topic for each test."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("kafka")) as broker:
+    with EmbeddedBroker(tmp_path_factory.mktemp("kafka"), port=a_free_port()) as broker:
         yield broker
 
 
@@ -70,13 +71,24 @@ def produce(
         ]
         producer.flush()
         for future in sent:
-            future.get(timeout=30)
+            future.get(timeout=120)
     finally:
         producer.close()
 
 
+def count(broker: EmbeddedBroker, topic: str) -> int:
+    """How many records a topic holds."""
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
+    try:
+        partitions = consumer.partitions_for_topic(topic) or ()
+        ends = consumer.end_offsets([TopicPartition(topic, number) for number in partitions])
+        return sum(ends.values())
+    finally:
+        consumer.close()
+
+
 def consume(
-    broker: EmbeddedBroker, topic: str, *, count: int, timeout_ms: int = 20_000
+    broker: EmbeddedBroker, topic: str, *, count: int, timeout_ms: int = 60_000
 ) -> list[tuple[int, int, bytes | None, bytes | None]]:
     """(partition, offset, key, value) of the first `count` records, fewer after the timeout."""
     consumer = KafkaConsumer(

@@ -62,7 +62,7 @@ class LineServer:
         """End of input ends the child; it is killed only when it does not listen."""
         self._requests.close()
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -81,7 +81,7 @@ class LineServer:
         return json.loads(line)
 
     def _death(self) -> LineServerError:
-        code = self._process.wait(timeout=10)
+        code = self._process.wait(timeout=60)
         self._stderr.seek(0)
         tail = "".join(self._stderr.readlines()[-STDERR_LINES_SHOWN:])
         return LineServerError(f"{self._program} ended with code {code}\n  its last words:\n{tail}")

@@ -10,7 +10,7 @@ from typing import Any
 from stream_app.fileio.file_io import FileIO
 from stream_app.table.file_store_table import FileStoreTable
 
-LIMIT_S = 60
+LIMIT_S = 240
 _OPERATIONS = frozenset(
     ("open_input", "open_output", "sync", "read_bytes", "write_bytes", "create_if_absent",
      "overwrite", "sync_deletions", "list_names", "list_status", "exists", "size", "delete",

@@ -33,9 +33,11 @@ MEANINGS = {
     "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
     "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
+    "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
+    "native one if it supports `source.kafka`.",
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
     "its primary key is unique across them. Otherwise a second table stops the job.",
-    "source.kafka.…": "All settings under `kafka.` go to Kafka's Java client.",
+    "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     "source.debezium.…": "Options of the format, below.",
     "source.path": "With `files`: the folder.",
     "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all of the "

@@ -17,6 +17,7 @@ PAGES = [
 _NO_ACTOR = re.compile(r"\b(?:who|whom|whoever|he|him|his|is told|are told)\b", re.IGNORECASE)
 ROOMS_TO_COME = (
     "stream_app/app/job/",
+    "stream_app/kafka/",
     "stream_app/spark/ingest/",
     "stream_app/table/check/",
     "stream_app/table/commit/",

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.spark.ingest.decode_counts import ColumnSighting
+from stream_app.spark.epoch.decode_counts import ColumnSighting
 
 _FIX_COLUMNS = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "

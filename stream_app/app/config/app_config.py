@@ -55,6 +55,7 @@ class SourceConfig:
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
         max_offsets_per_trigger: records of an epoch; None: all that there are.
         min_partitions: least number of tasks that read; None: as many as there are cores.
+        reader: ``native`` or ``spark``; None: the native one if it can.
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl`` when the kind is ``files``.
@@ -70,6 +71,7 @@ class SourceConfig:
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
+    reader: str | None = None
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     merge_shards: bool = False
     path: str | None = None
@@ -179,6 +181,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "max-offsets-per-trigger": integer(1),
         "min-partitions": integer(1),
         "fail-on-data-loss": boolean,
+        "reader": one_of("native", "spark"),
         "merge-shards": boolean,
         "path": text,
         "max-files-per-trigger": integer(1),

@@ -211,7 +211,7 @@ class PaimonTable:
         millis = None if timestamp is None else millis_of(timestamp)
         begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
         how = Following(
-            start=begin if given else start_of_table(store),
+            start=begin if given else start_of_table(store.options),
             end=end,
             follow=follow,
             consumer_id=consumer_id or store.options[CONSUMER_ID] or None,

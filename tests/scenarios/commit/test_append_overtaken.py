@@ -41,7 +41,7 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
     """Until the planner's thread has come to an end."""
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while coordinator._planning is not None and not coordinator._planning.done():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -134,7 +134,7 @@ class Follower:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)

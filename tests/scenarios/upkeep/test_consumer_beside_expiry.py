@@ -6,7 +6,6 @@ one goes on; or the expiry dies there. Tags have the same story: `test_tag_besid
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -15,22 +14,12 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart
-from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.random_changes import RandomChanges
-from tests.support.table_writer import TableWriter
+from tests.support.memory_table import copy_of
+from tests.support.told_story import expire_to, versioned_table
 from tests.support.turns import Actor, DeadError
-
-OPTIONS = {
-    "bucket": "1",
-    "changelog-producer": "input",
-    "num-sorted-run.compaction-trigger": "2",
-    "file-operation.thread-num": "1",
-}
 
 
 def follow(table: FileStoreTable) -> dict[int, list[dict[str, Any]]]:
@@ -41,11 +30,6 @@ def follow(table: FileStoreTable) -> dict[int, list[dict[str, Any]]]:
     for batch in changelog_batches(following):
         found.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())
     return found
-
-
-def expire(table: FileStoreTable) -> None:
-    expiry = ExpireSnapshots(table)
-    expiry.execute(expiry.plan(expire_config(table.options, num_max=2, num_min=2)))
 
 
 @dataclass(frozen=True)
@@ -62,12 +46,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    table = memory_table(OPTIONS)
-    writer = TableWriter(table)
-    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
-    for _ in range(4):
-        writer.write(changes.epoch(4))
-    writer.commit.drain()
+    table = versioned_table(changelog_producer="input")
     whole = follow(table)
     table.consumers.delete("c")
     return Story(table, whole)
@@ -83,7 +62,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     else:
         assert table.consumers.consumers() == []
     table.consumers.delete("c")
-    expire(table)
+    expire_to(table)
     assert len(table.snapshots.ids()) == 2
     left = follow(table)
     assert left == {n: rows for n, rows in story.changes.items() if n in left}
@@ -92,7 +71,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
 
 
 def test_wherever_one_of_both_stops(story: Story) -> None:
-    actors = [Actor(story.again(), work) for work in (expire, follow)]
+    actors = [Actor(story.again(), work) for work in (expire_to, follow)]
     for actor in actors:
         actor.finish()
     seen: Counter[str] = Counter()
@@ -101,7 +80,7 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
             # He writes down where he begins within his first twenty operations.
             for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
                 table = story.again()
-                both = Actor(table, expire), Actor(table, follow)
+                both = Actor(table, expire_to), Actor(table, follow)
                 both[first].run_to(stop)
                 both[1 - first].run_to(other_stop)
                 both[first].finish()
@@ -111,12 +90,12 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
 
 
 def test_wherever_the_expiry_dies(story: Story) -> None:
-    alone = Actor(story.again(), expire)
+    alone = Actor(story.again(), expire_to)
     alone.finish()
     seen: Counter[str] = Counter()
     for stop in range(len(alone.operations)):
         table = story.again()
-        expirer, follower = Actor(table, expire), Actor(table, follow)
+        expirer, follower = Actor(table, expire_to), Actor(table, follow)
         expirer.run_to(stop)
         expirer.kill()
         follower.finish()

@@ -7,71 +7,38 @@ can be done once more.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart
-from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.expiring_table import rows_of, versions
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.random_changes import RandomChanges
 from tests.support.table_writer import TableWriter
+from tests.support.told_story import Story, expire_to, story_of, versioned_table
 from tests.support.turns import Actor, DeadError
 
-OPTIONS = {
-    "bucket": "1",
-    "num-sorted-run.compaction-trigger": "2",
-    "file-operation.thread-num": "1",
-}
 TARGET, TAGGED = 3, 5
 """Where the table goes back to; a version behind it, which somebody wants to keep."""
 
 
-@dataclass(frozen=True)
-class Story:
-    """A table with some versions, and what they hold."""
-
-    table: FileStoreTable
-    rows: dict[str, list[str]]
-
-    def again(self) -> FileStoreTable:
-        """The table as it was, to be changed."""
-        return copy_of(self.table)
-
-
 @pytest.fixture(scope="module")
 def story() -> Story:
-    table = memory_table(OPTIONS)
-    writer = TableWriter(table)
-    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
-    for _ in range(4):
-        writer.write(changes.epoch(4))
-    writer.commit.drain()
+    table = versioned_table()
     create_tag(table, new_tag(table, "old", TARGET))
-    return Story(table, {name: rows_of(table, one) for name, one in versions(table).items()})
+    return story_of(table)
 
 
 def go_back(table: FileStoreTable) -> None:
     plan = plan_rollback(table, table.tags.tags()[0].snapshot)
     roll_back(table, plan, resets_consumers=False)
-
-
-def expire(table: FileStoreTable) -> None:
-    """Also the version to which the table goes back, and one behind it."""
-    expiry = ExpireSnapshots(table)
-    expiry.execute(expiry.plan(expire_config(table.options, num_max=2, num_min=2)))
 
 
 def give_tag(table: FileStoreTable) -> None:
@@ -109,7 +76,7 @@ def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:
 @pytest.mark.parametrize(
     ("other", "outcomes"),
     [
-        (expire, {"done, done", "done, refused", "refused, done"}),
+        (expire_to, {"done, done", "done, refused", "refused, done"}),
         (give_tag, {"done, done", "done, refused", "refused, done", "refused, refused"}),
     ],
 )
@@ -131,7 +98,7 @@ def test_wherever_one_of_both_stops(
     assert {"done, refused", "refused, done"} <= seen.keys()
 
 
-@pytest.mark.parametrize("other", [expire, give_tag])
+@pytest.mark.parametrize("other", [expire_to, give_tag])
 def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
     story: Story, other: Callable[[FileStoreTable], Any]
 ) -> None:
@@ -159,9 +126,9 @@ def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> N
     dead.run_to(operations_of(story, go_back).index("delete") + 3)
     dead.kill()
     with pytest.raises(UsageError, match="rolled back to snapshot 3, or was until that was inter"):
-        expire(table)
+        expire_to(table)
     TableWriter(table, user="another").write([("+I", {"k": 9, "v": "new"})])
-    expire(table)
+    expire_to(table)
     assert table.rollback_announcements.announcements() == {}
 
 

@@ -6,9 +6,7 @@ the other one goes on; or they die there. Afterwards the next expiry works, and 
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,47 +18,17 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.expiring_table import rows_of, versions
-from tests.support.memory_table import copy_of, memory_table
-from tests.support.random_changes import RandomChanges
 from tests.support.table_writer import TableWriter
+from tests.support.told_story import Story, expire_to, story_of, versioned_table
 from tests.support.turns import Actor, DeadError
 
 GOING, STAYING = 3, 2
 """The version that gets the tag, and how many are kept at first."""
-OPTIONS = {
-    "bucket": "1",
-    "num-sorted-run.compaction-trigger": "2",
-    "file-operation.thread-num": "1",
-}
-
-
-@dataclass(frozen=True)
-class Story:
-    """A table with some versions, of which all but the newest are to go, and what they hold."""
-
-    table: FileStoreTable
-    rows: dict[str, list[str]]
-
-    def again(self) -> FileStoreTable:
-        """The table as it was, to be changed."""
-        return copy_of(self.table)
 
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    table = memory_table(OPTIONS)
-    writer = TableWriter(table)
-    changes = RandomChanges(table.schema, random.Random(3), key_count=6)
-    for _ in range(4):
-        writer.write(changes.epoch(4))
-    writer.commit.drain()
-    return Story(table, {name: rows_of(table, one) for name, one in versions(table).items()})
-
-
-def expire(table: FileStoreTable, keep: int = STAYING) -> None:
-    expiry = ExpireSnapshots(table)
-    config = expire_config(table.options, num_max=keep, num_min=keep)
-    expiry.execute(expiry.plan(config))
+    return story_of(versioned_table())
 
 
 def give_tag(table: FileStoreTable) -> bool:
@@ -79,7 +47,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, tagger: Acto
         assert not has_tag
     if has_tag and not isinstance(tagger.error, DeadError):
         assert rows_of(table, versions(table)["t"]) == story.rows[str(GOING)]
-    expire(table, keep=1)
+    expire_to(table, keep=1)
     assert len(table.snapshots.ids()) == 1
     for name, snapshot in versions(table).items():
         assert rows_of(table, snapshot) == story.rows[str(GOING) if name == "t" else name]
@@ -98,14 +66,14 @@ def operations_of(story: Story, work: Any) -> list[str]:
 
 def test_wherever_one_of_both_stops(story: Story) -> None:
     """One goes on to an operation, then the other to one of his, then the first to its end."""
-    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
+    places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     assert places[0] > 40
     seen: Counter[str] = Counter()
     for first in (0, 1):
         for stop in range(places[first] + 1):
             for other_stop in range(places[1 - first] + 1) if first == 0 else [None]:
                 table = story.again()
-                actors = Actor(table, expire), Actor(table, give_tag)
+                actors = Actor(table, expire_to), Actor(table, give_tag)
                 actors[first].run_to(stop)
                 actors[1 - first].run_to(other_stop)
                 actors[first].finish()
@@ -126,12 +94,12 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
     ],
 )
 def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -> None:
-    places = len(operations_of(story, expire)), len(operations_of(story, give_tag))
+    places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     seen: Counter[str] = Counter()
     for stop in range(places[0]):
         for other_stop in range(places[1]) if who != "the expiry" else [None]:
             table = story.again()
-            expirer, tagger = Actor(table, expire), Actor(table, give_tag)
+            expirer, tagger = Actor(table, expire_to), Actor(table, give_tag)
             expirer.run_to(stop)
             if who == "the expiry":
                 expirer.kill()
@@ -148,12 +116,12 @@ def test_wherever_one_of_both_dies(story: Story, who: str, outcomes: set[str]) -
 
 def test_whoever_tags_dies_amid_an_expiry_that_dies_later(story: Story) -> None:
     """The next expiry finds a tag that holds nothing, whatever is left of what was announced."""
-    whole = operations_of(story, expire)
+    whole = operations_of(story, expire_to)
     first_delete = whole.index("delete")
     tag_is_given = operations_of(story, give_tag).index("create_if_absent") + 1
     for stop in range(first_delete, len(whole)):
         table = story.again()
-        expirer, tagger = Actor(table, expire), Actor(table, give_tag)
+        expirer, tagger = Actor(table, expire_to), Actor(table, give_tag)
         expirer.run_to(first_delete)
         tagger.run_to(tag_is_given)
         tagger.kill()
@@ -165,7 +133,7 @@ def test_whoever_tags_dies_amid_an_expiry_that_dies_later(story: Story) -> None:
 def stopped_expiry(table: FileStoreTable) -> None:
     """One that dies when it has deleted the first data file."""
     files = len(data_files(table))
-    expirer, operation = Actor(table, expire), 0
+    expirer, operation = Actor(table, expire_to), 0
     while len(data_files(table)) == files:
         operation += 1
         expirer.run_to(operation)
@@ -185,14 +153,14 @@ def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story:
         plan_rollback(table, table.snapshots.snapshot(GOING))
     latest = create_tag(table, new_tag(table, "newest"))
     assert latest
-    expire(table)
+    expire_to(table)
     assert table.expiry_announcements.announcements() == {}
 
 
 def test_what_was_announced_and_cannot_be_read_stops_both(story: Story) -> None:
     table = story.again()
     table.file_io.overwrite(f"{table.location}/tag/expiring-x", b"{")
-    for attempt in (give_tag, expire):
+    for attempt in (give_tag, expire_to):
         with pytest.raises(CorruptFileError, match="cannot read a tag/expiring file"):
             attempt(table)
     assert table.tags.names() == []
@@ -214,7 +182,7 @@ def test_numbers_that_come_again_after_a_rollback_can_be_tagged(story: Story) ->
     assert give_tag(table)
     rows = rows_of(table, table.snapshots.snapshot(GOING))
     writer.write([("+I", {"k": 9, "v": "newer"})])
-    expire(table)
+    expire_to(table)
     assert rows_of(table, versions(table)["t"]) == rows
     assert table.expiry_announcements.announcements() == {}
 
@@ -227,7 +195,7 @@ def test_a_tag_of_another_engine_that_came_too_late_does_not_stop_expiry(
     tag = new_tag(table, "t", GOING)
     stopped_expiry(table)
     table.tags.create(tag)
-    expire(table, keep=1)
+    expire_to(table, keep=1)
     assert "the tag t of snapshot 3 was given when its files were being deleted" in caplog.text
     assert versions(table).keys() == {str(table.snapshots.latest_id())}
 
@@ -251,7 +219,7 @@ def test_a_name_that_was_given_to_another_version_since_the_plan_is_seen(story: 
 def test_the_announcement_of_an_expiry_that_still_runs_stays(story: Story) -> None:
     """Another expiry of fewer versions ends meanwhile; it takes back its own announcement only."""
     table = story.again()
-    expirer = Actor(table, expire)
+    expirer = Actor(table, expire_to)
     operation = 0
     while not table.expiry_announcements.announcements():
         operation += 1

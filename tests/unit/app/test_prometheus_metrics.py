@@ -19,8 +19,8 @@ from stream_app.app.job.prometheus_metrics import (
 )
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.dead_letters import SetAside
-from stream_app.spark.ingest.decode_counts import DecodeCounts
 from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -135,10 +135,10 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     metrics, port = JobMetrics("db.t"), a_free_port()
     threads = threading.active_count()
     url = f"http://127.0.0.1:{port}/metrics"
-    with serving(metrics.registry, port), urllib.request.urlopen(url, timeout=10) as answer:
+    with serving(metrics.registry, port), urllib.request.urlopen(url, timeout=60) as answer:
         assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
     with pytest.raises(URLError, match="refused"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=60)
     assert threading.active_count() == threads
     with serving(metrics.registry, None):
         assert threading.active_count() == threads

@@ -1,0 +1,91 @@
+"""What CI, the devcontainer and pre-commit call is there, for the versions that are promised."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+import stream_app
+from tests.tidy.project_files import ROOT, project_files, text_of
+
+PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
+VERBS = set(re.findall(r"^  ([a-z-]+)\)", text_of("run.sh"), re.MULTILINE))
+WORKFLOWS = [name for name in project_files() if name.startswith(".github/workflows/")]
+VERSION = r"\d+\.\d+"
+
+
+def jobs() -> dict[str, Any]:
+    return {
+        f"{name} {job}": steps
+        for name in WORKFLOWS
+        for job, steps in yaml.safe_load(text_of(name))["jobs"].items()
+    }
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for place, job in jobs().items():
+        yield from ((place, step["run"]) for step in job["steps"] if "run" in step)
+    yield (
+        ".devcontainer",
+        json.loads(text_of(".devcontainer/devcontainer.json"))["postCreateCommand"],
+    )
+    for repository in yaml.safe_load(text_of(".pre-commit-config.yaml"))["repos"]:
+        yield from ((".pre-commit", hook["entry"]) for hook in repository["hooks"])
+    yield ".ci/run", re.findall(r"\./run\.sh [^<\n]+", text_of(".ci/run"))[0]
+
+
+@pytest.mark.parametrize(("place", "command"), sorted(set(commands())))
+def test_each_command_is_there(place: str, command: str) -> None:
+    program, *words = command.split()
+    assert program in (".ci/run", "./run.sh")
+    assert (ROOT / program).stat().st_mode & 0o111, f"{program} cannot be run"
+    if program == "./run.sh":
+        assert words[0] in VERBS
+    if words[:1] == ["test"] and words[1:]:
+        assert words[1] == "quick" or (ROOT / "tests" / words[1]).is_dir()
+
+
+def pythons() -> set[str]:
+    classifiers = " ".join(PROJECT["classifiers"])
+    return set(re.findall(rf"Python :: ({VERSION})", classifiers))
+
+
+def test_all_versions_of_python_are_tried_the_oldest_first() -> None:
+    tried = set()
+    for job in jobs().values():
+        tried |= set(job.get("strategy", {}).get("matrix", {}).get("python", ()))
+    assert tried == pythons()
+    oldest = min(pythons(), key=lambda text: int(text.split(".")[1]))
+    assert PROJECT["requires-python"] == f">={oldest}"
+    assert f"python:{oldest}-" in text_of(".devcontainer/devcontainer.json")
+    whole = [job for job in jobs().values() if {"run": ".ci/run"} in job["steps"]]
+    assert f"'python-version': '{oldest}'" in str(whole)
+
+
+def test_the_pinned_spark_is_tried_with_each_python_and_so_is_the_oldest() -> None:
+    [pinned] = re.findall(r"^pyspark==(\S+)", text_of("conf/requirements.lock"), re.MULTILINE)
+    [(least, limit)] = re.findall(rf"pyspark>=({VERSION})\S*,<({VERSION})", str(PROJECT))
+    sparks = {
+        version
+        for job in jobs().values()
+        for version in job.get("strategy", {}).get("matrix", {}).get("spark", ())
+    }
+    assert pinned in sparks
+    assert any(version.startswith(f"{least}.") for version in sparks)
+    assert all(least <= version.rpartition(".")[0] < limit for version in sparks)
+
+
+def test_images_have_the_version_of_the_package() -> None:
+    tags = {
+        tag
+        for name in project_files()
+        if name.startswith("docker/")
+        for tag in re.findall(r"stream_app:(\d[\w.]*)", text_of(name))
+    }
+    assert tags == {stream_app.__version__}
