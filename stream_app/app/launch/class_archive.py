@@ -113,7 +113,7 @@ def _run_job(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Make the archive of this environment; what goes wrong is told, and harms nothing."""
+    """Make the archive of this environment; an error is logged, and harms nothing."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
         print(make_class_archive(spark_home()))
