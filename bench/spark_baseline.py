@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from stream_app.app.job.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session
 

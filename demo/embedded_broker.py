@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 
 from demo.broker_jars import broker_jars
-from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import SourceError, StreamAppError
 
 LOOPBACK = "127.0.0.1"
@@ -43,7 +43,7 @@ _JVM_FLAGS = (
 class EmbeddedBroker:
     """A broker whose data, settings, log and pid lie in one folder.
 
-    `start` after `stop` or `kill` goes on with the same data at the same port. As a context
+    `start` after `stop` or `kill` continues with the same data at the same port. As a context
     manager it starts on entering and stops on leaving.
 
     Args:

@@ -65,7 +65,7 @@ def _no_table(why: str, path: str) -> TableNotFoundError:
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, whoever made it.
+    """Check that we can write this table, of whatever engine.
 
     Raises:
         UnsupportedTableError: it uses what a writer without it would corrupt.

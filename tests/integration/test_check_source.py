@@ -79,7 +79,7 @@ def test_a_topic_that_the_table_is_not_written_from_is_refused(
 ) -> None:
     table = a_table(tmp_path, "orders", {"0": 1}, {1: "x"})
     assert main(["check", table.path, "--source-kafka", "localhost:1/other"]) == 2
-    assert "no snapshot tells how far a job has read other" in capsys.readouterr().err
+    assert "no snapshot records how far a job has read other" in capsys.readouterr().err
     assert main(["check", table.path, "--source-kafka", "other"]) == 2
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.job.class_archive import class_archive, make_class_archive
-from stream_app.app.job.jars import spark_home
-from stream_app.app.job.spark_submit import submit_command
+from stream_app.app.launch.class_archive import class_archive, make_class_archive
+from stream_app.app.launch.jars import spark_home
+from stream_app.app.launch.spark_submit import submit_command
 from tests.support.ingest_process import IngestProcess, job_conf
 
 

@@ -29,10 +29,10 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.ingest.blocks import BlockKind, bad_records_of, task_addresses
-from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.ingest.epoch_job import route_blocks, with_keys
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addresses
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.frame_epochs import route_blocks, with_keys
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.task_errors import readable

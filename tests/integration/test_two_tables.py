@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.spark.ingest.epoch_job import SparkEpochs
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import by_content, read_rows
 from tests.support.two_tables import TwoTables, reports
@@ -15,8 +16,16 @@ from tests.support.two_tables import TwoTables, reports
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.fixture
+def runner(spark: SparkSession) -> Iterator[FrameEpochs]:
+    """Epochs in this thread, which has no pool and no job's description before and after."""
+    yield FrameEpochs(spark)
+    for name in ("spark.scheduler.pool", "spark.job.description"):
+        spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
 def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, runner: FrameEpochs, tmp_path: Path
 ) -> None:
     tables = TwoTables(tmp_path)
     for epoch in range(2):
@@ -25,14 +34,14 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
             [{"day": f"day {number % 3}", "n": number} for number in range(50)],
         )
     sent = [spark.createDataFrame(tables.messages(epoch, {"b": b"{"})) for epoch in range(2)]
-    first = tables.started(SparkEpochs(spark), ends_at=(1, None))
+    first = tables.started(runner, ends_at=(1, None))
     first(sent[0], 0)
     with pytest.raises(RuntimeError):
         first(sent[1], 1)
     orders, events = tables.tables
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 1)
 
-    again = tables.started(SparkEpochs(spark))
+    again = tables.started(runner)
     again(sent[1], 1)
     assert [report.skipped for at in (0, 1) for report in reports(again, at)] == [True, False]
     assert (again.totals.messages, again.totals.changes, again.totals.bad) == (51, 50, 1)

@@ -231,7 +231,7 @@ def publish(
             latest, snapshot_id=number, commit_kind=kind, commit_user="ours",
             base_manifest_list=base, base_manifest_list_size=base_size,
             delta_manifest_list=delta_list, delta_manifest_list_size=delta_size,
-            index_manifest=write_index_manifest(table, latest, changes),
+            index_manifest=write_index_manifest(table.manifests, latest, changes),
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip
@@ -362,7 +362,8 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
     assert problem(before_first) is None
     paimon_java.delete_rows(location, {name: [0]})
     assert (
-        problem(before_first) == f"rows of {name}, which is to be replaced, were deleted meanwhile"
+        problem(before_first)
+        == f"rows of {name}, which the commit replaces, were deleted meanwhile"
     )
 
     before_second = index_changes(table, index(), bucket, gone=[name])

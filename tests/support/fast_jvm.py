@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from stream_app.app.job.class_archive import make_class_archive
-from stream_app.app.job.jars import spark_home
+from stream_app.app.launch.class_archive import make_class_archive
+from stream_app.app.launch.jars import spark_home
 
 
 @cache

@@ -19,9 +19,9 @@ from types import TracebackType
 
 import pytest
 
-from stream_app.app.job.jar_sets import Coordinate, JarSet
-from stream_app.app.job.jars import JarCache, jar_folder
-from stream_app.app.job.java import find_java
+from stream_app.app.launch.jar_sets import Coordinate, JarSet
+from stream_app.app.launch.jars import JarCache, jar_folder
+from stream_app.app.launch.java import find_java
 from tests.support.ingest_process import a_free_port
 
 HOST = "127.0.0.1"

@@ -91,8 +91,8 @@ def _serve() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
     from stream_app.app.job.ingest_job import main
-    from stream_app.app.job.jars import installed_spark_version, spark_kafka_jars
-    from stream_app.app.job.spark_submit import _conf_file
+    from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
+    from stream_app.app.launch.spark_submit import _conf_file
     from stream_app.spark.session import launch_settings, start_session
 
     print('{"ready": true}', file=answers, flush=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.app.job.jar_sets import Coordinate, JarSet
-from stream_app.app.job.jars import JarCache, jar_folder
+from stream_app.app.launch.jar_sets import Coordinate, JarSet
+from stream_app.app.launch.jars import JarCache, jar_folder
 
 PAIMON_VERSION = "1.4.2"
 PAIMON_SET = JarSet(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.job.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.spark.session import launch_settings, start_session
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import ROOT

@@ -16,9 +16,9 @@ from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.epoch_plan import EpochShape
-from stream_app.spark.ingest.epoch_runner import EpochRunner
 from stream_app.spark.ingest.micro_batch import EpochReport, MicroBatch, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.spark.ingest.decode_counts import ColumnSighting
+from stream_app.spark.epoch.decode_counts import ColumnSighting
 
 _FIX_COLUMNS = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
@@ -71,7 +71,8 @@ class Uncompared:
                 f"bad records of the source, which were not compared: {self._reasons.total()} "
                 f"({kinds}); the first is {self._first_bad}",
                 self.where,
-                "mend the source or the configuration; the job has these records in its quarantine",
+                "correct the source or the configuration; the job has these records in its "
+                "quarantine",
             )
         for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
             what = {

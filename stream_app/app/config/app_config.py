@@ -55,6 +55,7 @@ class SourceConfig:
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
         max_offsets_per_trigger: records of an epoch; None: all that there are.
         min_partitions: least number of tasks that read; None: as many as there are cores.
+        reader: ``native`` or ``spark``; None: the native one if it can.
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl`` when the kind is ``files``.
@@ -70,6 +71,7 @@ class SourceConfig:
     max_offsets_per_trigger: int | None = None
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
+    reader: str | None = None
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     merge_shards: bool = False
     path: str | None = None
@@ -108,7 +110,7 @@ class StreamConfig:
     Attributes:
         trigger: ``availableNow``, or how long after an epoch's start the next one starts.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
-        max_bad_records: bad records of a run that are put up with; None: any number.
+        max_bad_records: most bad records of a run; None: no limit.
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
@@ -148,7 +150,7 @@ class AppConfig:
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
-        """Everything, for logs: values whose key tells of a secret are hidden."""
+        """Everything, for logs, with secrets hidden."""
         found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
         for name in ("source", "table", "stream"):
             section = getattr(self, name)
@@ -179,6 +181,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "max-offsets-per-trigger": integer(1),
         "min-partitions": integer(1),
         "fail-on-data-loss": boolean,
+        "reader": one_of("native", "spark"),
         "merge-shards": boolean,
         "path": text,
         "max-files-per-trigger": integer(1),
@@ -288,7 +291,7 @@ def _unknown(section: str, key: str) -> str:
 
 
 def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
-    """Without a quarantine no bad record is put up with: it would be lost."""
+    """Without a quarantine the limit is 0, because a bad record would be lost."""
     return values if "quarantine" in values else {"max_bad_records": 0} | values
 
 

@@ -27,8 +27,8 @@ from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.dead_letters import SetAside
-from stream_app.spark.ingest.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +25,7 @@ from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
+from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
 from stream_app.app.job.first_messages import check_first_messages
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
@@ -45,10 +47,16 @@ from stream_app.errors import (
 )
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
+from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
     open_checkpoint,
@@ -57,15 +65,11 @@ from stream_app.spark.ingest.checkpoint_state import (
     source_end,
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.decode_counts import DecodeCounts
-from stream_app.spark.ingest.epoch_job import SparkEpochs
-from stream_app.spark.ingest.epoch_plan import EpochShape
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
-from stream_app.spark.ingest.warm_up import warming_up
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -120,18 +124,27 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
-        table, checkpoint = _prepared(config, clock)
+        prepared = _prepared(config, clock)
         sink = None
         if events is not None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
-        _stream(config, table, checkpoint, log, signs)
+        _stream(config, prepared, log, signs)
 
 
-def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
-    """Table and checkpoint, which fit each other and the source."""
+class _Prepared(NamedTuple):
+    """Table and checkpoint, which fit each other and the source; and the source's reader."""
+
+    table: FileStoreTable
+    checkpoint: Folder
+    reader: ReaderSettings | None
+
+
+def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
+    """All that can be had without Spark's session."""
+    reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
     topic_ids = _check_source(config)
@@ -160,7 +173,7 @@ def _prepared(config: AppConfig, clock: Clock) -> tuple[FileStoreTable, Folder]:
         state,
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
-    return table, checkpoint
+    return _Prepared(table, checkpoint, reader)
 
 
 def _folder(config: AppConfig, location: str) -> Folder:
@@ -170,8 +183,11 @@ def _folder(config: AppConfig, location: str) -> Folder:
 def _session(config: AppConfig) -> SparkSession:
     """Spark's session; there is one."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
-    name = f"stream_app {config.table.database}.{config.table.name}"
-    return start_session(name, {**settings, **config.spark})
+    return start_session(f"stream_app {_job_name(config)}", {**settings, **config.spark})
+
+
+def _job_name(config: AppConfig) -> str:
+    return f"{config.table.database}.{config.table.name}"
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -226,33 +242,25 @@ def _defaults(config: AppConfig) -> Mapping[str, str]:
     return chosen
 
 
-def _stream(
-    config: AppConfig, table: FileStoreTable, checkpoint: Folder, log: EventLog, signs: SignsOfLife
-) -> None:
+def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsOfLife) -> None:
+    table, checkpoint, reader = prepared
     stream = config.stream
-    name = f"{config.table.database}.{config.table.name}"
-    quarantine = None if stream.quarantine is None else _folder(config, stream.quarantine)
     spark = _session(config)
     stop_requested = threading.Event()
+    runner: FrameEpochs | RangeEpochs = FrameEpochs(spark)
+    if reader is not None:
+        runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint))
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
         batch = MicroBatch(
-            feeds=[
-                TableFeed(
-                    job=job,
-                    format_of=lambda table: _message_format(config, table),
-                    dead_letters=DeadLetters(quarantine, stream.max_bad_records),
-                    check_tables=SourceTableCheck(checkpoint).check,
-                    listener=log,
-                )
-            ],
+            feeds=[_feed(config, job, checkpoint, log)],
             shape=EpochShape(
                 tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
                 topic=_only_topic(config.source),
                 sort_messages=config.source.kind == "files",
             ),
-            runner=SparkEpochs(spark),
+            runner=runner,
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
             clock=table.clock,
@@ -272,8 +280,8 @@ def _stream(
         stop_on_signals(spark, stop_requested)
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, plan):
-            running.run(_source(config).read_stream(spark), name)
+        with warming_up(spark, lambda: runner.warm_up(plan)):
+            running.run(_source(config).read_stream(spark), _job_name(config))
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
@@ -281,6 +289,20 @@ def _stream(
         job.close()
         compactions.close()
         spark.stop()
+
+
+def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -> TableFeed:
+    quarantine = config.stream.quarantine
+    return TableFeed(
+        job=job,
+        format_of=lambda table: _message_format(config, table),
+        dead_letters=DeadLetters(
+            None if quarantine is None else _folder(config, quarantine),
+            config.stream.max_bad_records,
+        ),
+        check_tables=SourceTableCheck(checkpoint).check,
+        listener=log,
+    )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

@@ -23,12 +23,24 @@ from kafka.structs import OffsetAndTimestamp
 
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.security_options import security_options
 
 TIMEOUT_S = 15.0
 _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_STORES = ("ssl.truststore", "ssl.keystore")
+_PYTHON_NAMES = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
+"""Of librdkafka → of kafka-python."""
+_NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
 _NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
 
@@ -67,57 +79,30 @@ def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
 
     With such settings the job can run all the same: the caller warns, and leaves the check out.
     """
-    reasons = [
-        f"{store}.type = {kafka_options.get(f'{store}.type', 'JKS')}: only PEM stores can be read"
-        for store in _STORES
-        if f"{store}.location" in kafka_options
-        and kafka_options.get(f"{store}.type", "JKS").upper() != "PEM"
-    ]
+    found = security_options(kafka_options)
+    reasons = [f"{key}: {what}" for key, what in found.problems.items()]
+    mechanism = found.options.get("sasl.mechanism")
+    if mechanism is not None and mechanism not in _SASL_MECHANISMS:
+        reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
     reasons += [
-        f"{key}: certificates are read from a file only (ssl.*.location)"
-        for key in ("ssl.truststore.certificates", "ssl.keystore.certificate.chain")
-        if key in kafka_options
+        f"{key}: certificates are read from PEM files only (ssl.*.location)"
+        for key in _NOT_FROM_FILES
+        if key in found.options
     ]
-    if kafka_options.get("security.protocol", "").upper().startswith("SASL"):
-        mechanism = kafka_options.get("sasl.mechanism", "GSSAPI")
-        if mechanism not in _SASL_MECHANISMS:
-            reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
-        elif _jaas(kafka_options, "username") is None:
-            reasons.append("sasl.jaas.config holds no username and password")
     return reasons
 
 
 def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
     """Java's security settings in kafka-python's words; other settings do not matter here."""
-    settings: dict[str, Any] = {}
-    protocol = kafka_options.get("security.protocol")
-    if protocol:
-        settings["security_protocol"] = protocol.upper()
-    if protocol and protocol.upper().startswith("SASL"):
-        settings["sasl_mechanism"] = kafka_options.get("sasl.mechanism", "GSSAPI")
-        settings["sasl_plain_username"] = _jaas(kafka_options, "username")
-        settings["sasl_plain_password"] = _jaas(kafka_options, "password")
-    # A PEM key store holds the key and its certificates in one file.
-    for java, python in (
-        ("ssl.truststore.location", "ssl_cafile"),
-        ("ssl.keystore.location", "ssl_certfile"),
-        ("ssl.keystore.location", "ssl_keyfile"),
-        ("ssl.key.password", "ssl_password"),
-    ):
-        if java in kafka_options:
-            settings[python] = kafka_options[java]
-    if kafka_options.get("ssl.endpoint.identification.algorithm") == "":
+    found = security_options(kafka_options).options
+    settings: dict[str, Any] = {
+        name: found[key] for key, name in _PYTHON_NAMES.items() if key in found
+    }
+    if "security_protocol" in settings:
+        settings["security_protocol"] = settings["security_protocol"].upper()
+    if found.get("ssl.endpoint.identification.algorithm") == "none":
         settings["ssl_check_hostname"] = False
     return settings
-
-
-def _jaas(kafka_options: Mapping[str, str], key: str) -> str | None:
-    """A value of ``… LoginModule required username="u" password="p";``."""
-    text = kafka_options.get("sasl.jaas.config", "")
-    found = re.search(rf'\b{key}\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))', text)
-    if not found:
-        return None
-    return found[2] or re.sub(r"\\(.)", r"\1", found[1])
 
 
 class BrokerConnection:

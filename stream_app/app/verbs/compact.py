@@ -14,8 +14,8 @@ from typing import Any
 from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_job
 from stream_app.app.inspect.planned_compactions import PlannedCompaction, planned_compactions
 from stream_app.app.job.prometheus_metrics import table_label
-from stream_app.app.job.spark_log import become_spark
-from stream_app.app.job.spark_submit import submit_command
+from stream_app.app.launch.spark_log import become_spark
+from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.output.listing import Listing
 
 _EPILOG = """\
@@ -25,8 +25,8 @@ examples:
   stream-app compact warehouse/shop.db/orders --where "dt < '2026-11-01'" --partition-idle-time 1d
   stream-app compact warehouse/shop.db/orders --follow        # beside a job with write-only = true
 
-Whoever writes the table goes on meanwhile. Where another writer is faster, the result of that
-bucket's compaction is dropped, and no row is lost."""
+The table's writers continue meanwhile. If another writer changes a bucket first, this command drops
+its compaction of that bucket, and no row is lost."""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:

@@ -13,9 +13,9 @@ from typing import Any
 
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.job.jars import installed_spark_version, s3a_jars, spark_kafka_jars
-from stream_app.app.job.spark_log import become_spark
-from stream_app.app.job.spark_submit import submit_command
+from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_kafka_jars
+from stream_app.app.launch.spark_log import become_spark
+from stream_app.app.launch.spark_submit import submit_command
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_on_s3
 
@@ -72,7 +72,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     if config.secrets.are_in("\n".join(command)):
         raise UsageError(
             "a secret among Spark's settings would stand on the command line of its JVM, which "
-            "everybody on the machine can see",
+            "is public on this machine",
             where="[spark]: settings of the driver, of the cluster manager and of files",
             fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",
         )

@@ -24,10 +24,10 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
-from stream_app.spark.ingest.decode_counts import DecodeCounts, TablesSeen
-from stream_app.spark.ingest.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.ingest.epoch_runner import EpochRunner, Messages, TableOutput
 from stream_app.spark.task_errors import first_line, readable
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport

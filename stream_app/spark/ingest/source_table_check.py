@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import WrongSourceError
+from stream_app.spark.epoch.decode_counts import TablesSeen
 from stream_app.spark.ingest.checkpoint_state import remember_tables, remembered_tables
-from stream_app.spark.ingest.decode_counts import TablesSeen
 from stream_app.spark.job_folder import Folder
 
 SHARDS_REMEDY = (

@@ -87,7 +87,7 @@ class ChangelogCheck:
     def _bucket(self, files: BucketReplay) -> RowDifferences | None:
         read = {*files.base, *files.changes, *files.last}
         if not self._table.merges_by_vectors:  # else the same file has not always the same rows
-            read = changed_files(self._table, [*files.base, *files.changes], files.last)
+            read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
         last = [file for file in files.last if file in read]
         return compared(
             self._table,

@@ -107,8 +107,9 @@ class _Measured:
 
     def __post_init__(self) -> None:
         schema = self.table.schema
-        known = FileStats(schema.fields, self.table.known_schemas()).all(self.entry.file)
-        self.hashes_alike = hashes_as_today(self.table)(self.entry.file.schema_id)
+        schema_of = self.table.known_schemas()
+        known = FileStats(schema.fields, schema_of).all(self.entry.file)
+        self.hashes_alike = hashes_as_today(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
             _Column.of(column, known.get(column.name, UNKNOWN_STATS)) for column in schema.fields
         ]

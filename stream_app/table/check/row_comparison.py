@@ -54,7 +54,7 @@ def compared(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for one in differences(table, expected, found):
+    for one in differences(table.layout(), expected, found):
         extra = one.added if are_unexpected_told else one.added[:0]
         missing += len(one.gone)
         wrong += len(one.changed)

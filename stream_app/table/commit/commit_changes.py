@@ -45,11 +45,15 @@ class CommitChanges:
         )
 
 
-def changed(table: FileStoreTable, buckets: Sequence[BucketChange]) -> CommitChanges:
-    """What buckets gain and lose."""
-    removed = (_entries(table, FileKind.DELETE, each, each.removed) for each in buckets)
-    added = (_entries(table, FileKind.ADD, each, each.added) for each in buckets)
-    changelog = (_entries(table, FileKind.ADD, each, each.changelog) for each in buckets)
+def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
+    """What buckets gain and lose.
+
+    Args:
+        total_buckets: of partitions of which a change does not tell: the option ``bucket``.
+    """
+    removed = (_entries(total_buckets, FileKind.DELETE, each, each.removed) for each in buckets)
+    added = (_entries(total_buckets, FileKind.ADD, each, each.added) for each in buckets)
+    changelog = (_entries(total_buckets, FileKind.ADD, each, each.changelog) for each in buckets)
     return CommitChanges(
         entries=tuple(chain(*removed, *added)),
         changelog=tuple(chain(*changelog)),
@@ -72,7 +76,7 @@ def overwritten(
     scan = FileStoreScan(table)
     live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    new = changed(table, buckets)
+    new = changed(buckets, table.options.bucket)
     gone = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
     return CommitChanges(
         entries=(*(entry.as_delete() for entry in live), *new.entries),
@@ -81,14 +85,14 @@ def overwritten(
 
 
 def _entries(
-    table: FileStoreTable, kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
+    total_buckets: int, kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
 ) -> Iterator[ManifestEntry]:
-    total_buckets = change.total_buckets
+    told = change.total_buckets
     for file in files:
         yield ManifestEntry(
             kind=kind,
             partition=change.partition,
             bucket=change.bucket,
-            total_buckets=table.options.bucket if total_buckets is None else total_buckets,
+            total_buckets=total_buckets if told is None else told,
             file=file,
         )

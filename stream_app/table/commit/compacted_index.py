@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stream_app.errors import CommitConflictError
+from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -61,7 +62,7 @@ def _check_deleted(
     missing = sum(
         each.file.row_count * (1 if each.kind is FileKind.DELETE else -1) for each in changes
     )
-    deleted = deleted_rows(table, live, bucket, gone)
+    deleted = deleted_rows(table.deletion_vector_files, live, bucket, gone)
     if deleted != missing:
         error = CommitConflictError(
             f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
@@ -74,7 +75,7 @@ def _check_deleted(
 
 
 def deleted_rows(
-    table: FileStoreTable,
+    files: DeletionVectorFiles,
     live: Sequence[IndexManifestEntry],
     bucket: BucketId,
     names: set[str],
@@ -89,7 +90,7 @@ def deleted_rows(
                 continue
             cardinality = meta.cardinality
             if cardinality is None:  # an older writer did not say
-                vectors = table.deletion_vector_files.read(entry, {meta.data_file_name})
+                vectors = files.read(entry, {meta.data_file_name})
                 cardinality = vectors[meta.data_file_name].cardinality
             found += cardinality
     return found

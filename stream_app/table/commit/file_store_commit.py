@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
@@ -100,7 +101,7 @@ class FileStoreCommit:
             CheckpointError: the table is another one than this user knows, or it has gone on
                 without him for so long that nobody knows what became of the commit.
         """
-        changes = changed(self.table, committable.changes)
+        changes = changed(committable.changes, self.table.options.bucket)
         return self._publish(
             _Commit(kind=CommitKind.APPEND, committable=committable, changes=lambda _: changes)
         )
@@ -116,7 +117,7 @@ class FileStoreCommit:
         """
         if not any(change.removed for change in committable.changes):
             return CompactOutcome()
-        changes = changed(self.table, committable.changes)
+        changes = changed(committable.changes, self.table.options.bucket)
         commit = _Commit(
             kind=CommitKind.COMPACT,
             committable=committable,
@@ -253,10 +254,10 @@ class FileStoreCommit:
                 raise
             return None  # it has expired while it was read, and there is a newer one
         snapshots = self.table.snapshots
-        if not is_still_there(self.table, latest):
+        if not is_still_there(snapshots, latest):
             return None  # writing has taken so long that others have expired it
         self.history.note_attempt(snapshot)
-        if not _is_published(self.table, snapshot):
+        if not _is_published(snapshots, snapshot):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -330,15 +331,15 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def _is_published(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Publish it; whether its number was free."""
     try:
-        return table.snapshots.publish(snapshot) or is_there(table, snapshot)
+        return snapshots.publish(snapshot) or is_there(snapshots, snapshot)
     except UnsyncedError:
         raise  # nobody may be told of an epoch that a crash could take away
     except Exception:
         # The snapshot may be there all the same; then its files must stay.
-        if not is_there(table, snapshot):
+        if not is_there(snapshots, snapshot):
             raise
         return True
 

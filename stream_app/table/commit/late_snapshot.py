@@ -7,6 +7,7 @@ hints are right, readers do not see such a snapshot. The rule: `planning.commit.
 from __future__ import annotations
 
 from stream_app.errors import CorruptFileError, LateCommitError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import epochs_of
@@ -15,11 +16,11 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-def is_still_there(table: FileStoreTable, base: Snapshot | None) -> bool:
+def is_still_there(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
     """Whether what a commit is to be made on top of is what has its number; None: nothing has."""
     if base is None:
-        return table.snapshots.latest_id() is None
-    return table.snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
+        return snapshots.latest_id() is None
+    return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
 
 
 def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
@@ -43,7 +44,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         is_beneath = None if found is Standing.UNKNOWN else False
     if is_beneath:
         return
-    if is_beneath is False and is_there(table, snapshot):
+    if is_beneath is False and is_there(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
     newest = table.snapshots.latest()  # now that ours is not it any more
@@ -62,10 +63,10 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     )
 
 
-def is_there(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def is_there(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Whether this very snapshot is in the table."""
     try:
-        there = table.snapshots.snapshot(snapshot.snapshot_id)
+        there = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:
         return False
     return there.delta_manifest_list == snapshot.delta_manifest_list

@@ -95,7 +95,7 @@ class CommitFiles:
             self._write_changes(changes)
         base = self._write_base_list(latest)
         index_changes = (*changes.index, *computed)
-        index = write_index_manifest(self.table, latest, index_changes)
+        index = write_index_manifest(self.table.manifests, latest, index_changes)
         if index_changes and index is not None:
             self._of_attempt.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)

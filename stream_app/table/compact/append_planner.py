@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -21,6 +22,7 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_MIN_FILE_NUM,
 )
 from stream_app.model.options.read_options import SOURCE_SPLIT_OPEN_FILE_COST
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.append_compaction import (
     PackRules,
@@ -74,12 +76,12 @@ class _Round:
         self._small = 0
 
 
-def pack_rules(table: FileStoreTable) -> PackRules:
+def pack_rules(schema: TableSchema) -> PackRules:
     """What the table's options say."""
     return PackRules(
-        target_file_size=table.schema.target_file_size,
-        open_file_cost=table.options[SOURCE_SPLIT_OPEN_FILE_COST],
-        min_file_num=table.options[COMPACTION_MIN_FILE_NUM],
+        target_file_size=schema.target_file_size,
+        open_file_cost=schema.core_options[SOURCE_SPLIT_OPEN_FILE_COST],
+        min_file_num=schema.core_options[COMPACTION_MIN_FILE_NUM],
     )
 
 
@@ -133,8 +135,10 @@ class AppendCompactPlanner:
             ]
             if partition in self._subs:
                 self._subs[partition] = self._subs[partition].without(names)
-        index_files = _index_files(self.table, self._deletions)
-        tasks, self._subs = plan_round(self._subs, found, pack_rules(self.table), index_files)
+        index_files = _index_files(self.table.schema, self._deletions)
+        tasks, self._subs = plan_round(
+            self._subs, found, pack_rules(self.table.schema), index_files
+        )
         # Of a snapshot that was not read to its end, not all is known.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
         return Plan(tuple(tasks), has_more=has_more, seen=seen)
@@ -173,7 +177,9 @@ class AppendCompactPlanner:
     def _is_small(self, file: DataFileMeta, taken: Collection[str]) -> bool:
         if file.schema_id <= self.table.schema.schema_id:
             self._compactable.check(file)
-        return file.file_name not in taken and is_candidate(self.table, file, self._deletions)
+        return file.file_name not in taken and is_candidate(
+            self.table.schema, file, self._deletions
+        )
 
     def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
         """What the next snapshot has brought; None when there is none."""
@@ -184,7 +190,7 @@ class AppendCompactPlanner:
                 return None
             self._next = latest.snapshot_id + 1
             self._index_manifest = latest.index_manifest
-            self._deletions = deletions_of(self.table, latest)
+            self._deletions = deletions_of(self.table.manifests, latest)
             return scan.iterate_live(latest)
         if self.last is not None and self._next > self.last:
             return None
@@ -193,7 +199,7 @@ class AppendCompactPlanner:
         snapshot = snapshots.snapshot(self._next)
         if snapshot.index_manifest != self._index_manifest:
             self._index_manifest = snapshot.index_manifest
-            self._deletions = deletions_of(self.table, snapshot)
+            self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
                 # Rows were deleted of files that may have been looked at long ago. What is found
                 # so far is found again, if it is still there: what the newest snapshot has not
@@ -209,30 +215,30 @@ Deletions = dict[str, tuple[str, int | None]]
 """By data file the index file with its deletion vector, and how many rows that deletes."""
 
 
-def deletions_of(table: FileStoreTable, snapshot: Snapshot) -> Deletions:
+def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
     """The deletion vectors of a snapshot, without reading them."""
     return {
         meta.data_file_name: (entry.index_file.file_name, meta.cardinality)
-        for entry in table.manifests.read_index_manifest(snapshot.index_manifest)
+        for entry in manifests.read_index_manifest(snapshot.index_manifest)
         for meta in entry.index_file.deletion_vectors or ()
     }
 
 
-def is_candidate(table: FileStoreTable, file: DataFileMeta, deletions: Deletions) -> bool:
+def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) -> bool:
     """Whether a file is worth rewriting: it is small, or too many of its rows are deleted."""
-    if file.schema_id > table.schema.schema_id:
+    if file.schema_id > schema.schema_id:
         return False  # it may have columns that this process does not know and would drop
-    if file.file_size < table.schema.compaction_file_size:
+    if file.file_size < schema.compaction_file_size:
         return True
     if file.file_name not in deletions:
         return False
     deleted = deletions[file.file_name][1]
-    share = table.options[COMPACTION_DELETE_RATIO_THRESHOLD]
+    share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
     return deleted is None or deleted > file.row_count * share
 
 
-def _index_files(table: FileStoreTable, deletions: Deletions) -> dict[str, str] | None:
-    if table.schema.options.get("deletion-vectors.enabled", "").lower() != "true":
+def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
+    if schema.options.get("deletion-vectors.enabled", "").lower() != "true":
         return None
     return {name: index_file for name, (index_file, _) in deletions.items()}
 
@@ -250,10 +256,12 @@ def small_file_requests(
     """
     if snapshot is None:
         return []
-    deletions = deletions_of(table, snapshot)
+    deletions = deletions_of(table.manifests, snapshot)
     small: dict[bytes, list[DataFileMeta]] = {}
     for entry in compactable_entries(table, snapshot, partitions):
-        if is_candidate(table, entry.file, deletions):
+        if is_candidate(table.schema, entry.file, deletions):
             small.setdefault(entry.partition, []).append(entry.file)
-    tasks, _ = plan_round({}, small, pack_rules(table), _index_files(table, deletions))
+    tasks, _ = plan_round(
+        {}, small, pack_rules(table.schema), _index_files(table.schema, deletions)
+    )
     return [append_request(partition, 0, files, _REASON) for partition, files in tasks]

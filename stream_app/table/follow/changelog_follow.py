@@ -100,7 +100,7 @@ class ChangelogFollow:
             latest = self._table.snapshots.latest_id() or 0
             self._end = latest if how.end is None else min(how.end, latest)
         self._position = self._beginning()
-        self._last_name = snapshot_name(self._table, self._position.last_read)
+        self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
     def steps(self) -> Iterator[StreamStep]:
         """Steps with splits, a snapshot each; progress is written when the next one is asked for.
@@ -116,7 +116,7 @@ class ChangelogFollow:
             # After the step is planned: a snapshot on top of another one is not taken for the next.
             self._check_last_read(step.begin)
             if step.end != step.begin:
-                self._last_name = snapshot_name(self._table, step.end.last_read)
+                self._last_name = snapshot_name(self._table.snapshots, step.end.last_read)
             if step.splits:
                 yield step
             self._position = step.end

@@ -6,6 +6,7 @@ Source: Paimon `utils/NextSnapshotFetcher.java`.
 from __future__ import annotations
 
 from stream_app.errors import CheckpointError, UsageError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -84,13 +85,13 @@ def _is_there(table: FileStoreTable, number: int, *, whole: bool) -> bool:
     return not whole and number in table.changelogs.ids()
 
 
-def snapshot_name(table: FileStoreTable, number: int) -> str | None:
+def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
     """What no other snapshot has, not even one that takes the same number later: its delta list.
 
     None: the snapshot is not there, or not any more.
     """
     try:
-        return table.snapshots.snapshot(number).delta_manifest_list
+        return snapshots.snapshot(number).delta_manifest_list
     except FileNotFoundError:
         return None
 
@@ -105,7 +106,7 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
     Raises:
         CheckpointError: the table was rolled back behind it, and written again.
     """
-    there = snapshot_name(table, number)
+    there = snapshot_name(table.snapshots, number)
     if there is not None and name is not None and there != name:
         raise CheckpointError(
             f"snapshot {number} is another than the one that was read: the table was rolled back, "

@@ -73,7 +73,7 @@ class StreamOffsets:
             if following is not None:
                 check_progress(self.table, name, following)
                 return self._offset(StreamPosition(snapshot_id=following))
-        return self._offset(StreamScan(self.table).begin(start_of_table(self.table)))
+        return self._offset(StreamScan(self.table).begin(start_of_table(self.table.options)))
 
     def following(self, offset: Offset) -> NextOffset:
         """The end of the step that begins at an offset; the offset itself when nothing has come.
@@ -124,7 +124,7 @@ class StreamOffsets:
             "snapshot": position.snapshot_id,
             "index": position.index,
             "full": position.is_full,
-            "after": snapshot_name(self.table, position.last_read),
+            "after": snapshot_name(self.table.snapshots, position.last_read),
         }
 
     def _position(self, offset: Offset) -> StreamPosition:

@@ -24,6 +24,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import (
     SCAN_TIMESTAMP,
     SCAN_TIMESTAMP_MILLIS,
@@ -224,13 +225,12 @@ class StreamScan:
         )
 
 
-def start_of_table(table: FileStoreTable) -> StreamStart:
+def start_of_table(options: CoreOptions) -> StreamStart:
     """The start that the table's options say.
 
     Raises:
         UsageError: the mode is not one of a streaming read, or lacks what it needs.
     """
-    options = table.options
     millis = options[SCAN_TIMESTAMP_MILLIS]
     text = options[SCAN_TIMESTAMP]
     if millis is None and text:

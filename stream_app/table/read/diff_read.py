@@ -29,6 +29,7 @@ from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
@@ -93,23 +94,23 @@ class DiffRead:
             CorruptFileError: a file cannot be read.
         """
         access = self.table.bucket_files(*bucket)
-        read = changed_files(self.table, before, after)
+        read = changed_files(self.table.key_of, before, after)
         sides = [
             merged_rows(self.table, access, [file for file in files if file in read])
             for files in (before, after)
         ]
-        for found in differences(self.table, *sides):
+        for found in differences(self.table.layout(), *sides):
             rows = found.rows(keep_deletes=self.keep_deletes)
             if rows.num_rows:
                 yield rows
 
 
 def changed_files(
-    table: FileStoreTable, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
+    key_of: KeyOrder, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
 ) -> set[DataFileMeta]:
     """The files of the sections that have a file of one version alone."""
     of_one = set(before) ^ set(after)
-    sections = partition_into_sections([*before, *(of_one & set(after))], table.key_of)
+    sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
     found = [{file for run in section for file in run.files} for section in sections]
     return set().union(*(files for files in found if files & of_one))
 
@@ -136,10 +137,9 @@ def merged_rows(
 
 
 def differences(
-    table: FileStoreTable, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
+    layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
 ) -> Iterator[Differences]:
     """What differs between two sides, each in key order with one row a key; in key order."""
-    layout = table.layout()
     # Rows of one key lie in any order: which side they are of is seen in the column.
     layout = replace(
         layout, schema=layout.schema.append(pa.field(_SIDE, pa.int8())), sequence_fields=()

@@ -108,7 +108,7 @@ def between_timestamps(
     low, high = millis_of(start), millis_of(end)
     if high < low:
         raise UsageError(f"the range ends ({end}) before it begins ({start})", fix="swap the two")
-    before, after = newest_at(table, low), newest_at(table, high)
+    before, after = (newest_at(table.snapshots, at) for at in (low, high))
     earliest = table.snapshots.earliest_id()
     if after is None or earliest is None or before == after:
         return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
@@ -81,11 +82,11 @@ def index_changes(
 
 
 def write_index_manifest(
-    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
+    manifests: ManifestFiles, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
     """The index manifest of the snapshot on top of `latest`; the old one when nothing changes."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous
-    live = table.manifests.read_index_manifest(previous)
-    return table.manifests.write_index_manifest(combined_index(live, changes))
+    live = manifests.read_index_manifest(previous)
+    return manifests.write_index_manifest(combined_index(live, changes))

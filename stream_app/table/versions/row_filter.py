@@ -22,7 +22,6 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
-from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,14 @@ class BucketPruning:
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
 
 
-def hashes_as_today(table: FileStoreTable) -> Callable[[int], bool]:
+def hashes_as_today(
+    schema: TableSchema, schema_of: Callable[[int], TableSchema]
+) -> Callable[[int], bool]:
     """Whether files of a schema lie in the buckets in which their keys would be looked for today.
 
     Not so after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """
-    schema_of, todays = table.known_schemas(), table.schema.bucket_key_types
+    todays = schema.bucket_key_types
 
     def hashes(schema_id: int) -> bool:
         try:

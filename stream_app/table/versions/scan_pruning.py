@@ -83,4 +83,5 @@ def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPru
         condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
     if condition is None and row_filter.buckets is None:
         return None
-    return ScanPruning(condition, schema.partition_type, row_filter.buckets, hashes_as_today(table))
+    as_today = hashes_as_today(schema, table.known_schemas())
+    return ScanPruning(condition, schema.partition_type, row_filter.buckets, as_today)

@@ -11,6 +11,7 @@ import datetime
 from dataclasses import dataclass, replace
 
 from stream_app.errors import UsageError
+from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.options.core_options import unknown_key
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -128,9 +129,8 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     )
 
 
-def newest_at(table: FileStoreTable, millis: int) -> Snapshot | None:
+def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
     """The newest snapshot that was there at a time (milliseconds, UTC); None: it is before all."""
-    snapshots = table.snapshots
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         return None
@@ -171,7 +171,7 @@ def time_text(millis: int) -> str:
 
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     millis = millis_of(timestamp)
-    found = newest_at(table, millis)
+    found = newest_at(table.snapshots, millis)
     if found is not None:
         return found
     earliest = table.snapshots.earliest_id()

@@ -62,7 +62,7 @@ def a_snapshot(index_manifest: str | None) -> Snapshot:
 def committed(
     table: FileStoreTable, changes: Sequence[IndexManifestEntry], latest: Snapshot | None = None
 ) -> Snapshot:
-    return a_snapshot(write_index_manifest(table, latest, changes))
+    return a_snapshot(write_index_manifest(table.manifests, latest, changes))
 
 
 def entries_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:

@@ -173,7 +173,7 @@ def test_a_start_stands_in_the_tables_options(tmp_path: Path) -> None:
     small = small_table(
         tmp_path / "t", "k INT", ("k",), scan__timestamp="2026-01-01T00:00:00.5+00:00"
     )
-    start = start_of_table(small.table)
+    start = start_of_table(small.table.options)
     assert start.mode is StartMode.FROM_TIMESTAMP
     assert start.timestamp_millis == 1_767_225_600_500
 

@@ -12,7 +12,7 @@ import pytest
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.job.prometheus_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.spark.ingest.decode_counts import (
+from stream_app.spark.epoch.decode_counts import (
     COLUMN_NAMES_MAX,
     OTHER_COLUMNS,
     ColumnSighting,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.job import jars
-from stream_app.app.job.jar_sets import Coordinate, JarSet, s3a_set, spark_kafka_set
-from stream_app.app.job.jars import JarCache
+from stream_app.app.launch import jars
+from stream_app.app.launch.jar_sets import Coordinate, JarSet, s3a_set, spark_kafka_set
+from stream_app.app.launch.jars import JarCache
 from stream_app.errors import StreamAppError, UsageError
 
 PAIR = JarSet(

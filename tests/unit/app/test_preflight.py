@@ -36,12 +36,20 @@ def test_sasl_over_ssl() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        pytest.param({"ssl.truststore.location": "/t.jks"}, "only PEM", id="java-key-store"),
-        pytest.param({"ssl.truststore.certificates": "x"}, "from a file", id="inline"),
+        pytest.param(
+            {"security.protocol": "SSL", "ssl.truststore.location": "/t.jks"},
+            "into a PEM file",
+            id="java-key-store",
+        ),
+        pytest.param(
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "x"},
+            "from PEM files only",
+            id="inline",
+        ),
         pytest.param({"security.protocol": "SASL_SSL"}, "GSSAPI", id="kerberos-is-the-default"),
         pytest.param(
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
-            "no username",
+            "sasl.jaas.config: is missing",
             id="no-user",
         ),
     ],

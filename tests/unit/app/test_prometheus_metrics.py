@@ -19,8 +19,8 @@ from stream_app.app.job.prometheus_metrics import (
 )
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.dead_letters import SetAside
-from stream_app.spark.ingest.decode_counts import DecodeCounts
 from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.job.java import unicode_environment
-from stream_app.app.job.spark_log import log_file
+from stream_app.app.launch.java import unicode_environment
+from stream_app.app.launch.spark_log import log_file
 from stream_app.app.set_up import PipProgress, Steps, pinned
 
 PIP = """\

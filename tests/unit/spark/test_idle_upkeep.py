@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stream_app.app.job.event_log import EventLog
+from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.epoch_plan import EpochShape
 from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
 from stream_app.table.job.table_job import TableJob
 from tests.support.epoch_here import EpochHere, Parts

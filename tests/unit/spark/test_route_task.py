@@ -25,15 +25,16 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.ingest.blocks import (
+from stream_app.spark.epoch.blocks import (
     BLOCK_ORDER,
     BlockKind,
     bad_records_of,
+    block_rows,
     task_addresses,
 )
-from stream_app.spark.ingest.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.ingest.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.ingest.route_task import route_partition
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.route_task import route_partition
 from stream_app.table.file_store_table import FileStoreTable
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
@@ -104,7 +105,9 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
     blocks = [
         row
         for batches in tasks
-        for batch in route_partition(batches, pickle.loads(pickle.dumps(plan)))
+        for batch in block_rows(
+            route_partition(batches, pickle.loads(pickle.dumps(plan))), plan.shape.tasks
+        )
         for row in batch.to_pylist()
     ]
     return sorted(blocks, key=lambda block: [block[name] for name in BLOCK_ORDER])

@@ -9,12 +9,12 @@ import pytest
 
 from stream_app.errors import SourceError
 from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.checkpoint_state import (
     open_checkpoint,
     remember_topics,
     remembered_tables,
 )
-from stream_app.spark.ingest.decode_counts import DecodeCounts
 from stream_app.spark.ingest.source_table_check import SourceTableCheck, distinct_tables
 from stream_app.spark.job_folder import Folder
 from tests.support.small_table import small_table

@@ -13,18 +13,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
-from stream_app.spark.ingest.blocks import BLOCK_COLUMNS, BLOCK_ORDER
-from stream_app.spark.ingest.epoch_plan import EpochPlan
-from stream_app.spark.ingest.epoch_runner import TableOutput, outputs_of
-from stream_app.spark.ingest.route_task import route_partition
-from stream_app.spark.ingest.write_task import RESULT_COLUMNS, write_partition
+from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
 INGEST_POOL = "ingest"
+RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
+_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+_TOMBSTONE = (
+    "'' AS topic",
+    "0 AS partition",
+    "id AS offset",
+    "timestamp_millis(0) AS timestamp",
+    "CAST(NULL AS BINARY) AS key",
+    "CAST(NULL AS BINARY) AS value",
+)
 _POSITION = ["topic", "partition", "offset"]
 
 
 @dataclass(frozen=True, slots=True)
-class SparkEpochs:
+class FrameEpochs:
     """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch."""
 
     spark: SparkSession
@@ -41,6 +51,12 @@ class SparkEpochs:
         """See `EpochRunner.with_keys`."""
         return with_keys(messages, bad)
 
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch of tombstones, which writes nothing."""
+        tasks = plan.shape.tasks
+        messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
+        write_blocks(route_blocks(messages, plan), plan).collect()
+
 
 def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """Decode messages and bring each bucket's blocks to one task, in order.
@@ -54,7 +70,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return route_partition(batches, plan)
+        return block_rows(route_partition(batches, plan), plan.shape.tasks)
 
     shape = plan.shape
     if shape.sort_messages:
@@ -69,12 +85,27 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:
-    """Write all blocks; columns of `RESULT_COLUMNS`."""
+    """Write all blocks; columns of `RESULT_COLUMNS`, a row for each `TaskResult`."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return write_partition(batches, plan)
+        return map(_result_row, write_partition(task_blocks(batches), plan))
 
     return blocks.mapInArrow(run, RESULT_COLUMNS)
+
+
+def task_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskBlock]:
+    """The blocks in batches of `BLOCK_COLUMNS`."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in TaskBlock._fields[:-1])
+        data = (cell.as_buffer() for cell in batch.column("block"))
+        yield from map(TaskBlock, *columns, data)
+
+
+def _result_row(result: TaskResult) -> pa.RecordBatch:
+    arrays = [
+        pa.array([value], kind) for value, kind in zip(result, _RESULT_SCHEMA.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RESULT_SCHEMA)
 
 
 def with_keys(messages: DataFrame, bad: pa.Table) -> pa.Table:

@@ -21,21 +21,19 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.spark.ingest.blocks import Block, BlockKind, BlockRows
-from stream_app.spark.ingest.decode_counts import DecodeCounts, Where, counts_of_batch
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import Block, BlockKind
+from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
+from stream_app.spark.epoch.epoch_plan import EpochPlan
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task gathers no further when its blocks have this size on average."""
-_OUTPUT_BYTES = 4 << 20
-"""Blocks handed to Spark at once."""
 
 
-def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[pa.RecordBatch]:
-    """The blocks of a task's messages, in batches of `BLOCK_COLUMNS`.
+def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[Block]:
+    """The blocks of a task's messages.
 
     Args:
-        batches: columns of `MESSAGE_SCHEMA`, without ``topic`` if the plan knows it.
+        batches: columns of `MESSAGE_SCHEMA`; one that knows its topic may leave ``topic`` out.
     """
     router = _Router(plan)
     for batch in batches:
@@ -60,14 +58,13 @@ class _Router:
 
     def __init__(self, plan: EpochPlan) -> None:
         self._plan = plan
-        self._blocks = BlockRows(plan.shape.tasks)
         self._gathered: dict[tuple[int, Where], _Gathered] = {}
         self._gathered_bytes = 0
         buckets = (each.assigner().buckets for each in plan.tables if each is not None)
         self._enough_bytes = max(buckets, default=1) * _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
 
-    def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
         """Decode a table's messages of one Kafka partition, in the order of their offsets."""
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
@@ -81,38 +78,33 @@ class _Router:
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
-            self._blocks.add(
-                Block(
-                    table=table,
-                    kind=BlockKind.BAD_RECORDS,
-                    where=where,
-                    first_offset=first,
-                    rows=bad.num_rows,
-                    data=bad.serialize(),
-                )
+            yield Block(
+                table=table,
+                kind=BlockKind.BAD_RECORDS,
+                where=where,
+                first_offset=first,
+                rows=bad.num_rows,
+                data=bad.serialize(),
             )
         counts = counts_of_batch(where, messages, decoded)
         self._counts[table] = self._counts[table].plus(counts)
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
+    def finish(self) -> Iterator[Block]:
         """The last blocks, and the counts of each table."""
         yield from self._cut()
         for table, counts in self._counts.items():
-            self._blocks.add(
-                Block(
-                    table=table,
-                    kind=BlockKind.COUNTS,
-                    where=("", 0),
-                    first_offset=0,
-                    rows=0,
-                    data=pa.py_buffer(counts.to_bytes()),
-                )
+            yield Block(
+                table=table,
+                kind=BlockKind.COUNTS,
+                where=("", 0),
+                first_offset=0,
+                rows=0,
+                data=pa.py_buffer(counts.to_bytes()),
             )
-        yield from self._blocks.drain()
 
-    def _cut(self) -> Iterator[pa.RecordBatch]:
+    def _cut(self) -> Iterator[Block]:
         blocks = 0
         for (table, where), gathered in self._gathered.items():
             assigner = self._plan.table(table).assigner()
@@ -120,22 +112,17 @@ class _Router:
             gathered.rows.clear()
             for partition, bucket, part in assigner.assign(rows):
                 blocks += 1
-                self._blocks.add(
-                    Block(
-                        table=table,
-                        kind=BlockKind.CHANGES,
-                        where=where,
-                        first_offset=gathered.first_offset,
-                        rows=part.num_rows,
-                        data=part.serialize(),
-                        partition=partition,
-                        bucket=bucket,
-                        keeps_order=assigner.keeps_order,
-                    )
+                yield Block(
+                    table=table,
+                    kind=BlockKind.CHANGES,
+                    where=where,
+                    first_offset=gathered.first_offset,
+                    rows=part.num_rows,
+                    data=part.serialize(),
+                    partition=partition,
+                    bucket=bucket,
+                    keeps_order=assigner.keeps_order,
                 )
-                if self._blocks.size >= _OUTPUT_BYTES:
-                    yield from self._blocks.drain()
-        yield from self._blocks.drain()
         self._gathered.clear()
         self._gathered_bytes = 0
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
@@ -151,7 +138,8 @@ def by_source_partition(
     """
     if not batch.num_rows:
         return
-    if topic is not None:
+    has_topics = "topic" in batch.schema.names
+    if not has_topics:
         batch = batch.append_column("topic", pa.repeat(topic, batch.num_rows))
     fields = [field for field in MESSAGE_SCHEMA if field.name in batch.schema.names]
     batch = pa.RecordBatch.from_arrays(
@@ -159,7 +147,7 @@ def by_source_partition(
         schema=pa.schema(fields),
     )
     codes = batch.column("partition").to_numpy().astype(np.int64)
-    if topic is None:
+    if has_topics:
         codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
     offsets = batch.column("offset").to_numpy()
     same = codes[1:] == codes[:-1]

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stream_app.app.job.class_archive import class_archive
-from stream_app.app.job.jars import spark_home
+from stream_app.app.launch.class_archive import class_archive
+from stream_app.app.launch.jars import spark_home
 from stream_app.spark.session import launch_settings
 
 _SCRIPTS = Path(__file__).parents[1] / "submit"

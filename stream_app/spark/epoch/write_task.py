@@ -19,68 +19,52 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.ingest.blocks import BlockKind
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import BlockKind
+from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 
-RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
-"""A row for each bucket's change and for each other block.
+TaskResult = tuple[int, int, bytes]
+"""Table, kind of block and payload, for each bucket's change and for each other block.
 
-Rows of kind ``CHANGES`` hold a pickled `BucketChange`; the others hold the block.
+The payload of the kind ``CHANGES`` is a pickled `BucketChange`, else the block itself.
 """
-_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
 
 
-class _Block(NamedTuple):
+class TaskBlock(NamedTuple):
+    """A block as a writing task gets it."""
+
     table: int
     kind: int
     partition: bytes
     bucket: int
-    data: pa.Scalar
+    data: pa.Buffer
 
 
-def write_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[pa.RecordBatch]:
-    """Write a task's blocks; batches of `RESULT_COLUMNS`.
+def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
+    """Write a task's blocks.
 
     What the task has written, in whichever table, is deleted when it fails.
     """
     writes: list[tuple[int, TableWrite]] = []
     with ExitStack() as stack:
-        for index, blocks in itertools.groupby(_blocks(batches), key=lambda block: block.table):
+        for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
             table = plan.table(index).table
             schema = change_schema(arrow_schema(table.schema.fields))
             stack.enter_context(storage_errors(table.location))
             first = plan.table(index).next_sequence_number
             write = stack.enter_context(table_write(table, next_sequence_number=first))
             writes.append((index, write))
-            for block in blocks:
+            for block in of_table:
                 if block.kind == BlockKind.CHANGES:
-                    rows = pa.ipc.read_record_batch(block.data.as_buffer(), schema)
+                    rows = pa.ipc.read_record_batch(block.data, schema)
                     write.write((block.partition, block.bucket), rows)
                 else:
-                    yield _result(index, block.kind, block.data.as_py())
+                    yield index, block.kind, block.data.to_pybytes()
             write.finish_bucket()
         for index, write in writes:
             with storage_errors(plan.table(index).table.location):
                 changes = write.prepare_commit()
             for change in changes:
-                yield _result(index, BlockKind.CHANGES, pickle.dumps(change))
-
-
-def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Block]:
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in _Block._fields[:-1])
-        yield from map(_Block, *columns, batch.column("block"))
-
-
-def _result(table: int, kind: int, payload: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([table], pa.int32()),
-            pa.array([int(kind)], pa.int32()),
-            pa.array([payload], pa.binary()),
-        ],
-        schema=_RESULT_SCHEMA,
-    )
+                yield index, int(BlockKind.CHANGES), pickle.dumps(change)

@@ -14,7 +14,7 @@ Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.spark.ingest.decode_counts import Where
+from stream_app.spark.epoch.decode_counts import Where
 
 BLOCK_COLUMNS = (
     "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "
@@ -40,8 +40,12 @@ empty ``partition``, so they come before the table's others.
 """
 BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
+Place = tuple[int, bytes, int, str, int, int]
+"""A block's values of `BLOCK_ORDER`."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
+_BATCH_BYTES = 4 << 20
+"""Blocks handed to Spark at once."""
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
 _BLOCK_TYPES = (
     *(pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32()),
@@ -59,7 +63,7 @@ class BlockKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block and its columns but for the task; see `BLOCK_COLUMNS`.
+    """A block and where it belongs; see `BLOCK_COLUMNS`.
 
     Attributes:
         keeps_order: as `BucketAssigner.keeps_order`.
@@ -75,54 +79,55 @@ class Block:
     bucket: int = 0
     keeps_order: bool = True
 
+    @property
+    def place(self) -> Place:
+        """What a writing task's blocks are sorted by."""
+        return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
 
-class BlockRows:
-    """Blocks that wait to be handed to Spark together, as columns."""
+
+class BlockDealer:
+    """Deals blocks out to writing tasks."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
-        self._addresses = task_addresses(tasks)
         self._first_tasks: dict[bytes, int] = {}
-        self._columns: list[list[Any]] = [[] for _ in _BLOCK_TYPES]
-        self._buffers: list[pa.Buffer] = []
-        self.size = 0
 
-    def add(self, block: Block) -> None:
-        """Append a block."""
-        row = (
-            *(self._address(block), block.table, int(block.kind), block.partition, block.bucket),
-            *(*block.where, block.first_offset, block.rows),
-        )
-        for column, value in zip(self._columns, row, strict=True):
-            column.append(value)
-        self._buffers.append(block.data)
-        self.size += block.data.size
-
-    def drain(self) -> Iterator[pa.RecordBatch]:
-        """All blocks, if there are any, in a batch of `BLOCK_COLUMNS`."""
-        if not self._buffers:
-            return
-        arrays = [
-            pa.array(column, kind) for column, kind in zip(self._columns, _BLOCK_TYPES, strict=True)
-        ]
-        arrays.append(_binary_array(self._buffers))
-        self._columns = [[] for _ in _BLOCK_TYPES]
-        self._buffers, self.size = [], 0
-        yield pa.RecordBatch.from_arrays(arrays, names=_BLOCK_NAMES)
-
-    def _address(self, block: Block) -> int:
+    def task(self, block: Block) -> int:
+        """The number of the task that writes a block."""
         topic, source_partition = block.where
         member = block.bucket
         if not block.keeps_order:
             member = self._first_task(topic.encode()) + source_partition
-        task = self._first_task(block.partition) + block.table + member
-        return self._addresses[task % self._tasks]
+        return (self._first_task(block.partition) + block.table + member) % self._tasks
 
     def _first_task(self, name: bytes) -> int:
         if name not in self._first_tasks:
             padded = name + bytes(-len(name) % 4)
             self._first_tasks[name] = murmur_hash(padded) % self._tasks
         return self._first_tasks[name]
+
+
+def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
+    """Blocks as batches of `BLOCK_COLUMNS`, some megabytes each."""
+    dealer, addresses = BlockDealer(tasks), task_addresses(tasks)
+    rows: list[tuple[Any, ...]] = []
+    buffers: list[pa.Buffer] = []
+    for block in blocks:
+        address = addresses[dealer.task(block)]
+        table, *place = block.place
+        rows.append((address, table, int(block.kind), *place, block.rows))
+        buffers.append(block.data)
+        if sum(buffer.size for buffer in buffers) >= _BATCH_BYTES:
+            yield _batch(rows, buffers)
+            rows, buffers = [], []
+    if buffers:
+        yield _batch(rows, buffers)
+
+
+def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, _BLOCK_TYPES, strict=True)]
+    return pa.RecordBatch.from_arrays([*arrays, _binary_array(buffers)], names=_BLOCK_NAMES)
 
 
 def task_addresses(tasks: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The port by which an epoch's tasks are run, and what they give.
 
-Implemented by `epoch_job` (a Spark job) and by tests (in the caller).
+Implemented by `frame_epochs` (a Spark job) and by tests (in the caller).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.model.bucket_change import BucketChange
-from stream_app.spark.ingest.blocks import BlockKind, bad_records_of
-from stream_app.spark.ingest.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.ingest.epoch_plan import EpochPlan
+from stream_app.spark.epoch.blocks import BlockKind, bad_records_of
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.write_task import TaskResult
 
 Messages = TypeVar("Messages")
 Messages_contra = TypeVar("Messages_contra", contravariant=True)
@@ -59,11 +60,11 @@ class EpochRunner(Protocol[Messages_contra]):
         ...
 
 
-def outputs_of(plan: EpochPlan, results: Iterable[tuple[int, int, bytes]]) -> Sequence[TableOutput]:
+def outputs_of(plan: EpochPlan, results: Iterable[TaskResult]) -> Sequence[TableOutput]:
     """The output for each of the plan's tables.
 
     Args:
-        results: rows of `write_task.RESULT_COLUMNS`, in any order.
+        results: of all writing tasks, in any order.
     """
     outputs = [TableOutput() for _ in plan.tables]
     for table, kind, payload in results:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from stream_app.app.job.java import unicode_environment
+from stream_app.app.launch.java import unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20

@@ -2,8 +2,8 @@
 
 No Maven: PySpark ships Apache Ivy, which runs on its own. Ivy's own default repository is asked,
 and never the Maven cache of the user's home: a POM without its jar there makes Ivy fail. The verbs
-that start Spark, the demo's broker and the tests call it; ``python -m stream_app.app.job.jars SET``
-prints a set.
+that start Spark, the demo's broker and the tests call it;
+``python -m stream_app.app.launch.jars SET`` prints a set.
 
 A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The
 folder appears whole or not at all. Jars that somebody put there by hand are taken as they are.
@@ -28,13 +28,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from stream_app.app.job.jar_sets import (
+from stream_app.app.launch.jar_sets import (
     Coordinate,
     JarSet,
     s3a_set,
     spark_kafka_set,
 )
-from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
 
 MANIFEST = "jars.txt"
@@ -316,7 +316,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one a line."""
     known = ("spark-kafka", "s3a")
     if not arguments or not set(arguments) <= set(known):
-        print(f"usage: python -m stream_app.app.job.jars {{{'|'.join(known)}}} …", file=sys.stderr)
+        print(
+            f"usage: python -m stream_app.app.launch.jars {{{'|'.join(known)}}} …", file=sys.stderr
+        )
         return 2
     try:
         for name in arguments:

@@ -1,9 +1,9 @@
 """Spark's classes as the JVM has them in memory, kept in a file: the job starts sooner.
 
 At its start the JVM looks some 12,000 classes up in 250 jars, reads and verifies them. From an
-archive it maps them. The archive is made once, by a small run of the job:
-``python -m stream_app.app.job.class_archive``, which ``./run.sh setup`` and the image call. Without
-it, or with one that does not fit, the job starts all the same; the JVM compares the jars itself.
+archive it maps them. A small run of the job makes the archive, once:
+``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call.
+Without it, or with one that does not fit, the job starts all the same; the JVM compares the jars.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
 """
@@ -19,8 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stream_app.app.job.jars import jar_folder, spark_home
-from stream_app.app.job.java import find_java, unicode_environment
+from stream_app.app.launch.jars import jar_folder, spark_home
+from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
@@ -113,7 +113,7 @@ def _run_job(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Make the archive of this environment; what goes wrong is told, and harms nothing."""
+    """Make the archive of this environment; an error is logged, and harms nothing."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
         print(make_class_archive(spark_home()))

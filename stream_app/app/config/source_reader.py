@@ -1,0 +1,61 @@
+"""Decides which reader reads the topics: the native one where it can, else Spark's.
+
+Called by `ingest_job` before there is a session.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.errors import UsageError
+from stream_app.kafka.client_options import client_options
+from stream_app.kafka.librdkafka import LibraryMissingError, library
+from stream_app.kafka.range_reader import ReaderSettings
+
+_LOG = logging.getLogger("stream_app")
+SPARK, NATIVE = "spark", "native"
+
+
+def native_reader(source: SourceConfig) -> ReaderSettings | None:
+    """Settings of the native reader; None: Spark's source reads.
+
+    Raises:
+        UsageError: ``source.reader`` asks for the native reader, which cannot follow
+            ``source.kafka``.
+    """
+    if source.kind != "kafka" or source.reader == SPARK:
+        return None
+    options, problems = _judged(source)
+    if not problems:
+        _LOG.info("the native reader reads the topics (source.reader)")
+        return ReaderSettings(
+            client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
+        )
+    if source.reader == NATIVE:
+        told = "".join(f"\n  - {problem}" for problem in problems)
+        raise UsageError(
+            f"the native reader cannot read these topics:{told}",
+            where="source.reader = 'native'",
+            fix="correct these, or leave source.reader out: then Spark's source reads",
+        )
+    _LOG.info("Spark's source reads the topics (source.reader): %s", "; ".join(problems))
+    return None
+
+
+def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:
+    """librdkafka's options, and what is in the way."""
+    try:
+        found_library = library()
+    except LibraryMissingError as error:
+        return {}, [f"librdkafka of confluent-kafka cannot be used: {error}"]
+    found = client_options(source.bootstrap_servers, source.kafka_options, found_library.features)
+    problems = [f"source.kafka.{key}: {what}" for key, what in found.problems.items()]
+    for key, why in found.ignored.items():
+        _LOG.debug("source.kafka.%s means nothing to the native reader: %s", key, why)
+    if not problems:
+        try:
+            found_library.conf_destroy(found_library.configured(found.options))
+        except UsageError as error:
+            problems.append(error.what)
+    return dict(found.options), problems

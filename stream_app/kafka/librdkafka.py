@@ -1,0 +1,272 @@
+"""The C interface of librdkafka, as far as reading ranges of offsets needs it.
+
+Used by `range_reader` and `message_columns`. The library is the one that comes with
+confluent-kafka; its Python classes are left out, because they make an object of each message, which
+costs more than all of librdkafka's own work (see docs/performance.md). Only functions of the public
+header are called, whose binary interface is kept within a major version.
+
+A client starts threads, which a fork does not copy: make it in the process that uses it.
+
+Source: librdkafka `rdkafka.h`; a partition is read by its simple consumer, which joins no group.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from collections import deque
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from functools import cache
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.errors import UsageError
+
+Int64s = npt.NDArray[np.int64]
+
+_CONSUMER = 1
+_EVENT_ERROR = 0x8
+_CONF_OK = 0
+_TEXT_BYTES = 512
+_FEATURES_BYTES = 4096
+
+
+class KafkaCode(IntEnum):
+    """The codes of librdkafka and of Kafka that the reader judges; all others are told as text."""
+
+    PARTITION_EOF = -191
+    UNKNOWN_PARTITION = -190
+    UNKNOWN_TOPIC = -188
+    SSL = -181
+    AUTHENTICATION = -169
+    AUTO_OFFSET_RESET = -140
+    OFFSET_OUT_OF_RANGE = 1
+    UNKNOWN_TOPIC_OR_PART = 3
+    TOPIC_AUTHORIZATION_FAILED = 29
+    UNKNOWN_TOPIC_ID = 100
+
+
+class Message(c.Structure):
+    """``rd_kafka_message_t``. With an error, `payload` is its text."""
+
+    _fields_ = (
+        ("err", c.c_int32),
+        ("topic", c.c_void_p),
+        ("partition", c.c_int32),
+        ("payload", c.c_void_p),
+        ("len", c.c_size_t),
+        ("key", c.c_void_p),
+        ("key_len", c.c_size_t),
+        ("offset", c.c_int64),
+        ("_private", c.c_void_p),
+    )
+
+
+class LibraryMissingError(Exception):
+    """confluent-kafka is not installed, or its library lacks a function."""
+
+
+class Library:
+    """The functions, with their types.
+
+    Raises:
+        LibraryMissingError: there is no such library.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from confluent_kafka import cimpl  # noqa: PLC0415
+
+            # A library's symbols are looked up in those that it needs, too.
+            self._free = c.CDLL(cimpl.__file__)  # lets go of the interpreter's lock
+            self._held = c.PyDLL(cimpl.__file__)  # for calls too short to be worth it
+            self._declare()
+        except (ImportError, OSError, AttributeError) as error:
+            raise LibraryMissingError(str(error)) from error
+        if c.sizeof(c.c_void_p) != c.sizeof(c.c_int64):
+            raise LibraryMissingError("addresses have 64 bits only")
+
+    def _declare(self) -> None:
+        pointer, text, int32, int64 = c.c_void_p, c.c_char_p, c.c_int32, c.c_int64
+        out = c.POINTER(int64)
+        free, held = self._free, self._held
+        self.conf_new = _function(free, "conf_new", pointer)
+        self.conf_destroy = _function(free, "conf_destroy", None, pointer)
+        self.conf_set = _function(free, "conf_set", c.c_int, pointer, text, text, text, c.c_size_t)
+        self.conf_get = _function(
+            free, "conf_get", c.c_int, pointer, text, text, c.POINTER(c.c_size_t)
+        )
+        self.conf_set_events = _function(free, "conf_set_events", None, pointer, c.c_int)
+        self.new = _function(free, "new", pointer, c.c_int, pointer, text, c.c_size_t)
+        self.destroy = _function(free, "destroy", None, pointer)
+        self.conf_enable_sasl_queue = _function(
+            free, "conf_enable_sasl_queue", None, pointer, c.c_int
+        )
+        self.sasl_background_callbacks_enable = _function(
+            free, "sasl_background_callbacks_enable", pointer, pointer
+        )
+        self.topic_new = _function(free, "topic_new", pointer, pointer, text, pointer)
+        self.topic_destroy = _function(free, "topic_destroy", None, pointer)
+        self.consume_start = _function(free, "consume_start", c.c_int, pointer, int32, int64)
+        self.consume_stop = _function(free, "consume_stop", c.c_int, pointer, int32)
+        self.consume_batch = _function(
+            free, "consume_batch", c.c_ssize_t, pointer, int32, c.c_int, pointer, c.c_size_t
+        )
+        self.query_watermarks = _function(
+            free, "query_watermark_offsets", c.c_int, pointer, text, int32, out, out, c.c_int
+        )
+        self.known_watermarks = _function(
+            held, "get_watermark_offsets", c.c_int, pointer, text, int32, out, out
+        )
+        self.message_timestamp = _function(held, "message_timestamp", int64, pointer, pointer)
+        self.message_destroy = _function(held, "message_destroy", None, pointer)
+        self.queue_get_main = _function(free, "queue_get_main", pointer, pointer)
+        self.queue_destroy = _function(free, "queue_destroy", None, pointer)
+        self.queue_poll = _function(free, "queue_poll", pointer, pointer, c.c_int)
+        self.event_error = _function(held, "event_error", c.c_int, pointer)
+        self.event_error_string = _function(held, "event_error_string", text, pointer)
+        self.event_destroy = _function(held, "event_destroy", None, pointer)
+        self.last_error = _function(held, "last_error", c.c_int)
+        self.err2str = _function(held, "err2str", text, c.c_int)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What this build of the library can do, such as ``sasl_gssapi``."""
+        conf, text = self.conf_new(), c.create_string_buffer(_FEATURES_BYTES)
+        size = c.c_size_t(_FEATURES_BYTES)
+        self.conf_get(conf, b"builtin.features", text, c.byref(size))
+        self.conf_destroy(conf)
+        return frozenset(text.value.decode().split(","))
+
+    def configured(self, options: Mapping[str, str]) -> int:
+        """A configuration of these options; `new` or `conf_destroy` takes it.
+
+        Raises:
+            UsageError: the library knows no such option, or no such value.
+        """
+        conf: int = self.conf_new()
+        text = c.create_string_buffer(_TEXT_BYTES)
+        for key, value in options.items():
+            if self.conf_set(conf, key.encode(), value.encode(), text, _TEXT_BYTES) != _CONF_OK:
+                self.conf_destroy(conf)
+                raise UsageError(
+                    f"Kafka's client cannot be set up: {text.value.decode()}",
+                    where=f"source.kafka, as librdkafka's option {key}",
+                    fix="correct the value, or set source.reader = 'spark'",
+                )
+        return conf
+
+
+def _function(library: c.CDLL, name: str, result: Any, *arguments: Any) -> Any:
+    function = getattr(library, f"rd_kafka_{name}")
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+@cache
+def library() -> Library:
+    """The library, loaded once for the process and those that are forked from it."""
+    return Library()
+
+
+class Client:
+    """A client of one cluster, with the topics that it was asked for.
+
+    Args:
+        options: of librdkafka.
+
+    Raises:
+        UsageError: the library refuses the options.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._library = library()
+        conf = self._library.configured(options)
+        self._library.conf_set_events(conf, _EVENT_ERROR)
+        self._library.conf_enable_sasl_queue(conf, 1)
+        text = c.create_string_buffer(_TEXT_BYTES)
+        self._client: int | None = self._library.new(_CONSUMER, conf, text, _TEXT_BYTES)
+        if self._client is None:
+            self._library.conf_destroy(conf)
+            raise UsageError(
+                f"Kafka's client cannot be set up: {text.value.decode()}", where="source.kafka"
+            )
+        # Tokens are fetched anew in the background, also while no task reads.
+        self._library.sasl_background_callbacks_enable(self._client)
+        self._events = self._library.queue_get_main(self._client)
+        self._topics: dict[str, int] = {}
+
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        """Fetch from `offset` on, ahead of those who consume."""
+        if topic not in self._topics:
+            self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
+        if self._library.consume_start(self._topics[topic], partition, offset) != 0:
+            code = self._library.last_error()
+            raise RuntimeError(f"{topic}/{partition} cannot be started: {self.text(code)}")
+
+    def stop(self, topic: str, partition: int) -> None:
+        """Fetch no more, and drop what was fetched."""
+        self._library.consume_stop(self._topics[topic], partition)
+
+    def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
+        """Put addresses of messages into `pointers` until it is full or the time is over.
+
+        Returns:
+            How many there are. Each goes back by `release`.
+        """
+        count: int = self._library.consume_batch(
+            self._topics[topic], partition, wait_ms, pointers.ctypes.data, len(pointers)
+        )
+        return max(count, 0)
+
+    def timestamps(self, pointers: list[int]) -> Int64s:
+        """Milliseconds since 1970 of each message; -1: it has none."""
+        found = map(self._library.message_timestamp, pointers, repeat(None))
+        return np.fromiter(found, np.int64, len(pointers))
+
+    def release(self, pointers: list[int]) -> None:
+        """Give messages back; their memory is gone."""
+        deque(map(self._library.message_destroy, pointers), maxlen=0)
+
+    def known_begin(self, topic: str, partition: int) -> int:
+        """The oldest offset that there is, as the newest fetch has told; negative: unknown."""
+        begin, end = c.c_int64(), c.c_int64()
+        name = topic.encode()
+        self._library.known_watermarks(self._client, name, partition, c.byref(begin), c.byref(end))
+        return begin.value
+
+    def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
+        """The oldest offset and the one after the newest, from the broker; or an error's code."""
+        begin, end = c.c_int64(), c.c_int64()
+        code: int = self._library.query_watermarks(
+            self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms
+        )
+        return code or (begin.value, end.value)
+
+    def errors(self) -> Iterable[tuple[int, str]]:
+        """Codes and texts of what went wrong with brokers since this was last asked."""
+        while event := self._library.queue_poll(self._events, 0):
+            code = self._library.event_error(event)
+            text = self._library.event_error_string(event)
+            told = text.decode(errors="replace") if text else self.text(code)
+            self._library.event_destroy(event)
+            yield code, told
+
+    def text(self, code: int) -> str:
+        """What a code means."""
+        found: bytes = self._library.err2str(code)
+        return found.decode()
+
+    def close(self) -> None:
+        """End its threads and connections. All partitions must have been stopped."""
+        if self._client is None:
+            return
+        for topic in self._topics.values():
+            self._library.topic_destroy(topic)
+        self._topics.clear()
+        self._library.queue_destroy(self._events)
+        self._library.destroy(self._client)
+        self._client = None

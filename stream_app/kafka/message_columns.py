@@ -1,0 +1,136 @@
+"""Messages of librdkafka → Arrow columns, without an object for each message.
+
+Called by `range_reader` with the addresses of messages of one partition. A message is a struct at
+its address, and its key and value lie in the buffer that came from the broker, most of them one
+after another. So addresses and lengths of all cells are gathered by NumPy, and Arrow copies the
+cells: a stretch of memory is an array of cells and of what lies between them, of which every second
+one is taken.
+
+Only memory of messages that have not been released is read: nothing but the structs, and the cells
+that they tell of.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.kafka.librdkafka import Int64s, Message
+
+_WORD = 8
+_INT32S_IN_WORD = 2
+_STRETCH_GAP_BYTES = 64 << 10
+"""Cells further apart are of different stretches: Arrow makes room by the length of a stretch."""
+_MICROS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFields:
+    """The fields of messages, one value for each.
+
+    Attributes:
+        errors: codes; 0: it is a message.
+        values, keys: addresses; 0: null.
+    """
+
+    errors: npt.NDArray[np.int32]
+    offsets: Int64s
+    values: Int64s
+    value_lengths: Int64s
+    keys: Int64s
+    key_lengths: Int64s
+
+
+def message_fields(pointers: Int64s) -> MessageFields:
+    """Read the structs at these addresses."""
+    base = int(pointers.min())
+    memory = pa.foreign_buffer(base, int(pointers.max()) - base + _size())
+    words, at = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
+    codes = np.frombuffer(memory, np.int32)
+
+    def field(name: str) -> Int64s:
+        first: int = getattr(Message, name).offset
+        found: Int64s = words[at + first // _WORD]
+        return found
+
+    return MessageFields(
+        errors=codes[at * _INT32S_IN_WORD],
+        offsets=field("offset"),
+        values=field("payload"),
+        value_lengths=field("len"),
+        keys=field("key"),
+        key_lengths=field("key_len"),
+    )
+
+
+def message_batch(
+    topic: str, partition: int, fields: MessageFields, timestamps: Int64s
+) -> pa.RecordBatch:
+    """A batch of `MESSAGE_SCHEMA`, which holds copies.
+
+    Args:
+        timestamps: milliseconds since 1970; -1: the message has none.
+    """
+    count = len(fields.offsets)
+    types = dict(zip(MESSAGE_SCHEMA.names, MESSAGE_SCHEMA.types, strict=True))
+    columns = [
+        pa.repeat(pa.scalar(topic, types["topic"]), count),
+        pa.repeat(pa.scalar(partition, types["partition"]), count),
+        pa.array(fields.offsets),
+        pa.array(timestamps * _MICROS).cast(types["timestamp"]),
+        cells(fields.keys, fields.key_lengths),
+        cells(fields.values, fields.value_lengths),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+
+
+def cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
+    """Binary cells, copied from these addresses; the address 0 is a null."""
+    valid = addresses != 0
+    if valid.all():
+        return _copied(addresses, lengths)
+    if not valid.any():
+        return pa.nulls(len(addresses), pa.binary())
+    # A null is an empty cell where another one begins, and a bit.
+    nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
+    filled = _copied(addresses[nearest], np.where(valid, lengths, 0))
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.binary(), len(filled), [bits, *filled.buffers()[1:]], int((~valid).sum())
+    )
+
+
+def _copied(addresses: Int64s, lengths: Int64s) -> pa.Array:
+    ends = addresses + lengths
+    gaps = addresses[1:] - ends[:-1]
+    breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_BYTES)) + 1
+    bounds = [0, *breaks.tolist(), len(addresses)]
+    stretches = [
+        _stretch(addresses[begin:end], ends[begin:end]) for begin, end in itertools.pairwise(bounds)
+    ]
+    return pa.concat_arrays(stretches).cast(pa.binary())
+
+
+def _stretch(begins: Int64s, ends: Int64s) -> pa.Array:
+    """Cells whose addresses ascend."""
+    base = int(begins[0])
+    bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)
+    bounds[:, 0], bounds[:, 1] = begins - base, ends - base
+    # What the last cell is followed by is nothing: one bound the more than there are cells.
+    offsets = np.append(bounds.reshape(-1), bounds[-1, 1])
+    memory = pa.foreign_buffer(base, max(int(bounds[-1, 1]), 1))
+    both = pa.Array.from_buffers(
+        pa.large_binary(), 2 * len(begins), [None, pa.py_buffer(offsets), memory]
+    )
+    return both.take(pa.array(np.arange(0, 2 * len(begins), 2)))
+
+
+def _size() -> int:
+    # Whole words: the struct ends with a pointer.
+    return Message._private.offset + _WORD

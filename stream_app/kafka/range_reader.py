@@ -1,0 +1,363 @@
+"""Reads ranges of offsets as Arrow batches: exactly the planned ones, or an error that says why.
+
+Called in tasks, by `kept_reader`: a worker keeps one reader for each cluster and its settings, so
+that connections, logins and what is known of the cluster outlive a task. Nothing of a task's data
+does. While a batch is decoded, librdkafka fetches what comes next, up to a bound.
+
+Offsets without a message are no loss: compaction leaves gaps, and so do transactions' markers and
+aborted messages. An offset is lost when the partition begins behind it or ends before it; then
+`fails_on_loss` decides, as in Spark.
+
+Source: Spark `kafka010/consumer/KafkaDataConsumer.scala`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.librdkafka import Client, KafkaCode
+from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
+from stream_app.kafka.offset_ranges import OffsetRange, joined
+
+_LOG = logging.getLogger(__name__)
+BATCH_MESSAGES = 16_384
+_BATCH_BYTES = 16 << 20
+"""A batch is about as large, unless a single message is larger."""
+_FIRST_MESSAGES = 256
+"""As long as nothing is known of their size."""
+_AHEAD = 2
+"""Ranges that are fetched at once: the one that is read, and the next."""
+_WAIT_MS = 20
+_ASK_MS = 10_000
+_GONE = {
+    KafkaCode.UNKNOWN_TOPIC,
+    KafkaCode.UNKNOWN_PARTITION,
+    KafkaCode.UNKNOWN_TOPIC_OR_PART,
+    KafkaCode.UNKNOWN_TOPIC_ID,
+}
+_LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """What a reader must know; can be pickled, and is a key of readers.
+
+    Attributes:
+        client: librdkafka's options and their values; they may hold passwords.
+        fails_on_loss: whether lost offsets are an error; else a line in the log.
+        timeout_s: without a message or a sign of the range's end, after which reading fails.
+        tail_timeout_s: without a message at the partition's end, after which the broker is asked
+            whether it does end before the range. A new leader may not know its end at once.
+    """
+
+    client: tuple[tuple[str, str], ...] = field(repr=False)
+    fails_on_loss: bool = True
+    timeout_s: float = 120.0
+    tail_timeout_s: float = 10.0
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Of one range.
+
+    Attributes:
+        at: the next offset.
+        since: when it was reached, in steady seconds.
+        at_end: whether the partition ended there when it was last fetched.
+        has_asked: whether the broker was asked for the partition's end since.
+    """
+
+    whole: OffsetRange
+    at: int
+    since: float
+    at_end: bool = False
+    has_asked: bool = False
+    last_error: str = ""
+
+    def moved(self, to: int, now: float) -> None:
+        if to > self.at:
+            self.at, self.since, self.at_end, self.has_asked = to, now, False, False
+
+
+class RangeReader:
+    """Reads ranges one after another; for one thread of the process that made it.
+
+    Raises:
+        UsageError: librdkafka refuses the settings.
+    """
+
+    def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._client = Client(dict(settings.client))
+        self._started: deque[OffsetRange] = deque()
+        self._batch_messages = _FIRST_MESSAGES
+        self._has_answered = False
+
+    def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
+        """The messages of all ranges, in order, in batches of `MESSAGE_SCHEMA`.
+
+        A batch is of one partition, and none is empty.
+
+        Raises:
+            SourceError: no broker answers, or messages are damaged.
+            WrongSourceError: offsets are lost, or the login or the right to read is.
+        """
+        waiting, has_failed = deque(joined(ranges)), False
+        try:
+            while waiting or self._started:
+                self._start_some(waiting)
+                yield from self._read_first()
+                self._stop_first()
+        except SourceError:
+            has_failed = True
+            raise
+        finally:
+            while self._started:
+                self._stop_first()
+            if has_failed:  # what the client believes of the cluster may be the reason
+                self._client.close()
+                self._client = Client(dict(self._settings.client))
+
+    def close(self) -> None:
+        """End connections and threads; what is being read ends with them."""
+        while self._started:
+            self._stop_first()
+        self._client.close()
+
+    def _start_some(self, waiting: deque[OffsetRange]) -> None:
+        while waiting and len(self._started) < _AHEAD:
+            places = {(each.topic, each.partition) for each in self._started}
+            if (waiting[0].topic, waiting[0].partition) in places:
+                return
+            chosen = waiting.popleft()
+            self._client.start(chosen.topic, chosen.partition, chosen.begin)
+            self._started.append(chosen)
+
+    def _stop_first(self) -> None:
+        done = self._started.popleft()
+        self._client.stop(done.topic, done.partition)
+
+    def _read_first(self) -> Iterator[pa.RecordBatch]:
+        whole = self._started[0]
+        progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
+        while progress.at < whole.end:
+            wanted = min(self._batch_messages, whole.end - progress.at)
+            pointers = np.empty(wanted, np.int64)
+            count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
+            if count:
+                self._has_answered = True
+                batch = self._taken(pointers[:count], progress)
+                if batch is not None:
+                    self._batch_messages = _next_size(self._batch_messages, batch)
+                    yield batch
+                    progress.since = self._clock.steady_seconds()  # not while others worked
+            else:
+                self._check_patience(progress)
+
+    def _taken(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
+        """The messages of the range that are among these; all are released."""
+        addresses = pointers.tolist()
+        try:
+            fields = message_fields(pointers)
+            first = progress.at
+            good = _within(fields, progress)
+            batch = None
+            if good.any():
+                kept = fields if good.all() else _picked(fields, good)
+                now = self._clock.steady_seconds()
+                self._check_gaps(kept.offsets, first, progress)
+                stamps = self._client.timestamps(pointers[good].tolist())
+                batch = message_batch(progress.whole.topic, progress.whole.partition, kept, stamps)
+                progress.moved(int(kept.offsets[-1]) + 1, now)
+            self._judge_others(fields, progress)
+            return batch
+        finally:
+            self._client.release(addresses)
+
+    def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
+        """What is no message of the range: its end, messages behind it, and errors."""
+        now, whole = self._clock.steady_seconds(), progress.whole
+        if ((fields.errors == 0) & (fields.offsets >= whole.end)).any():
+            self._check_tail(progress)
+            progress.moved(whole.end, now)
+            return
+        for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
+            code, offset = int(fields.errors[index]), int(fields.offsets[index])
+            if code == KafkaCode.PARTITION_EOF:
+                if offset >= whole.end:
+                    self._check_tail(progress)
+                progress.moved(min(offset, whole.end), now)
+                progress.at_end = progress.at < whole.end
+            elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
+                self._go_on_where_there_is_something(progress)
+                return
+            elif code in _GONE:
+                progress.last_error = self._client.text(code)
+            else:
+                raise self._failure(progress, code)
+
+    def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
+        """Offsets that are passed over must be there still, or they were no messages for sure."""
+        if int(offsets[-1]) - first + 1 == len(offsets):
+            return
+        expected = np.append(first, offsets[:-1] + 1)
+        at = int(np.argmax(offsets != expected))
+        self._check_passed(int(expected[at]), int(offsets[at]), progress)
+
+    def _check_tail(self, progress: _Progress) -> None:
+        if progress.at < progress.whole.end:
+            self._check_passed(progress.at, progress.whole.end, progress)
+
+    def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
+        whole = progress.whole
+        oldest = self._client.known_begin(whole.topic, whole.partition)
+        if oldest > begin:
+            self._tell_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
+
+    def _go_on_where_there_is_something(self, progress: _Progress) -> None:
+        """The partition does not have the offset: what it has of the range is read."""
+        whole = progress.whole
+        oldest, newest = self._watermarks(progress)
+        there = f"the partition has the offsets {oldest} to {newest}"
+        if progress.at >= newest or oldest >= whole.end:
+            self._lose(progress, whole.end, there)
+            return
+        # An offset that is there after all was in a topic that is made anew meanwhile.
+        to = max(oldest, progress.at)
+        self._lose(progress, to, there)
+        self._client.stop(whole.topic, whole.partition)
+        self._client.start(whole.topic, whole.partition, to)
+
+    def _lose(self, progress: _Progress, to: int, there: str) -> None:
+        self._tell_loss(progress.whole, progress.at, to, there)
+        progress.moved(to, self._clock.steady_seconds())
+
+    def _tell_loss(self, whole: OffsetRange, begin: int, end: int, there: str) -> None:
+        what = (
+            f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
+            f"read: {there}"
+        )
+        if self._settings.fails_on_loss:
+            raise WrongSourceError(
+                what,
+                where=str(whole),
+                fix="were they deleted before they were read (retention.ms), or was the topic made "
+                "anew? source.fail-on-data-loss = false goes on without them",
+            )
+        _LOG.warning("%s; going on without them", what)
+
+    def _watermarks(self, progress: _Progress) -> tuple[int, int]:
+        whole = progress.whole
+        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if isinstance(found, int):
+            raise self._failure(progress, found)
+        return found
+
+    def _check_patience(self, progress: _Progress) -> None:
+        """Nothing has come: is it time to give up?"""
+        for code, text in self._client.errors():
+            progress.last_error = text
+            if code in _LOGIN and not self._has_answered:
+                raise _login_error(text, progress.whole)
+        waited = self._clock.steady_seconds() - progress.since
+        if waited > self._settings.timeout_s:
+            self._give_up(progress, waited)
+        elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:
+            progress.has_asked = True
+            self._lose_what_is_behind_the_end(progress)
+
+    def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
+        whole = progress.whole
+        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if not isinstance(found, int) and found[1] <= progress.at:
+            self._lose(progress, whole.end, f"the partition ends at {found[1]}")
+
+    def _give_up(self, progress: _Progress, waited: float) -> None:
+        """A partition that is gone is a loss; it is not earlier, because brokers that start, or
+        have just made a topic, do not know it either."""
+        whole = progress.whole
+        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if found in _GONE:
+            self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
+            return
+        told = f"; the last error was: {progress.last_error}" if progress.last_error else ""
+        raise SourceError(
+            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{told}",
+            where=str(whole),
+            fix="see that the brokers run and that this host reaches the addresses that they "
+            "advertise (advertised.listeners)",
+        )
+
+    def _failure(self, progress: _Progress, code: int) -> SourceError:
+        text, where = self._client.text(code), str(progress.whole)
+        if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
+            return WrongSourceError(
+                f"the user may not read the topic {progress.whole.topic} ({text})",
+                where=where,
+                fix="allow Read and Describe on it",
+            )
+        return SourceError(f"Kafka's client cannot read on: {text}", where=where)
+
+
+def _login_error(text: str, whole: OffsetRange) -> WrongSourceError:
+    return WrongSourceError(
+        f"Kafka's client cannot log in: {text}",
+        where=str(whole),
+        fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
+        "and the files that they name, on the executors",
+    )
+
+
+def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
+    offsets = fields.offsets
+    good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.whole.end)
+    good &= fields.errors == 0
+    return good
+
+
+def _picked(fields: MessageFields, good: npt.NDArray[np.bool_]) -> MessageFields:
+    return MessageFields(
+        errors=fields.errors[good],
+        offsets=fields.offsets[good],
+        values=fields.values[good],
+        value_lengths=fields.value_lengths[good],
+        keys=fields.keys[good],
+        key_lengths=fields.key_lengths[good],
+    )
+
+
+def _next_size(messages: int, batch: pa.RecordBatch) -> int:
+    """Messages of a batch that is not too large, when they stay as large as they are."""
+    fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
+    return max(1, min(fitting, messages * 8, BATCH_MESSAGES))
+
+
+def kept_reader(settings: ReaderSettings) -> RangeReader:
+    """The reader of this process for these settings, made at the first call."""
+    # Threads of a client do not live on in a fork.
+    return _made(os.getpid(), settings)
+
+
+@cache
+def _made(process: int, settings: ReaderSettings) -> RangeReader:
+    reader = RangeReader(settings)
+
+    def close() -> None:
+        if process == os.getpid():
+            reader.close()
+
+    atexit.register(close)
+    return reader

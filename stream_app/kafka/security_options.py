@@ -1,0 +1,240 @@
+"""Logins and certificates: Java's options → librdkafka's.
+
+Called by `client_options`, and by the checks before the job starts. Pure: files that are named are
+not looked at.
+
+Source: Kafka `SaslConfigs.java`, `SslConfigs.java`, the login modules of `security`; librdkafka
+`CONFIGURATION.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.kafka.jaas import JaasError, LoginModule, read_jaas
+
+Pairs = Iterator[tuple[str, str]]
+_DEFAULT_PROTOCOLS = {"TLSv1.2", "TLSv1.3"}
+_OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
+_UNSECURED = "unsecuredLogin"
+_MODULES = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "GSSAPI": "Krb5LoginModule",
+}
+_SAME = (
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.service.name",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.sub.claim.name",
+    "sasl.oauthbearer.token.endpoint.url",
+    "ssl.key.password",
+)
+SECURITY_KEYS = frozenset(
+    {
+        *_SAME,
+        *("sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.mechanism"),
+        *("security.protocol", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm"),
+        *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
+        *("ssl.keystore.password", "ssl.keystore.type"),
+        *("ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type"),
+    }
+)
+"""Of Java's consumer; those that this module judges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityOptions:
+    """What was translated.
+
+    Attributes:
+        options: of librdkafka.
+        problems: what cannot be translated, and what would work: key → sentence.
+    """
+
+    options: Mapping[str, str] = field(repr=False)
+    problems: Mapping[str, str]
+
+
+class _ProblemError(Exception):
+    """Says which key cannot be translated, and what would work."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(what)
+        self.key, self.what = key, what
+
+
+def security_options(java: Mapping[str, str]) -> SecurityOptions:
+    """Translate the options of logins and certificates; others are left out."""
+    options: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    protocol = java.get("security.protocol", "PLAINTEXT").upper()
+    if "security.protocol" in java:
+        options["security.protocol"] = protocol.lower()
+    parts = [_same(java)]
+    if protocol.endswith("SSL"):
+        parts += [_trusted(java), _own_certificate(java), _protocols(java), _host_name(java)]
+    if protocol.startswith("SASL"):
+        parts.append(_login(java))
+    for part in parts:
+        try:
+            options.update(part)
+        except _ProblemError as problem:
+            problems[problem.key] = problem.what
+    return SecurityOptions(options=options, problems=problems)
+
+
+def _same(java: Mapping[str, str]) -> Pairs:
+    for key in _SAME:
+        if key in java:
+            yield key, java[key]
+
+
+def _protocols(java: Mapping[str, str]) -> Pairs:
+    yield from ()
+    wanted = {each.strip() for each in java.get("ssl.enabled.protocols", "TLSv1.3").split(",")}
+    if "TLSv1.3" not in wanted or not wanted <= _DEFAULT_PROTOCOLS:
+        raise _ProblemError(
+            "ssl.enabled.protocols", "OpenSSL agrees on TLSv1.3 or TLSv1.2: allow these two"
+        )
+
+
+def _host_name(java: Mapping[str, str]) -> Pairs:
+    if "ssl.endpoint.identification.algorithm" in java:
+        wanted = java["ssl.endpoint.identification.algorithm"].lower()
+        yield "ssl.endpoint.identification.algorithm", wanted or "none"
+
+
+def _trusted(java: Mapping[str, str]) -> Pairs:
+    kind = java.get("ssl.truststore.type", "JKS").upper()
+    if "ssl.truststore.certificates" in java:
+        yield "ssl.ca.pem", java["ssl.truststore.certificates"]
+    elif "ssl.truststore.location" in java:
+        if kind != "PEM":
+            raise _ProblemError(
+                "ssl.truststore.type",
+                f"a {kind} store is for Java alone: write the certificates into a PEM file "
+                "(keytool -exportcert -rfc), name it in ssl.truststore.location, and set "
+                "ssl.truststore.type = PEM",
+            )
+        yield "ssl.ca.location", java["ssl.truststore.location"]
+
+
+def _own_certificate(java: Mapping[str, str]) -> Pairs:
+    kind = java.get("ssl.keystore.type", "JKS").upper()
+    if "ssl.keystore.key" in java:
+        yield "ssl.key.pem", java["ssl.keystore.key"]
+        yield "ssl.certificate.pem", java.get("ssl.keystore.certificate.chain", "")
+    elif "ssl.keystore.location" in java:
+        location = java["ssl.keystore.location"]
+        if kind == "PEM":
+            # One file holds the key and its certificates.
+            yield "ssl.key.location", location
+            yield "ssl.certificate.location", location
+        elif kind == "PKCS12":
+            yield "ssl.keystore.location", location
+            yield "ssl.keystore.password", java.get("ssl.keystore.password", "")
+        else:
+            raise _ProblemError(
+                "ssl.keystore.type",
+                f"a {kind} store is for Java alone: make it a PKCS12 store (keytool "
+                "-importkeystore -deststoretype pkcs12) and set ssl.keystore.type = PKCS12",
+            )
+
+
+def _login(java: Mapping[str, str]) -> Pairs:
+    mechanism = java.get("sasl.mechanism", "GSSAPI")
+    expected = _MODULES.get(mechanism)
+    if expected is None:
+        known = ", ".join(_MODULES)
+        raise _ProblemError("sasl.mechanism", f"{mechanism} is for Java alone; others: {known}")
+    handler = java.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
+    if handler and (mechanism, handler) != ("OAUTHBEARER", _OIDC_HANDLER):
+        raise _ProblemError("sasl.login.callback.handler.class", f"{handler} is a Java class")
+    yield "sasl.mechanism", mechanism
+    module = _module(java)
+    if module.name != expected:
+        raise _ProblemError(
+            "sasl.jaas.config", f"{module.name} does not fit {mechanism}, which needs {expected}"
+        )
+    if mechanism == "GSSAPI":
+        yield from _kerberos(module)
+    elif mechanism == "OAUTHBEARER":
+        yield from _bearer(module, java, has_handler=bool(handler))
+    else:
+        yield from _password(module)
+
+
+def _module(java: Mapping[str, str]) -> LoginModule:
+    if "sasl.jaas.config" not in java:
+        raise _ProblemError(
+            "sasl.jaas.config", "is missing: a JAAS file of the JVM is read by Java alone"
+        )
+    try:
+        return read_jaas(java["sasl.jaas.config"])
+    except JaasError as error:
+        raise _ProblemError("sasl.jaas.config", f"cannot be read: {error}") from None
+
+
+def _password(module: LoginModule) -> Pairs:
+    if module.options.get("tokenauth", "false").lower() == "true":
+        raise _ProblemError("sasl.jaas.config", "tokenauth: delegation tokens are for Java alone")
+    for key in ("username", "password"):
+        if key not in module.options:
+            raise _ProblemError("sasl.jaas.config", f"{module.name} has no {key}")
+        yield f"sasl.{key}", module.options[key]
+
+
+def _kerberos(module: LoginModule) -> Pairs:
+    options = module.options
+    if "principal" in options:
+        yield "sasl.kerberos.principal", options["principal"]
+    if options.get("useKeyTab", "false").lower() == "true" and "keyTab" in options:
+        yield "sasl.kerberos.keytab", options["keyTab"]
+    else:
+        # The ticket is somebody else's to renew.
+        yield "sasl.kerberos.min.time.before.relogin", "0"
+
+
+def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) -> Pairs:
+    options = module.options
+    extensions = [
+        f"{key.removeprefix('extension_')}={value}"
+        for key, value in options.items()
+        if key.startswith("extension_")
+    ]
+    if not has_handler:
+        yield from _unsecured(options)
+        return
+    if "sasl.oauthbearer.token.endpoint.url" not in java:
+        raise _ProblemError(
+            "sasl.oauthbearer.token.endpoint.url", "is missing: where tokens are given"
+        )
+    yield "sasl.oauthbearer.method", "oidc"
+    for ours, theirs in (
+        ("clientId", "sasl.oauthbearer.client.id"),
+        ("clientSecret", "sasl.oauthbearer.client.secret"),
+        ("scope", "sasl.oauthbearer.scope"),
+    ):
+        if ours in options:
+            yield theirs, options[ours]
+    if extensions:
+        yield "sasl.oauthbearer.extensions", ",".join(extensions)
+
+
+def _unsecured(options: Mapping[str, str]) -> Pairs:
+    """Tokens that nobody has signed: for trials."""
+    subject = options.get(f"{_UNSECURED}StringClaim_sub")
+    if subject is None:
+        raise _ProblemError(
+            "sasl.login.callback.handler.class",
+            "is missing: set org.apache.kafka.common.security.oauthbearer."
+            f"{_OIDC_HANDLER}, with clientId and clientSecret in sasl.jaas.config",
+        )
+    yield "enable.sasl.oauthbearer.unsecure.jwt", "true"
+    yield "sasl.oauthbearer.config", f"principal={subject}"

@@ -1,0 +1,99 @@
+"""An epoch as a Spark job without SQL: tasks read ranges of offsets, decode, shuffle and write.
+
+Spark's source has planned the ranges and keeps them in its checkpoint; its DataFrame does not run.
+Spark still schedules, shuffles and repeats tasks. A block travels as a pair of its place and its
+bytes; nothing is compiled for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import ReaderSettings, kept_reader
+from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.frame_epochs import INGEST_POOL
+from stream_app.spark.epoch.planned_ranges import count_input_rows, planned_ranges
+from stream_app.spark.epoch.route_task import route_partition
+from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
+
+Pair = tuple[tuple[Any, ...], tuple[int, bytes]]
+"""A block in the shuffle: its task and its place, then its kind and bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEpochs:
+    """Implements `epoch_runner.EpochRunner` for micro-batches of Spark's Kafka source.
+
+    Attributes:
+        query_id: of the streaming query; asked when an epoch has come.
+    """
+
+    spark: SparkSession
+    settings: ReaderSettings
+    query_id: Callable[[], str]
+
+    def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Sequence[TableOutput]:
+        """See `EpochRunner.run`."""
+        context = self.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
+        context.setJobDescription(f"epoch {epoch}: read, decode, route, write")
+        outputs = outputs_of(plan, self.results(planned_ranges(messages), plan))
+        read = sum(output.counts.messages for output in outputs)
+        count_input_rows(self.spark, self.query_id(), read)
+        return outputs
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch of nothing, in which the workers start and their readers connect."""
+        self.results([OffsetRange("", 0, 0, 0)] * plan.shape.tasks, plan)
+
+    def results(self, ranges: Sequence[OffsetRange], plan: EpochPlan) -> list[TaskResult]:
+        """Read ranges, a task each, and write what they hold."""
+        if not ranges:
+            return []
+        settings, tasks = self.settings, plan.shape.tasks
+
+        def route(planned: Iterable[OffsetRange]) -> Iterator[Pair]:
+            messages = kept_reader(settings).read(list(planned))
+            return _pairs(route_partition(messages, plan), tasks)
+
+        def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
+            return write_partition(map(_task_block, pairs), plan)
+
+        routed = self.spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(route)
+        dealt = routed.repartitionAndSortWithinPartitions(
+            tasks, partitionFunc=_task, keyfunc=_order
+        )
+        found: list[TaskResult] = dealt.mapPartitions(write).collect()
+        return found
+
+    def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:  # noqa: ARG002
+        """See `EpochRunner.with_keys`; here no key is left behind."""
+        return bad
+
+
+def _pairs(blocks: Iterable[Block], tasks: int) -> Iterator[Pair]:
+    dealer = BlockDealer(tasks)
+    for block in blocks:
+        yield (dealer.task(block), *block.place), (int(block.kind), block.data.to_pybytes())
+
+
+def _task(key: tuple[Any, ...]) -> int:
+    task: int = key[0]
+    return task
+
+
+def _order(key: tuple[Any, ...]) -> Any:
+    return key
+
+
+def _task_block(pair: Pair) -> TaskBlock:
+    (_, table, partition, bucket, *_), (kind, data) = pair
+    return TaskBlock(table, kind, partition, bucket, pa.py_buffer(data))

@@ -1,0 +1,64 @@
+"""Java's options in, librdkafka's out; ranges of a task in, what its reader reads out."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from stream_app.kafka.client_options import READING_OPTIONS, client_options
+from stream_app.kafka.jaas import JaasError, read_jaas
+from stream_app.kafka.offset_ranges import OffsetRange, joined
+from tests.support.datadriven import Case, files, run_file
+
+
+def options(case: Case) -> str:
+    """Each line KEY=VALUE; argument features=A,B: of the library."""
+    java = dict(line.partition("=")[::2] for line in case.input_lines)
+    found = client_options("broker:9092", java, case.args.get("features", "").split(","))
+    defaults = {**READING_OPTIONS, "bootstrap.servers": "broker:9092"}
+    lines = [
+        f"{key} = {value}"
+        for key, value in sorted(found.options.items())
+        if defaults.get(key) != value
+    ]
+    lines += [f"ignored {key}: {why}" for key, why in sorted(found.ignored.items())]
+    lines += [f"PROBLEM {key}: {what}" for key, what in sorted(found.problems.items())]
+    return "\n".join(lines) or "nothing but the defaults"
+
+
+def jaas(case: Case) -> str:
+    """The text as in ``sasl.jaas.config``."""
+    try:
+        module = read_jaas(case.input)
+    except JaasError as error:
+        return str(error)
+    pairs = [f"{key} = {value!r}" for key, value in module.options.items()]
+    return "\n".join([module.name, *pairs])
+
+
+def join(case: Case) -> str:
+    """Ranges of one task, as its reader reads them."""
+    return "\n".join(map(_short, joined(_ranges(case))))
+
+
+def _ranges(case: Case) -> list[OffsetRange]:
+    found = []
+    for line in case.input_lines:
+        place, begin, end = shlex.split(line)
+        topic, _, partition = place.partition("/")
+        found.append(OffsetRange(topic, int(partition), int(begin), int(end)))
+    return found
+
+
+def _short(each: OffsetRange) -> str:
+    return f"{each.topic}/{each.partition} {each.begin} {each.end}"
+
+
+COMMANDS = {command.__name__: command for command in (options, jaas, join)}
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
+def test_kafka(path: Path) -> None:
+    run_file(path, lambda case: COMMANDS[case.command](case))

@@ -1,0 +1,166 @@
+"""The native reader and what happens to brokers, logins and processes around it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from demo.embedded_broker import EmbeddedBroker
+from stream_app.errors import SourceError, UsageError, WrongSourceError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import RangeReader, ReaderSettings, kept_reader
+from tests.support.ingest_process import a_free_port
+from tests.support.kafka_broker import delete_topic, new_topic, produce
+from tests.support.secure_kafka import PASSWORD, SecureKafka
+from tests.support.small_table import StandingClock
+from tests.support.topic_reader import read_natively, settings_for
+
+pytestmark = pytest.mark.kafka
+VALUES = [b"%d" % number for number in range(200)]
+
+
+def filled(broker: EmbeddedBroker) -> str:
+    topic = new_topic(broker)
+    produce(broker, topic, [(None, value) for value in VALUES], partition=0)
+    return topic
+
+
+def whole(topic: str) -> list[OffsetRange]:
+    return [OffsetRange(topic, 0, 0, len(VALUES))]
+
+
+@pytest.mark.parametrize("listener", ["PLAIN", "SCRAM256", "SCRAM512", "TLS", "OAUTH"])
+def test_brokers_that_ask_who_comes(secure_kafka: SecureKafka, listener: str) -> None:
+    topic = filled(secure_kafka.broker)
+    password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
+    options = secure_kafka.options(listener, **password)
+    found = read_natively(secure_kafka.bootstrap(listener), whole(topic), options=options)
+    assert found.column("value").to_pylist() == VALUES
+
+
+@pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])
+def test_a_wrong_password_is_told_at_once_and_without_it(
+    secure_kafka: SecureKafka, listener: str
+) -> None:
+    options = secure_kafka.options(listener, "not-the-password-of-alice")
+    settings = settings_for(secure_kafka.bootstrap(listener), options=options)
+    assert "not-the-password" not in repr(settings)
+    began = time.monotonic()
+    with pytest.raises(WrongSourceError, match="cannot log in") as caught:
+        list(kept_reader(settings).read(whole("t")))
+    assert time.monotonic() - began < settings.timeout_s
+    assert "not-the-password" not in str(caught.value)
+
+
+def test_a_broker_whose_certificate_nobody_knows(secure_kafka: SecureKafka, tmp_path: Path) -> None:
+    options = secure_kafka.options("TLS")
+    with pytest.raises(WrongSourceError, match=r"cannot log in.*certificate"):
+        read_natively(
+            secure_kafka.bootstrap("TLS"),
+            whole("t"),
+            options={**options, "ssl.truststore.location": str(secure_kafka.client)},
+        )
+    with pytest.raises(UsageError, match="cannot be set up"):
+        read_natively(
+            secure_kafka.bootstrap("TLS"),
+            whole("t"),
+            options={**options, "ssl.keystore.location": str(tmp_path / "nothing.pem")},
+        )
+
+
+def test_no_error_of_librdkafka_shows_the_password(secure_kafka: SecureKafka) -> None:
+    options = {**secure_kafka.options("PLAIN"), "fetch.min.bytes": "many"}
+    with pytest.raises(UsageError, match=r"fetch\.min\.bytes") as caught:
+        read_natively(secure_kafka.bootstrap("PLAIN"), whole("t"), options=options)
+    assert PASSWORD[:10] not in str(caught.value)
+
+
+def test_no_broker_is_an_error_when_the_time_is_over() -> None:
+    settings = settings_for(f"127.0.0.1:{a_free_port()}", timeout_s=1.5)
+    with pytest.raises(SourceError, match=r"gave nothing .*refused") as caught:
+        list(kept_reader(settings).read(whole("t")))
+    assert not isinstance(caught.value, WrongSourceError)
+
+
+def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    with broker:
+        topic = filled(broker)
+        settings = settings_for(broker.bootstrap, timeout_s=60.0)
+        reader = RangeReader(settings)
+        assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
+        broker.stop()
+        back = threading.Timer(2, broker.start)
+        back.start()
+        try:
+            assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
+        finally:
+            back.join()
+            reader.close()
+
+
+def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
+    gone, topic = filled(kafka_broker), filled(kafka_broker)
+    delete_topic(kafka_broker, gone)
+    with pytest.raises(WrongSourceError, match=f"{gone}/0 is gone"):
+        read_natively(kafka_broker.bootstrap, whole(gone))
+    reader = kept_reader(settings_for(kafka_broker.bootstrap))
+    with pytest.raises(WrongSourceError):
+        list(reader.read([OffsetRange(topic, 0, 0, 1000)]))
+    assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
+
+
+def test_who_stops_in_the_middle_leaves_nothing_behind(kafka_broker: EmbeddedBroker) -> None:
+    topic = filled(kafka_broker)
+    reader = kept_reader(settings_for(kafka_broker.bootstrap))
+    for _ in range(3):
+        batches = reader.read([OffsetRange(topic, 0, 0, 50), OffsetRange(topic, 0, 60, 200)])
+        assert next(batches).column("value").to_pylist() == VALUES[:50]
+        batches.close()
+    assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
+
+
+def test_time_that_others_take_is_no_silence_of_the_broker(kafka_broker: EmbeddedBroker) -> None:
+    topic, clock = filled(kafka_broker), StandingClock()
+    reader = RangeReader(settings_for(kafka_broker.bootstrap), clock)
+    batches = reader.read([OffsetRange(topic, 0, 0, 250)])
+    assert next(batches).num_rows == 200
+    clock.sleep(1000)
+    later = [(None, b"later")] * 50
+    writer = threading.Timer(1, produce, (kafka_broker, topic, later), {"partition": 0})
+    writer.start()
+    assert sum(batch.num_rows for batch in batches) == 50
+    writer.join()
+    # Closed in the middle, a reader ends all the same.
+    batches = reader.read(whole(topic))
+    next(batches)
+    reader.close()
+
+
+def _read_in_child(
+    answers: Connection, settings: ReaderSettings, ranges: list[OffsetRange]
+) -> None:
+    answers.send([batch.num_rows for batch in kept_reader(settings).read(ranges)])
+
+
+def test_a_forked_process_has_a_reader_of_its_own(kafka_broker: EmbeddedBroker) -> None:
+    topic = filled(kafka_broker)
+    settings = settings_for(kafka_broker.bootstrap)
+    mine = kept_reader(settings)
+    assert kept_reader(settings) is mine
+    assert sum(batch.num_rows for batch in mine.read(whole(topic))) == len(VALUES)
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(
+        target=_read_in_child, args=(theirs, settings, whole(topic))
+    )
+    child.start()
+    assert ours.poll(20)
+    assert sum(ours.recv()) == len(VALUES)
+    child.join(10)
+    assert child.exitcode == 0
+    assert sum(batch.num_rows for batch in mine.read(whole(topic))) == len(VALUES)

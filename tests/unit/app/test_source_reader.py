@@ -1,0 +1,52 @@
+"""Which reader reads: asked for, able to, or neither."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_reader import native_reader
+from stream_app.errors import UsageError
+
+
+def source(reader: str | None = None, **options: str) -> SourceConfig:
+    names = {key.replace("_", "."): value for key, value in options.items()}
+    return SourceConfig(bootstrap_servers="b:9092", reader=reader, kafka_options=names)
+
+
+@pytest.mark.parametrize("reader", [None, "native"])
+def test_the_native_reader_is_the_default(reader: str | None) -> None:
+    settings = native_reader(source(reader, client_rack="r1"))
+    assert settings is not None
+    assert dict(settings.client)["client.rack"] == "r1"
+    assert dict(settings.client)["bootstrap.servers"] == "b:9092"
+    assert settings.fails_on_loss
+
+
+@pytest.mark.parametrize(
+    "other", [source("spark"), SourceConfig(kind="files", path="f")], ids=["spark", "files"]
+)
+def test_others_read_when_they_are_asked(other: SourceConfig) -> None:
+    assert native_reader(other) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ssl_provider": "BC"}, "source.kafka.ssl.provider: it names a Java class"),
+        ({"fetch_min_bytes": "many"}, "fetch.min.bytes"),
+    ],
+)
+def test_what_cannot_be_followed_is_sparks_or_an_error(
+    options: dict[str, str], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert native_reader(source(**options)) is None
+    [line] = caplog.messages
+    assert line.startswith("Spark's source reads the topics")
+    assert told in line
+    with pytest.raises(UsageError) as caught:
+        native_reader(source("native", **options))
+    assert told in caught.value.what
