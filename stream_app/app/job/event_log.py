@@ -311,6 +311,3 @@ def warn_of_ignored_options(table: FileStoreTable) -> None:
     """Log it, unless there are none."""
     if ignored := ignored_options(table.schema.options):
         _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
-
-
-_LOG = logging.getLogger(__name__)
