@@ -5,6 +5,7 @@ set -euo pipefail
 trap 'exit 130' INT
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${STREAM_APP_VENV:-$here/.venv}
+fast='not java and not spark and not kafka' # marks of tests
 
 help() {
   sed -n '2,3s/^# //p' "$here/run.sh"
@@ -101,16 +102,12 @@ case $verb in
   test) # check, then all tests; the fast ones, or those of one folder: test [quick|unit|datadriven|interop|…]
     shift; prepare dev; cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
-    if [ "$1" = quick ]; then
-      exec python -m pytest tests/datadriven tests/tidy tests/unit -n auto --maxprocesses=4 -q \
-        -m 'not java and not spark and not kafka and not slow' "${@:2}"
-    fi
+    [ "$1" != quick ] || exec python -m pytest tests/datadriven tests/tidy tests/unit \
+      -n auto --maxprocesses=4 -q -m "$fast and not slow" "${@:2}"
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
-  coverage) # which lines and branches the fast tests reach, above a floor: coverage [PYTEST'S ARGUMENTS]
-    shift; prepare dev; cd "$here"
-    exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term \
-      -m 'not java and not spark and not kafka' "$@" ;;
+  coverage) shift; prepare dev; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
+    exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term -m "$fast" "$@" ;;
   docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
     if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
     exec mkdocs build --quiet "$@" ;;

@@ -1,7 +1,7 @@
 """``./run.sh demo``: everything at once, on real parts, in two minutes.
 
-An embedded broker, a shop whose orders change, the real job writing a Paimon table, a SIGKILL in
-the middle, a restart, and the proof that the table equals the source.
+It runs an embedded broker, a shop whose orders change, and the real job that writes a Paimon table.
+A SIGKILL comes in the middle. After a restart the proof shows that the table equals the source.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class DemoFolder:
         (self.work / _MARK).touch()
 
     def note_end(self) -> None:
-        """Remember the table as the demo leaves it: whoever writes it afterwards may keep it."""
+        """Remember the last snapshot: a later demo keeps a table that was written since."""
         (self.work / _MARK).write_text(self._state())
 
     def _state(self) -> str:
@@ -229,7 +229,7 @@ class _Demo:
         self._say("starting a Kafka broker")
         broker = EmbeddedBroker(self._folder.work / "kafka")
         self._stack.callback(broker.stop)
-        # When the story breaks off nobody waits for what was begun.
+        # When the demo is aborted, it does not wait for its processes.
         self._stack.push(lambda kind, *_: broker.kill() if kind else None)
         broker.start()
         _make_topic(broker.bootstrap)

@@ -43,7 +43,7 @@ _JVM_FLAGS = (
 class EmbeddedBroker:
     """A broker whose data, settings, log and pid lie in one folder.
 
-    `start` after `stop` or `kill` goes on with the same data at the same port. As a context
+    `start` after `stop` or `kill` continues with the same data at the same port. As a context
     manager it starts on entering and stops on leaving.
 
     Args:

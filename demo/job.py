@@ -1,7 +1,7 @@
 """The demo's job and its producer: started, watched and killed.
 
-The job is the real one, `stream-app ingest`, in a process of its own; what it does is read from
-its event log; how far the table is, `demo_table` says.
+The job is the real `stream-app ingest` in a process of its own. The demo reads its event log, and
+the table's progress from the table.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class DemoJob:
         """Read what has happened since.
 
         Raises:
-            SourceError: the job has ended although nobody asked it to.
+            SourceError: the job has ended by itself.
         """
         self._read_events()
         if self._process is not None and self._process.poll() is not None:
@@ -152,7 +152,7 @@ class DemoJob:
             )
 
     def abandon(self) -> None:
-        """SIGKILL when it runs; nobody waits for what it was at."""
+        """SIGKILL if it runs, without waiting."""
         if self._process is not None:
             self._end(signal.SIGKILL)
 

@@ -19,7 +19,7 @@ class TableProgress:
     Attributes:
         read: messages of the source that are in the table.
         epoch: the newest that is in it.
-        latest: number of the newest snapshot that was looked at.
+        latest: number of the newest snapshot that was read.
         snapshots: how many of each kind there are.
     """
 

@@ -1,9 +1,9 @@
 """A small web shop whose orders change: the demo's source, as Debezium would tell of it.
 
 Orders come in, are changed a few times (new ones far more often than old ones) and are sometimes
-cancelled. Each change is a message of Debezium's PostgreSQL connector without schema envelope,
-with REPLICA IDENTITY FULL and the connector's default modes: decimals as base64 of their bytes,
-timestamps as microseconds.
+cancelled. Each change is a message of Debezium's PostgreSQL connector without schema envelope, with
+REPLICA IDENTITY FULL and the connector's default modes. Decimals are base64 of their bytes,
+timestamps are microseconds.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _INTERRUPTED = 130
 def run() -> None:
     """The program; does not come back."""
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_usual:  # else whoever started us wants it to be ignored
+    if is_usual:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, _end)
     cli = importlib.import_module("stream_app.app.cli")  # takes a moment, in which Ctrl-C may come
     if is_usual:

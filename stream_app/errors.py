@@ -1,6 +1,6 @@
 """Every error that stream_app raises on purpose.
 
-An error says what is wrong, where, and how to mend it. The tree::
+An error has a problem, its place and the remedy. The tree::
 
     StreamAppError              1
     ├── UsageError              2  wrong command line, configuration or option
@@ -23,9 +23,9 @@ An error says what is wrong, where, and how to mend it. The tree::
     └── CommitError             1  a snapshot could not be published
         └── CommitConflictError 1  another writer changed what this commit builds on
 
-The number is the exit code. 2: only a person can mend it, and the same start fails the same way; a
-supervisor must not repeat it. 1: the cause lies outside (a broker, a disk, a race, a killed worker)
-and may pass; a start that is repeated goes on where the job was.
+The number is the exit code. 2: only a person can repair the cause, and the same start fails again;
+a supervisor must not repeat it. 1: the cause is outside (a broker, a disk, a race, a killed worker)
+and may pass; the next start continues where the job was.
 
 Sources: none; this is stream_app's own vocabulary. Imports nothing.
 """
@@ -43,9 +43,9 @@ class StreamAppError(Exception):
     """Root of every error that the project raises on purpose.
 
     Args:
-        what: one sentence: what is wrong, with the offending value.
+        what: one sentence: the problem, with the offending value.
         where: file, option, topic/partition/offset, bucket …; empty when `what` says it.
-        fix: what the reader of the message can do about it.
+        fix: the remedy.
 
     Attributes:
         exit_code: of the process that ends with it.
@@ -129,7 +129,7 @@ class CheckpointError(StreamAppError):
 
 
 class LateCommitError(CheckpointError):
-    """A commit was held up until its snapshot's number had been given to others and expired."""
+    """A commit was delayed until its snapshot's number had been used by others and freed."""
 
     exit_code = FAILED
 
@@ -172,8 +172,7 @@ class CommitConflictError(CommitError):
     """Another writer changed what this commit builds on.
 
     Attributes:
-        files: names of the commit's files that do not fit; empty: nothing fits. It stays in the
-            process that found out.
+        files: names of the commit's files that do not fit; empty: nothing fits. Pickling drops it.
     """
 
     files: frozenset[str] = frozenset()

@@ -3,10 +3,10 @@
 A verb is a module with ``add_parser(verbs)`` and ``run(args) -> int``. Only the verb that is asked
 for is imported, so that ``read --help`` neither waits for Spark nor needs Java.
 
-Exit codes: 0 done; 2 only a person can mend it: wrong arguments or configuration, a table, version,
-topic or checkpoint that is not there or does not fit, a damaged file (`errors` says which error is
-which); 1 it failed and may succeed when it is repeated, or `check` found something; 130 ended by
-Ctrl-C; 141 the reader of the output is gone (as in ``read TABLE | head``).
+Exit codes: 0 done. 1: it failed and may succeed when it is repeated, or `check` found something. 2:
+only a person can repair it, such as wrong arguments, a missing table or a damaged file (`errors`
+has the classes). 130: ended by Ctrl-C. 141: the reader of the output is gone (as in ``read TABLE |
+head``).
 """
 
 from __future__ import annotations
@@ -55,27 +55,33 @@ VERBS = (
     Verb(
         "expire-partitions",
         "stream_app.app.verbs.expire_partitions",
-        "drop partitions that are too old",
+        "drop expired partitions",
     ),
     Verb(
         "inspect",
         "stream_app.app.verbs.inspect",
-        "look at snapshots, files and levels of a table",
+        "show snapshots, files and levels of a table",
     ),
     Verb("check", "stream_app.app.verbs.check", "check that a table is sound"),
-    Verb("create-tag", "stream_app.app.verbs.create_tag", "keep a version under a name"),
-    Verb("delete-tag", "stream_app.app.verbs.delete_tag", "delete tags and what only they keep"),
-    Verb("rollback-to", "stream_app.app.verbs.rollback", "go back to an earlier version"),
+    Verb(
+        "create-tag", "stream_app.app.verbs.create_tag", "name a version, and keep it from expiring"
+    ),
+    Verb(
+        "delete-tag",
+        "stream_app.app.verbs.delete_tag",
+        "delete tags and the files that only they need",
+    ),
+    Verb("rollback-to", "stream_app.app.verbs.rollback", "roll back to an earlier version"),
     Verb("drop-partition", "stream_app.app.verbs.drop_partition", "delete partitions' rows"),
     Verb("truncate", "stream_app.app.verbs.truncate", "delete all rows of a table"),
     Verb(
         "remove-orphan-files",
         "stream_app.app.verbs.remove_orphan_files",
-        "delete files nothing names",
+        "delete orphans: files that no version names",
     ),
 )
 _EPILOG = """\
-exit codes: 0 done; 1 failed, may be tried again; 2 only a person can mend it; 130 ended by Ctrl-C
+exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""
 
 

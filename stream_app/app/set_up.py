@@ -1,11 +1,11 @@
 """Makes the virtual environment that ``run.sh`` runs in, and says all the while how far it is.
 
 Run as a file by any Python that is new enough, before anything is installed: the standard library
-only. What pip says goes to ``setup.log`` in the environment; the screen gets a line for each
-package that is fetched, and one every few seconds while nothing else happens.
+only. Output of pip goes to ``setup.log`` in the environment. The screen gets a line for each
+fetched package, and otherwise one every few seconds.
 
-An environment that was left in the middle is made anew: of a package that was half unpacked pip
-believes that it is there.
+An unfinished environment is recreated, because pip takes a half unpacked package for an installed
+one.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Steps:
             listener.join()
         if process.returncode:
             tail = "\n".join(f"    {line}" for line in said[-_TAIL:])
-            raise SystemExit(f"run.sh: set-up failed; {self.log} has it all:\n{tail}")
+            raise SystemExit(f"run.sh: set-up failed; {self.log} has the whole output:\n{tail}")
 
     def _tell(self, line: str) -> None:
         self._last = time.monotonic()

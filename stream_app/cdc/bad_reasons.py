@@ -1,8 +1,7 @@
 """Kinds of reasons for which records are bad: few, so that they can be counted by name.
 
-A reason is a sentence for people, with names and values in it. Its kind is told from its words,
-which `cdc` and the wrappers of message formats in `spark` choose; the tests hold their reasons
-against this list.
+A reason is a sentence for people, with names and values in it. Its words give its kind; `cdc` and
+the wrappers of message formats in `spark` choose them. Tests compare the reasons with this list.
 """
 
 from __future__ import annotations

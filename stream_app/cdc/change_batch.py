@@ -44,7 +44,7 @@ class TableTraits:
 
     Attributes:
         sequence_fields: columns by whose values a delete takes effect (``sequence.field``).
-        ignores_deletes: whether old rows stay anyway, so that nobody has to find them.
+        ignores_deletes: whether old rows stay anyway, so that no message has to prove its row.
         merges_shards: whether rows of several source tables are meant to be in it.
     """
 
@@ -69,8 +69,8 @@ class ChangeBatch:
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U.
-        message_index: for each row, the position of its message in the decoded batch; never
-            decreases.
+        message_index: int32 [n]; for each row, the position of its message in the decoded batch;
+            never decreases.
     """
 
     rows: pa.RecordBatch
@@ -88,8 +88,8 @@ class DecodedBatch:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
             changes, logical messages (op m), ignored truncates.
-        tables: name of a source table → the position of its first message with a row; the name is
-            empty for messages that do not tell it.
+        tables: name of a source table → the position of its first message with a row. The name is
+            empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
     """

@@ -92,7 +92,7 @@ class ColumnPolicy:
 
     @property
     def looks_at_each(self) -> bool:
-        """Whether records may be refused, so that each has to be looked at."""
+        """Whether records may be refused, so that each one must be examined."""
         return not {self.unknown, self.missing}.isdisjoint({Reaction.STOP, Reaction.QUARANTINE})
 
     @property

@@ -56,8 +56,8 @@ class Images:
         ops: uint8 [n]; `row_assembly.CREATE`, `READ`, `UPDATE`, `DELETE`; others give no row.
         has_before, has_after: bool [n]; which images a record has.
         kinds: for each column the JSON kind of its values.
-        before, after: for each column an array [n] of `ColumnReading.wire_type` of its kind; null
-            where the record does not have the image, or the image not the value.
+        before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
+            Null where the record lacks the image, or the image lacks the value.
         suspects: bool [n]; records that give no row, because the format reads them one by one.
         tables: string arrays [n] of the source's database, schema and table; empty: not read.
     """

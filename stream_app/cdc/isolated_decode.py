@@ -1,8 +1,8 @@
 """Any format, so that a record at which its decoder fails harms nothing but itself.
 
-`formats` puts it around every format. A decoder names the records that it cannot read. What
-it raises besides is a mistake of ours, or a limit of a library that nobody knew of. Then the batch
-is halved until such records stand alone: they are bad records, and the others are decoded.
+`formats` puts it around every format. A decoder names the records that it cannot read. Any other
+exception is a bug of stream_app, or an unknown limit of a library. Then the batch is halved until
+such records stand alone: they are bad records, and the others are decoded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class IsolatedDecode:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        decoder: reads the messages; given none, it tells the schema of its rows.
+        decoder: reads the messages; without messages it gives the schema of its rows.
     """
 
     decoder: MessageFormat

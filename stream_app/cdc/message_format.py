@@ -25,7 +25,7 @@ class MessageFormat(Protocol):
 
     @property
     def reads_keys(self) -> bool:
-        """Whether `decode` looks at the messages' keys; else they may be left out."""
+        """Whether `decode` reads the messages' keys; otherwise they may be left out."""
         ...
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:

@@ -34,9 +34,9 @@ class RowPlan:
     """The rows that records give, in order.
 
     Attributes:
-        record: for each row, its record.
-        is_after: for each row, whether it is the record's after-image; else its before-image.
-        kinds: `RowKind` of each row.
+        record: int64 [m]; for each row the position of its record, never decreasing.
+        is_after: bool [m]; whether a row is its record's after-image; else its before-image.
+        kinds: int8 [m]; `RowKind` of each row.
     """
 
     record: npt.NDArray[np.int64]
@@ -55,14 +55,21 @@ class RowPlan:
 
     @cached_property
     def _sources(self) -> pa.Array:
-        """For each row its place in the before-images of the rows, followed by all afters."""
+        """For each row its place among the rows' before-images, followed by all afters: int64 [m].
+
+        The example of `plan_rows`: b1 and b2 are the before-images of rows, a0 to a3 all afters::
+
+            joined     [b1, b2, a0, a1, a2, a3]
+            sources    [2, 0, 3, 1, 5]
+            rows       [a0, b1, a1, b2, a3]
+        """
         before_count = len(self._before_records)
         sources = self.record + before_count
         sources[~self.is_after] = np.arange(before_count)
         return pa.array(sources)
 
     def take(self, before: pa.Array, after: pa.Array) -> pa.Array:
-        """One column of the rows, from the columns of the images."""
+        """One column of the rows [m], from the columns of the images [n]."""
         if self._is_identity and len(self.record) == len(after):
             return after
         if not len(self._before_records):
@@ -75,9 +82,21 @@ def plan_rows(
 ) -> RowPlan:
     """Choose the rows of each record; a delete gives -D, an update -U (if wanted) and then +U.
 
+    Four records; each has two slots, for its before-image and its after-image::
+
+        ops          [c, u, d, u]
+        has_before   [F, T, T, F]
+        has_after    [T, T, F, T]
+        emits        [[F, T], [T, T], [T, F], [F, T]]
+        record       [0, 1, 1, 2, 3]       numbers of the slots, halved
+        is_after     [T, F, T, F, T]       odd slots
+        kinds        [+I, -U, +U, -D, +U]
+
     Args:
-        ops: the letter of each record's op; other letters than c, r, u and d give no row.
-        wants_update_before: where an update with a before-image gives -U.
+        ops: uint8 [n], the letter of each record's op; other letters than c, r, u and d give no
+            row.
+        has_before, has_after: bool [n].
+        wants_update_before: where an update with a before-image gives -U; bool [n], or one for all.
     """
     is_update = ops == UPDATE
     emits = np.empty((len(ops), 2), np.bool_)
@@ -117,7 +136,14 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
 def key_changes(
     readings: Sequence[ColumnReading], before: Sequence[pa.Array], after: Sequence[pa.Array]
 ) -> Bools:
-    """Where the primary key of the two images differs; not where one of them has none."""
+    """Where the primary key of the two images differs; not where one of them has none.
+
+    Args:
+        before, after: for each reading an array [n].
+
+    Returns:
+        bool [n].
+    """
     changed: Bools = np.zeros(len(after[0]), np.bool_)
     for reading, old, new in zip(readings, before, after, strict=True):
         if reading.is_key:

@@ -1,6 +1,6 @@
 """Of which tables of the source records tell, by database, schema and table.
 
-PostgreSQL tells schema and table, MySQL no schema.
+PostgreSQL names schema and table, MySQL no schema.
 """
 
 from __future__ import annotations

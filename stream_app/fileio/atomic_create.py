@@ -1,4 +1,4 @@
-"""Whether a file system can create a file only if there is none, found out by trying.
+"""Tests whether a file system can create a file only if none exists.
 
 Without it two writers can both believe that a snapshot is theirs, and one of them loses its rows.
 """
@@ -37,11 +37,12 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
 
 
 def no_atomic_create(folder: str, reason: str) -> NoAccessError:
-    """The error that says so."""
+    """The error for a file system without it."""
     return NoAccessError(
-        f"this file system cannot be written: it does not create a file only if there is none "
+        f"stream_app does not write to this file system: it cannot create a file only if none "
+        f"exists "
         f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
         where=folder,
-        fix="write tables on a local or mounted file system, on HDFS or on S3; reading goes on "
-        "working here. On S3, s3.create-lock-file is a way out for jobs of stream_app alone",
+        fix="write tables on a local or mounted file system, on HDFS or on S3; reading works "
+        "here. On S3, s3.create-lock-file protects jobs of stream_app, but no other engine",
     )

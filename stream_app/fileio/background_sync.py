@@ -34,7 +34,7 @@ class BackgroundSync:
             sync.result()
 
     def close(self) -> None:
-        """Wait for the threads; errors are not looked at."""
+        """Wait for the threads; their errors are ignored."""
         self._threads.shutdown()
 
     def check_atomic_create(self, folder: str) -> None:

@@ -2,10 +2,10 @@
 
 1. *Whole or not at all*: what `create_if_absent` and `overwrite` write is never seen in part under
    its name.
-2. *One winner*: of those who race for a name by `create_if_absent`, in whatever process and on
-   whatever machine, exactly one is told True. `check_atomic_create` refuses a file system without.
-3. *What was written is seen*: by `exists`, `size`, `list_status` and reading, everywhere, as soon
-   as the writing call, or the closing of an `open_output`, has returned; what was deleted is not.
+2. *One winner*: when callers race for a name by `create_if_absent`, in any process and on any
+   machine, exactly one of them gets True. `check_atomic_create` refuses a file system without.
+3. *Visibility*: when a writing call, or the closing of an `open_output`, has returned, `exists`,
+   `size`, `list_status` and reads see the file everywhere. A deleted file is invisible everywhere.
 4. *It stays*: what a writing call has returned from, or `sync`, survives a crash of the machine.
 5. *It stays away*: what was deleted from a folder before `sync_deletions` returned from it. Until
    then each deletion for itself may be undone by a crash of the machine.
@@ -95,7 +95,7 @@ class FileIO(Protocol):
         """Create a file whole and at once, unless there is one: then nothing happens, and False.
 
         Raises:
-            UnsyncedError: it was created, and nobody knows whether it stays.
+            UnsyncedError: it was created, and may or may not survive a crash of the machine.
         """
         ...
 

@@ -50,7 +50,7 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     for key in options or {}:
         if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
             raise UsageError(
-                f"option {key!r} is of no file system that is known here",
+                f"option {key!r} belongs to no known file system",
                 fix=f"known: {', '.join(S3_OPTION_NAMES)}, {HDFS_OPTION_PREFIX}…",
             )
     scheme = scheme_of(location)
@@ -158,8 +158,8 @@ def _elsewhere(location: str) -> UsageError:
     """Of a store whose language is not spoken here."""
     scheme = scheme_of(location)
     return UsageError(
-        f"{scheme}:// is {_STORES[scheme]}, whose own language is not spoken here",
-        fix="where the store speaks S3's as well (Azure does not), write s3://BUCKET/PATH and "
-        "give s3.endpoint and keys: it can be read, and written if it knows conditional PUTs, "
-        "which is tried out",
+        f"{scheme}:// is {_STORES[scheme]}, whose protocol stream_app does not speak",
+        fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "
+        "give s3.endpoint and keys: it can be read, and written if it has conditional PUTs, "
+        "which the job tests",
     )

@@ -1,8 +1,8 @@
 """The local file system, or one that is mounted like it.
 
-`create_if_absent` is a hard link of a finished temporary file: POSIX makes that fail when the name
-is taken, and nobody ever sees a half-written snapshot. Names of temporary files begin with a dot,
-because readers parse every name that begins with ``snapshot-``.
+`create_if_absent` is a hard link of a finished temporary file. POSIX makes that fail when the name
+is taken, and no reader ever sees a half-written snapshot. Names of temporary files begin with a
+dot, because readers parse every name that begins with ``snapshot-``.
 
 Source: Paimon `fs/local/LocalFileIO.java`, `fs/Path.java#createTempPath`.
 """
@@ -152,7 +152,7 @@ def local_path(location: str) -> str:
         path = unquote(parts.path) if parts.scheme else location
         return str(Path(path).expanduser().absolute())
     raise UsageError(
-        f"{location!r} is on no file system that can be used here",
+        f"{location!r} is on a file system that stream_app does not support",
         fix="give a local path, or one that is mounted on the driver and all executors; a table "
         "can lie at s3://…, hdfs://… or viewfs://… too",
     )

@@ -1,7 +1,7 @@
 """What a setting says of the environment or of a file: ``${env:NAME}`` and ``${file:PATH}``.
 
-Secrets come by these. A variable of this process stays as it is; a file can be written anew, and
-then holds a key that has replaced an expired one (`s3_keys`).
+Secrets come by these. A variable of this process never changes. A file can be rewritten with a key
+that replaces an expired one (`s3_keys`).
 """
 
 from __future__ import annotations

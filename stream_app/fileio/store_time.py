@@ -1,6 +1,6 @@
 """What time it is where the files are, which says when each of them was written.
 
-Asked by whoever judges files by their age: our own clock may be ahead of it.
+Used to judge the age of files, because our own clock may be ahead of the store's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import uuid
 from stream_app.fileio.file_io import FileIO
 
 PROBE_PREFIX = ".probe-"
-"""Of files that are tried out and deleted again; who dies meanwhile leaves one."""
+"""Prefix of probe files; a process that dies leaves one."""
 
 
 def store_now_ms(file_io: FileIO, folder: str) -> int:

@@ -1,6 +1,6 @@
 """Where every file of a table lies and what it is called.
 
-All other modules ask here; nobody else puts a path together.
+All other modules ask here; no other module builds a path.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -125,20 +125,20 @@ class FileStorePathFactory:
 
 
 def new_manifest_name() -> str:
-    """A name that nobody used before."""
+    """A fresh name."""
     return f"manifest-{uuid.uuid4()}-0"
 
 
 def new_manifest_list_name() -> str:
-    """A name that nobody used before."""
+    """A fresh name."""
     return f"manifest-list-{uuid.uuid4()}-0"
 
 
 def new_index_manifest_name() -> str:
-    """A name that nobody used before."""
+    """A fresh name."""
     return f"index-manifest-{uuid.uuid4()}-0"
 
 
 def new_index_file_name() -> str:
-    """A name that nobody used before."""
+    """A fresh name."""
     return f"index-{uuid.uuid4()}-0"

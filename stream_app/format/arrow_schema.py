@@ -1,7 +1,7 @@
 """What a column's type is in Arrow, and which columns a key-value data file has.
 
-The units matter: Paimon's Java readers read a timestamp column by the unit that its declared
-precision implies and do not look at the file, so a wrong unit gives wrong instants, not an error.
+The units matter: Paimon's Java readers derive the unit of a timestamp from its declared precision
+and ignore the file's. A wrong unit gives wrong instants, not an error.
 
 Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
 `table/SpecialFields.java`.

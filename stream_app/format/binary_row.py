@@ -15,8 +15,8 @@ TIMESTAMP, _LTZ     int, nanoseconds since 1970-01-01 00:00 (of any size; a date
 null                None
 ==================  ==========================================================================
 
-A row is a header with a bit for each null, a slot of eight bytes for each column, and behind them
-what does not fit into its slot, padded to eight bytes. Everything is little-endian but the arity
+A row is a header with a bit for each null, and a slot of eight bytes for each column. Values that
+do not fit into their slot follow, padded to eight bytes. Everything is little-endian but the arity
 in front of the serialized form and the digits of long decimals.
 
 Whole Arrow columns at once are the business of `binary_row_columns`.
@@ -138,8 +138,8 @@ def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, byt
 
 
 def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
-    # Java reserves the room of a null too and leaves its offset in the slot; the bytes are hashed
-    # and compared as they are, so a tidier null would be another partition or bucket.
+    # Java reserves the space of a null too and leaves its offset in the slot. The bytes are hashed
+    # and compared as they are, so a cleaner null would be another partition or bucket.
     if data_type.root is TypeRoot.DECIMAL:
         digits = b""
         if value is not None:

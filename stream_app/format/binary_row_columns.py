@@ -32,8 +32,11 @@ from stream_app.model.schema.data_type import (
 )
 
 Words = npt.NDArray[np.uint64]
+"""64-bit words, little-endian: one for each row, [n], or of all rows, [words]."""
 Bytes = npt.NDArray[np.uint8]
+"""The same memory in bytes, [8 * words]."""
 Positions = npt.NDArray[np.int64]
+"""Positions or lengths, one for each row: in words, or in bytes where it says so."""
 
 _OFFSET_SHIFT = np.uint64(32)
 _INLINE_MARK_SHIFT = np.uint64(56)
@@ -46,8 +49,23 @@ def encode_columns(
 ) -> tuple[Bytes, Positions]:
     """The BinaryRow bytes, without arity, of every row.
 
+    Four rows of ``a INT, s STRING``. Each has a header word and two slots. A text of up to 7 bytes
+    stands in its slot; a longer one follows, padded to whole words::
+
+        a          [1, 2, 3, 4]
+        s          ["x", "long text", "", null]
+        words      [3, 5, 3, 3]
+        offsets    [0, 24, 64, 88, 112]
+        row 0      00000000 00000000   01000000 00000000   78000000 00000081
+        row 1      …                   02000000 00000000   09000000 18000000   6c6f6e67 20746578 …
+
+    0x81 marks a text of one byte in its slot. Row 1 has the length 9 and the offset 0x18.
+
+    Args:
+        columns: arrays [n], at least one.
+
     Returns:
-        All bytes one after another, and n + 1 offsets in bytes: row i is
+        `flat`, uint8 [bytes of all rows], and `offsets`, int64 [n + 1], in bytes: row i is
         ``flat[offsets[i]:offsets[i + 1]]``.
 
     Raises:
@@ -71,7 +89,13 @@ def fixed_width(types: Sequence[DataType]) -> bool:
 
 
 def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Words | np.uint64]:
-    """The words of rows of fixed width: each an array over the rows, or the same in all rows."""
+    """The words of rows of fixed width: each uint64 [n], or one uint64 that all rows have.
+
+    Four rows of ``a INT`` with 1, 2, 3, 4 have the header 0 and a slot: ``[0, [1, 2, 3, 4]]``.
+
+    Args:
+        columns: arrays [n] of types with `fixed_width`.
+    """
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     cursor = header_bytes(len(parts)) + WORD * len(parts)
     slots: list[Words | np.uint64] = []
@@ -158,7 +182,16 @@ def _decimal_part(
 
 
 def _minimal_lengths(big_endian: Bytes) -> Positions:
-    """Bytes that Java's BigInteger needs for 16-byte numbers: leading sign bytes fall away."""
+    """Bytes that Java's BigInteger needs for 16-byte numbers: leading sign bytes fall away.
+
+    The numbers 0, 127, 128 and -1 need 1, 1, 2 and 1: the first bit of 128 would be a sign.
+
+    Args:
+        big_endian: uint8 [n, 16], two's complement.
+
+    Returns:
+        int64 [n], 1 to 16.
+    """
     sign = np.where(big_endian[:, 0] >= 0x80, np.uint8(0xFF), np.uint8(0))
     differs = big_endian != sign[:, np.newaxis]
     leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_BYTES)
@@ -243,12 +276,24 @@ def _slot_with_offset(part: _Part, position: Positions) -> Words:
 
 
 def _copy_text(text: _Text, flat: Words, targets: Positions) -> None:
-    """Copy the long texts to the word positions `targets`, the last word padded with zeros."""
+    """Copy the long texts to the word positions `targets`, the last word padded with zeros.
+
+    Two texts of 9 and 17 bytes, as one entry for each word (a run-length expansion)::
+
+        lengths   [9, 17]     counts   [2, 3]     ends   [2, 5]
+        repeat(ends - counts)  [0, 0, 2, 2, 2]
+        within                 [0, 1, 0, 1, 2]
+        bytes left             [8, 1, 8, 8, 1]    a word has at most 8
+
+    Args:
+        flat: uint64 [words of all rows], changed in place.
+        targets: int64 [n], positions in `flat`.
+    """
     rows = np.flatnonzero(text.lengths > INLINE_BYTES_MAX)
     lengths = text.lengths[rows]
     counts = (lengths + 7) // WORD
     ends = np.cumsum(counts)
-    # One entry per word: `within` counts 0, 1, 2 … anew for each row.
+    # One entry per word: `within` counts 0, 1, 2 … within each row.
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
     source = np.repeat(text.starts[rows], counts) + within * WORD
     left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)

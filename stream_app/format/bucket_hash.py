@@ -21,6 +21,7 @@ from stream_app.format.binary_row_columns import (
 from stream_app.model.schema.data_type import DataType
 
 Hashes = npt.NDArray[np.uint32]
+"""Murmur3's state of each row, or one 32-bit word of each row: uint32 [n]."""
 
 _SEED = 42
 _C1, _C2 = 0xCC9E2D51, 0x1B873593
@@ -78,7 +79,22 @@ def _finish(state: Hashes, scratch: Hashes, byte_lengths: np.uint32 | Hashes) ->
 
 
 def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
-    """The hashes of many rows, as `encode_columns` lays them out."""
+    """The hashes of many rows, as `encode_columns` lays them out.
+
+    Rows are hashed together, a word of each at a time. Four rows of 6, 10, 6 and 6 words::
+
+        counts                  [6, 10, 6, 6]
+        order, longest first    [1, 0, 2, 3]
+        words 0 to 5            all four rows have one
+        words 6 to 9            only the first row in that order, row 1, has one
+
+    Args:
+        flat: uint8 [bytes of all rows].
+        offsets: int64 [n + 1], in bytes.
+
+    Returns:
+        int32 [n].
+    """
     words = flat.view(np.uint32)
     starts = offsets[:-1] // 4
     counts = np.diff(offsets) // 4
@@ -92,7 +108,12 @@ def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
 
 
 def _hash_block(words: Hashes, starts: Positions, counts: Positions) -> Hashes:
-    """Hash rows that stand in order of falling length."""
+    """Hash rows that stand in order of falling length.
+
+    Args:
+        words: uint32 [words of all rows].
+        starts, counts: int64 [n], in 32-bit words; `counts` never rises.
+    """
     state = np.full(len(starts), _SEED, dtype=np.uint32)
     scratch = np.empty_like(state)
     for index in range(int(counts[0])):
@@ -136,9 +157,18 @@ def bucket_of(
 ) -> npt.NDArray[np.int32]:
     """The bucket, 0 to `num_buckets` - 1, of each row.
 
+    Four rows of ``a INT`` in two buckets::
+
+        a         [1, 2, 3, 4]
+        hashes    [1465514398, 1340390384, -771300025, 1447522506]
+        buckets   [0, 0, 1, 0]    the magnitude of hash % 2
+
     Args:
-        columns: the bucket key's columns, in the order of the bucket key.
+        columns: arrays [n] of the bucket key's columns, in the order of the bucket key.
         types: exactly as in the table's schema: an INT hashes differently from a BIGINT.
+
+    Returns:
+        int32 [n].
     """
     assert num_buckets >= 1, num_buckets
     if fixed_width(types):

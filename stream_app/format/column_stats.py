@@ -1,8 +1,8 @@
 """Manifest statistics of a data file, from the footer that Parquet wrote anyway.
 
-Readers skip files by these numbers, so a bound may be too wide but never too narrow; where we are
-not sure of one, both are left unknown. The raw values of the footer are used, because their
-Python forms are datetimes, which are rounded and end in the year 9999.
+Readers skip files by these numbers, so a bound may be too wide but never too narrow. If one bound
+is uncertain, both are unknown. The raw values of the footer are used, because their Python forms
+are datetimes, which are rounded and end in the year 9999.
 
 Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
 `statistics/TruncateSimpleColStatsCollector.java`, `stats/SimpleStatsConverter.java`.
@@ -100,7 +100,7 @@ def stats_from_footer(
         of the names when these are all columns (``metadata.stats-dense-store``).
 
     Raises:
-        UsageError: `mode` is none that Paimon has.
+        UsageError: Paimon has no such `mode`.
     """
     parsed = _parse_mode(mode)
     positions = _positions(footer)

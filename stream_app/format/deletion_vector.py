@@ -1,7 +1,7 @@
 """Deletion vectors: which rows of a data file are deleted, as a bitmap of row positions.
 
-A file of deletion vectors is a version byte and one entry after the other, each found by the offset
-and length that the index manifest tells:
+A file of deletion vectors is a version byte and a sequence of entries. The index manifest has the
+offset and length of each:
 
 ============  ==================================  ==============================================
 of an entry   32-bit, Paimon's default            64-bit, ``deletion-vectors.bitmap64``
@@ -82,11 +82,14 @@ class DeletionVector:
         return len(self.bitmap)
 
     def positions(self) -> npt.NDArray[np.unsignedinteger]:
-        """The deleted rows, ascending; uint32 or uint64."""
+        """The deleted rows, ascending: uint32 or uint64 [deleted]."""
         return np.asarray(self.bitmap.to_array())
 
     def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
-        """For `count` rows from row `start` on, whether each is still there."""
+        """For `count` rows from row `start` on, whether each is still there: bool [count].
+
+        A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
+        """
         kept = np.ones(count, dtype=np.bool_)
         stop = start + count
         if isinstance(self.bitmap, FrozenBitMap64):
@@ -134,7 +137,7 @@ def live_rows(
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
-    """The entry of a vector, and its length as the index manifest tells it."""
+    """The entry of a vector, and its length as the index manifest stores it."""
     bitmap = BitMap64(vector.bitmap) if vector.is_64 else BitMap(vector.bitmap)
     bitmap.run_optimize()
     body = (_MAGIC_64 if vector.is_64 else _MAGIC_32) + bitmap.serialize()
@@ -176,8 +179,8 @@ def decode_deletion_vectors(
     """Some or all vectors of a file, by data file.
 
     Raises:
-        CorruptFileError: another version, or an entry is not what its description says; its
-            offset is told.
+        CorruptFileError: another version, or an entry differs from its description; the error has
+            its offset.
     """
     if data[:1] != FILE_HEADER:
         raise _corrupt(f"a file of deletion vectors begins with {data[:1]!r}, not {FILE_HEADER!r}")

@@ -1,6 +1,6 @@
 """The newest epochs of a table's jobs as the text of a snapshot's property.
 
-One object, with a commit user's epoch under his name: ``{"user": {"identifier": 7, "timeMillis":
+One object, with each commit user's epoch under its name: ``{"user": {"identifier": 7, "timeMillis":
 1767225600000, "sourceEnd": "…"}}``. Other engines hand properties on or drop them, and read none.
 """
 

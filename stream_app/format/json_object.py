@@ -3,8 +3,8 @@
 Numbers are read and written as 64-bit integers: Paimon's identifiers go up to 2^63 - 1, which a
 float cannot hold.
 
-What is written carries a digest of itself in a key that other readers ignore: one wrong digit of a
-snapshot would be another epoch, and one wrong letter of a key that may be absent its absence.
+A written object has a digest of itself in a key that other readers ignore. Without it one wrong
+digit of a snapshot would be another epoch. One wrong letter in an optional key would hide the key.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JsonObject:
             raise CorruptFileError(
                 f"a {what} file is not what was written: its digest is another",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
-                f"edited on purpose, take its key {DIGEST!r} out",
+                f"edited on purpose, remove its key {DIGEST!r}",
             )
         return cls(value, what=what)
 

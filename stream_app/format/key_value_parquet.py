@@ -175,8 +175,8 @@ def read_batches(
         OSError: the file system refused, which says nothing about the file.
     """
     try:
-        # A merge opens many files and must stay small: pre_buffer reads whole row groups ahead, and
-        # without a buffer of its own the reader holds a row group's columns as they are stored.
+        # A merge opens many files, so each reader must be small. pre_buffer reads whole row groups
+        # ahead. Without a buffer size the reader holds a row group's stored columns.
         with pq.ParquetFile(
             source,
             pre_buffer=False,
@@ -194,7 +194,7 @@ def read_batches(
         # Arrow's own complaints about bytes are OSErrors too, without a number.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
-        # In one line, for Arrow quotes bytes of the file: where and how to mend it come below.
+        # In one line, because Arrow quotes bytes of the file; place and remedy follow below.
         raise damaged(f"not a readable Parquet file: {_printable(error)}") from error
 
 
@@ -204,7 +204,7 @@ def _groups(
     row_bytes = 0.0
     for group in groups:
         metadata = file.metadata.row_group(group)
-        # What is repeated is small in the file: what came of the last group tells more.
+        # Repeated values are small in the file, so the size of the last group is a better estimate.
         row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
         rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
         found = 0
@@ -220,11 +220,11 @@ def _groups(
 
 
 def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
-    """See that a footer tells what is known of its file; no checksum covers it.
+    """Check that a footer agrees with the file's metadata; no checksum covers it.
 
     Args:
         fields: columns as the table knows them; what a footer may say instead, see `conform`.
-        row_count: as the manifest tells it.
+        row_count: by the manifest.
 
     Raises:
         CorruptFileError: another number of rows, or a type with which values would be others.
@@ -241,7 +241,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     for field in fields:
         place = stored.get_field_index(field.name)
         if place < 0:
-            continue  # who reads it will miss it
+            continue  # reading it raises an error
         found = stored.field(place).type
         if _has_another_measure(found, field.type) and physical[field.name] != "INT96":
             raise damaged(f"column {field.name!r} is stored as {found}, not as {field.type}")
@@ -259,7 +259,7 @@ def _has_another_measure(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def damaged(what: str) -> CorruptFileError:
-    """The file's path is told by who has it."""
+    """The caller adds the file's path."""
     return CorruptFileError(
         what, fix="restore the file from a backup, or roll the table back to a tag"
     )
@@ -272,9 +272,9 @@ def _printable(error: Exception) -> str:
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema`, column by column in order.
 
-    Columns that fit are not copied. What differs in files: INT96 timestamps come in nanoseconds
-    and without zone, beside them older versions of ours stored the others as plain numbers, and
-    other writers may have used other string types.
+    Columns that fit are not copied. Files differ in three ways. INT96 timestamps come in
+    nanoseconds and without a zone. Beside INT96, older versions of stream_app stored other
+    timestamps as plain numbers. Other writers may use other string types.
 
     Raises:
         CorruptFileError: another number of columns, or a value that the wanted type cannot hold.

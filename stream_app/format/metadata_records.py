@@ -22,7 +22,7 @@ _PARQUET, _ORC = b"PAR1", b"ORC"
 
 
 def read_metadata(data: bytes) -> list[dict[str, Any]]:
-    """All records of a file; a time is milliseconds, or a datetime in UTC where Avro says so.
+    """All records of a file; a time is milliseconds, or a datetime in UTC for Avro's logical type.
 
     Raises:
         CorruptFileError: the bytes are no complete file of these formats.

@@ -92,7 +92,7 @@ def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:
 
 
 def value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
-    """The text to which Paimon casts a value; a TIMESTAMP_LTZ is told in UTC.
+    """The text to which Paimon casts a value; a TIMESTAMP_LTZ is in UTC.
 
     Args:
         value: in the convention of `binary_row`; not None.

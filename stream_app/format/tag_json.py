@@ -1,7 +1,7 @@
 """Tag files: a snapshot file with two keys more.
 
-Java writes the time of creation as a list of numbers, from the year down to nanoseconds, and leaves
-the last ones out when they are zero; the time to keep it is a number of seconds.
+Java writes the creation time as a list of numbers, from the year down to nanoseconds, without
+trailing zeros. The time to live is a number of seconds.
 
 Source: Paimon `tag/Tag.java`, `utils/JsonSerdeUtil.java`.
 """
@@ -37,7 +37,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
     except (TypeError, ValueError) as error:
         raise CorruptFileError(
             f"cannot read a tag file: {error}",
-            fix="delete the tag, and make it anew with the engine that made it",
+            fix="delete the tag, and create it again with the engine that made it",
         ) from error
 
 

@@ -24,7 +24,15 @@ _KeyedFile = tuple[Any, Any, DataFileMeta]
 
 
 def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> tuple[Section, ...]:
-    """Cut files into sections in key order, and each section into a minimum of sorted runs."""
+    """Cut files into sections in key order, and each section into a minimum of sorted runs.
+
+    Four files with their least and greatest keys::
+
+        files       a [1, 4]   b [2, 3]   c [5, 9]   d [4, 5]
+        sorted      a [1, 4]   b [2, 3]   d [4, 5]   c [5, 9]
+        sections    one: d begins at a's end, and c at d's
+        runs        a, c  and  b, d
+    """
     keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
     keyed.sort(key=lambda item: item[:2])
     sections: list[Section] = []
@@ -43,8 +51,8 @@ def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> 
 
 
 def _fewest_runs(files: list[_KeyedFile]) -> Section:
-    # Greedy interval partitioning: a file (they come by min key) goes behind the run that ends
-    # first, if it fits there; if it does not, it fits nowhere and opens a run.
+    # Greedy interval partitioning: files come by min key, and each goes behind the run that ends
+    # first, if it fits there. If it does not, it fits nowhere and opens a run.
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
     for least, greatest, file in files:

@@ -1,9 +1,9 @@
 """Columns of key-value rows, and their order by key and age.
 
 A key-value batch holds `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's
-columns; the key is among these and is not repeated. A reader may leave out the first two: without
-sequence numbers, rows of one key lie in order of their age; without kinds, no row is a delete. Used
-by the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
+columns; the key is among these and is not repeated. A reader may omit the first two. Without
+sequence numbers, rows of one key lie in order of age. Without kinds, no row is a delete. Used by
+the write buffer, the merge, the compaction and the read. Everything here works on whole columns.
 
 Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 """
@@ -22,7 +22,9 @@ import pyarrow.compute as pc
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 Indices = npt.NDArray[np.int64]
+"""Row numbers of a batch, int64 [m]; the order of a batch of n rows has m ≤ n of them."""
 Mask = npt.NDArray[np.bool_]
+"""One bool for each row, [n]."""
 
 PACKED_BITS_MAX = 63
 """Of an int64 that must stay positive."""
@@ -46,7 +48,11 @@ class KeyValueLayout:
 
 
 def integer_view(column: pa.Array) -> pa.Array:
-    """Temporal columns as the integers they are; every other column as it is."""
+    """Temporal columns as the integers they are; every other column as it is.
+
+    Args:
+        column: [n]; the result shares its memory.
+    """
     kind = column.type
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return column.view(pa.int32())
@@ -60,6 +66,9 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
     -0.0 is less than 0.0, and NaN greater than all; a sort of Arrow's has NaN at the end in both
     directions. Source: Java's `Double.compare`, Paimon 2.0 `codegen/GenerateUtils.scala`.
+
+    Args:
+        column: float or double [n]; becomes int32 or int64 [n].
     """
     if not pa.types.is_floating(column.type):
         return column
@@ -72,7 +81,7 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
-    """The key columns as NumPy integers, most significant first; None when one is no integer."""
+    """The key columns as integers [n], most significant first; None when one is no integer."""
     columns = [integer_view(batch.column(name)) for name in layout.key_names]
     if not all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
         return None
@@ -80,9 +89,18 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
 
 
 def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, Mask]:
-    """Row indices that sort a batch by (key, sequence fields, sequence number).
+    """The order of a batch by (key, sequence fields, sequence number), and the ends of its keys.
 
-    Also, for each row in that order: is it the last (newest) of its key?
+    Four rows of two keys::
+
+        batch["k"]                  [7, 5, 7, 5]
+        batch["_SEQUENCE_NUMBER"]   [9, 8, 7, 6]
+        order                       [3, 1, 2, 0]
+        last                        [F, T, F, T]
+
+    Returns:
+        `order`, int64 [n]: ``batch["k"][order]`` is ascending. `last`, bool [n]: for each row in
+        that order, whether it is the last (newest) of its key.
     """
     if layout.sequence_fields:
         order = _order_by_all(batch, layout)
@@ -125,10 +143,22 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
 
 
 def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
-    """A stable sort, and for each row but the last: has the next one the same key?
+    """A stable sort of the keys, and which neighbours have the same key.
+
+    Key and row number are packed into one integer, the key in the high bits::
+
+        key, row           (7, 0)  (5, 1)  (7, 2)  (5, 3)
+        (key - 5) << 2 | row    8       1      10       3
+        sorted                  1       3       8      10
+        order, low 2 bits  [    1,      3,      0,      2]
+        same                   [T,      F,      T]
 
     Args:
-        keys: columns, the most significant first.
+        keys: columns, integers [n], the most significant first.
+
+    Returns:
+        `order`, int64 [n]. `same`, bool [n - 1]: for each row in that order but the last, whether
+        the next one has the same key.
     """
     count = len(keys[0])
     row_bits = max(count - 1, 0).bit_length()
@@ -145,7 +175,7 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
         for key in in_order:
             same &= key[1:] == key[:-1]
         return order, same
-    # Key and row number fit into one integer: a sort of integers is ten times faster than one of
+    # Key and row number fit into one integer. Sorting integers is ten times faster than sorting
     # indices, and the row numbers make it stable.
     packed = np.zeros(count, dtype=np.int64)
     for key, low, width in zip(keys, lows, widths, strict=True):
@@ -161,7 +191,19 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
 
 
 def _sort_within_keys(order: Indices, sequence: Indices, same: Mask) -> None:
-    """Bring the rows of each key into order of `sequence`; `order` is changed in place."""
+    """Bring the rows of each key into order of `sequence`; `order` is changed in place.
+
+    Four rows in order of their keys 5, 5, 7, 7::
+
+        order      [1, 3, 0, 2]    becomes [3, 1, 0, 2]
+        sequence   [8, 6, 7, 9]    of the rows in the order before
+        same       [T, F, T]
+
+    Args:
+        order: int64 [n].
+        sequence: int64 [n], in that order.
+        same: bool [n - 1]; whether the next row has the same key.
+    """
     if not (same & (sequence[1:] < sequence[:-1])).any():
         return
     repeated = np.zeros(len(order), dtype=np.bool_)
@@ -183,7 +225,10 @@ def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLa
     """For each row in key order: is it the last (newest) of its key?
 
     Args:
-        order: sorts the batch; may leave rows out. None: the batch lies in order.
+        order: int64 [m], sorts the batch; may leave rows out. None: the batch lies in order.
+
+    Returns:
+        bool [m], in that order.
     """
     last = np.ones(batch.num_rows if order is None else len(order), dtype=np.bool_)
     last[:-1] = ~_same_as_next(batch, order, layout)
@@ -208,7 +253,17 @@ def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValue
 
 
 def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Mask:
-    """For each row but the first: is its key not above the one before? `or_same` allows repeats."""
+    """For each row but the first: is its key not above the one before? `or_same` allows repeats.
+
+    Four rows::
+
+        k                      [5, 5, 7, 6]
+        or_same=False          [T, F, T]
+        or_same=True           [F, F, T]
+
+    Returns:
+        bool [n - 1], or [0] for a batch without rows.
+    """
     count = max(batch.num_rows - 1, 0)
     same = np.ones(count, dtype=np.bool_)
     below = np.zeros(count, dtype=np.bool_)
@@ -224,7 +279,11 @@ def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: 
 def whole_keys(
     batches: Iterable[pa.RecordBatch], key_names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, in key order, in batches of which no two have a key in common."""
+    """The same rows, in key order, in batches of which no two have a key in common.
+
+    Batches with the keys ``[5, 6] [6, 7]`` become ``[5] [6, 6] [7]``. A key is held back until a
+    greater one comes.
+    """
     held: pa.RecordBatch | None = None
     for batch in batches:
         joined = batch if held is None else pa.concat_batches([held, batch])
@@ -240,12 +299,12 @@ def whole_keys(
 
 
 def take(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
-    """The rows at `indices`; all of them, uncopied, when it is None."""
+    """The rows at `indices`, int64 [m]; all of them, uncopied, when it is None."""
     return batch if indices is None else batch.take(pa.array(indices))
 
 
 def is_retract(batch: pa.RecordBatch) -> Mask:
-    """Which rows are -U or -D."""
+    """Which rows are -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
     kinds: npt.NDArray[np.int8] = batch.column(VALUE_KIND).to_numpy()

@@ -24,9 +24,10 @@ class MergeWindow:
     """A batch, and the order of its rows by key and age.
 
     Attributes:
-        order: int64 row numbers that sort the batch, all of them or, when a merge leaves rows
-            out, some; None when the batch lies in order.
-        last: bool; for each row in order, whether it is the last of its key; None: not known yet.
+        order: int64 [m], row numbers that sort the batch: all n, or fewer when a merge drops rows.
+            None when the batch lies in order.
+        last: bool [m]; for each row in order, whether it is the last of its key; None: not known
+            yet.
     """
 
     batch: pa.RecordBatch
@@ -34,14 +35,14 @@ class MergeWindow:
     last: Mask | None = None
 
     def last_rows(self, layout: KeyValueLayout) -> Mask:
-        """For each row in order: is it the last (newest) of its key?"""
+        """For each row in order, whether it is the last (newest) of its key: bool [m]."""
         return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
 
     def key_starts(self, layout: KeyValueLayout) -> Indices:
         """Where each key's rows begin in the order: the segments of NumPy's `reduceat`.
 
         Returns:
-            int64, one a key, ascending; it begins with 0. Empty when the window has no rows.
+            int64 [keys], ascending; it begins with 0. Empty when the window has no rows.
 
         Four rows, in an order that sorts them by key and age::
 

@@ -85,6 +85,16 @@ def merge_windows(
 ) -> Iterator[MergeWindow]:
     """Merge sorted runs into windows in key order; no key is in two windows.
 
+    Two runs of two batches each. The smallest last key of the open batches bounds a window::
+
+        run A     [1, 3]         [9]
+        run B     [2, 3]         [8]
+        bound      3, of both    8, of B
+        windows   [1, 3, 2, 3]   [8]     then [9], the rest of A
+        order     [0, 2, 1, 3]   None: one part, which lies in order
+
+    Paimon compares row by row in a loser tree; here a window is one sort of presorted parts.
+
     Args:
         runs: batches in key order; a run may repeat a key (an unmerged write buffer does), but
             only inside one batch, never across two.

@@ -1,7 +1,7 @@
 """Sorted runs of a write buffer on local disk, as Arrow IPC.
 
-Used by write_buffer. A run is read back in small pieces, so that many of them can be merged in
-little memory; and when there are too many, they are merged into one first.
+Used by write_buffer. A run is read back in small pieces, so that many runs can be merged in little
+memory. Too many runs are first merged into one.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class SpilledRuns:
 def whole_keys(
     batch: pa.RecordBatch, layout: KeyValueLayout, piece_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Cut a sorted batch into pieces of about `piece_bytes`, never between two rows of one key."""
+    """Cut a sorted batch into pieces of about `piece_bytes`, never between two rows of one key.
+
+    Rows with the keys ``[5, 5, 5, 7]``, cut after two rows, become ``[5, 5, 5] [7]``.
+    """
     count = batch.num_rows
     pieces = max(-(-batch.nbytes // piece_bytes), -(-count // PIECE_ROWS_MAX))
     if pieces <= 1:

@@ -1,14 +1,14 @@
 """Rows of one bucket in memory up to a limit, drained in key order.
 
-Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (a tenth of the
-limit) is sorted at once and kept. When the chunks take seven tenths, they are merged into a sorted
-run on local disk, or, when spilling is off, the buffer is full and must be flushed. Draining
-merges chunks and runs piece by piece.
+Used by merge_tree_writer. Arriving batches gather into a chunk; a full chunk (a tenth of the limit)
+is sorted at once and kept. When the chunks take seven tenths, the buffer merges them into a sorted
+run on local disk. When spilling is off, it is full and must be flushed. Draining merges chunks and
+runs piece by piece.
 
-So no more is in memory than the limit and a quarter, as long as one record, and all versions of
-one key (they are merged together), are small beside the limit: seven chunks, and either two copies
-of the next one and its order, or one more and a piece (1/128 of the limit) of each run with its
-merged copy.
+So the buffer takes at most 5/4 of the limit. This assumes that one record, and all versions of one
+key, are small beside the limit. The peak is seven chunks plus the larger of two parts. One is two
+copies of the next chunk with its order. The other is a chunk, and a piece (1/128 of the limit) of
+each run with its merged copy.
 
 Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 `write-buffer-spillable`, `write-buffer-spill.max-disk-size`).

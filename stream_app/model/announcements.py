@@ -1,7 +1,7 @@
 """What an expiry and a rollback announce before they delete anything.
 
-Tagging, reading and other upkeep look at the announcements, so that no one keeps what is about to
-go. Bytes on disk: `filestore.versions.announcements`; consequences:
+Tagging, reading and other upkeep read the announcements, so that nothing depends on a disappearing
+version. Bytes on disk: `filestore.versions.announcements`; consequences:
 `planning.upkeep.announcements`.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryAnnouncement:
-    """Snapshots are going, and may be half gone.
+    """An expiry is deleting snapshots; they may be half deleted.
 
     Attributes:
         begin, end: the numbers from `begin` up to, and without, `end`.
@@ -30,11 +30,11 @@ class ExpiryAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackAnnouncement:
-    """All behind one version is going.
+    """A rollback is deleting everything behind one version.
 
     Attributes:
         target: the number of that version.
-        going: the delta lists of the snapshots that go, by number; "" where nobody can read it.
+        going: the delta lists of the expiring snapshots, by number; "" for an unreadable one.
     """
 
     target: int

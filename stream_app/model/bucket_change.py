@@ -19,8 +19,8 @@ from stream_app.model.manifest_entry import FileKind
 class BucketChange:
     """The files that one bucket gains and loses, by an append or by a compaction.
 
-    Whoever writes index files with its data files names them in `index`. A compaction of rows that
-    others delete by vectors cannot: which vectors go with its files is known at the commit alone
+    A writer of index files names them in `index`. A compaction of rows that other engines delete by
+    vectors cannot: only the commit knows which vectors belong to its files
     (`table.commit.compacted_index`).
 
     It travels from tasks to the driver by pickle: metadata only, some hundred bytes a file.

@@ -1,4 +1,4 @@
-"""Someone who follows a table, and how far he has come.
+"""The progress of a named follower of a table.
 
 Source: Paimon `consumer/Consumer.java`. Bytes on disk: `filestore.versions.consumer_manager`.
 """

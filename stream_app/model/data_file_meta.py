@@ -13,7 +13,7 @@ EMPTY_ROW = bytes(12)
 
 
 class FileSource(enum.IntEnum):
-    """Who made a file."""
+    """The kind of writer that made a file."""
 
     APPEND = 0
     COMPACT = 1

@@ -20,8 +20,8 @@ class SplitGroup:
     """Files that are read together.
 
     Attributes:
-        is_raw: each file can be read alone, as it is; else versions of a key must be merged, and
-            all files that may hold one are here.
+        is_raw: each file can be read by itself. Otherwise a reader must merge versions of keys, and
+            the split has all files that may hold one.
     """
 
     files: tuple[DataFileMeta, ...]

@@ -1,6 +1,6 @@
 """Something in a table that is not as it must be.
 
-Made by the pure rules of `planning.check_*` and by `table.*_check`, told by ``stream-app check``.
+Made by the pure rules of `planning.check` and by `table.check`, printed by ``stream-app check``.
 Source: none; the rules are those of Paimon's format.
 """
 
@@ -44,8 +44,8 @@ class Finding:
         what: one sentence with the wrong values.
         where: the file, bucket or version.
         fix: what can be done about it.
-        needed_by: the versions that cannot be read without what is damaged, for people; empty where
-            `parser` says it, or where all can be read.
+        needed_by: the versions that need the damaged file, as text; empty where `parser` says it,
+            or where all can be read.
     """
 
     kind: FindingKind

@@ -1,7 +1,7 @@
 """One index file as an index manifest knows it: deletion vectors, hashes, or a global index.
 
-We read and write deletion vectors. Everything else is carried from one index manifest to the next
-as it is, for a file that is left out there is lost.
+We read and write deletion vectors. Each index manifest copies all other entries, because a missing
+entry loses its file.
 
 Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
 `index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:

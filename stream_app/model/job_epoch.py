@@ -15,7 +15,7 @@ class JobEpoch:
     Attributes:
         identifier: of its commit: the epoch's number.
         time_millis: when it was committed, since 1970 in UTC.
-        source_end: where it ends, in the source's own words; None when nobody told.
+        source_end: where it ends, in the source's own format; None: unknown.
     """
 
     identifier: int

@@ -1,4 +1,4 @@
-"""The merge engines, and what whoever plans reads and compactions must know of each.
+"""The merge engines, and the traits that planners of reads and compactions need.
 
 How an engine merges stands in `mergetree.merge_engines`.
 
@@ -16,8 +16,8 @@ class EngineTraits:
     """Facts of one merge engine.
 
     Attributes:
-        may_prune_by_value: the merged row is one of the rows that went in. So a section of runs
-            can be left out when no file of it holds a value that passes.
+        may_prune_by_value: the merged row is one of the input rows. So a section of runs can be
+            left out when no file of it holds a value that passes.
         keeps_deletes: a delete stays a row of kind -D when it is the newest of its key. So readers
             leave it out, and compactions do when nothing older lies below.
         needs_lookup: a change shows only beside the older rows of its key. So each row has to leave
@@ -38,5 +38,5 @@ _FOREIGN = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_look
 
 
 def traits_of(engine: str) -> EngineTraits:
-    """The engine's traits; of one that is not ours, by which nobody here merges, careful ones."""
+    """The engine's traits; careful ones for an engine that stream_app does not merge by."""
     return MERGE_ENGINES.get(engine, _FOREIGN)

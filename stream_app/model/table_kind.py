@@ -1,4 +1,4 @@
-"""The kinds of tables, and what whoever reads, plans or checks a table must know of its kind.
+"""The kinds of tables, and the traits that readers, planners and checks need.
 
 How a kind writes and compacts stands in `table.kinds`.
 

@@ -1,4 +1,4 @@
-"""A snapshot that was given a name, and is kept under it beyond its expiry.
+"""A name for a snapshot, which keeps its files beyond its expiry.
 
 Source: Paimon `tag/Tag.java`.
 """

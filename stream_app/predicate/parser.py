@@ -74,10 +74,10 @@ def parse_where(text: str, row_type: RowType) -> tuple[pc.Expression, tuple[str,
     """Read a condition on rows of these columns.
 
     Returns:
-        The expression, to filter batches with, and the columns that it looks at.
+        The expression, to filter batches with, and the columns that it reads.
 
     Raises:
-        UsageError: points at the place in the text, and tells what was expected there.
+        UsageError: points at the place in the text, and names what was expected there.
     """
     predicate = parse_predicate(text, row_type)
     return to_expression(predicate), column_names(predicate)
@@ -125,7 +125,7 @@ def _tokens(text: str) -> list[_Token]:
 def _unreadable(rest: str) -> str:
     if rest[0] in "'\"`":
         return f"the quote {rest[0]} is not closed"
-    return f"{rest[0]!r} means nothing here"
+    return f"{rest[0]!r} has no meaning here"
 
 
 def _error(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:

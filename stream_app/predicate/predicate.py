@@ -1,7 +1,7 @@
 """A condition on rows, typed against a table's columns.
 
-Made by `parser` from text; turned into an Arrow expression that filters rows, and asked which
-values of a column it lets pass, so that partitions and buckets can be left unread.
+`parser` makes predicates from text. A predicate becomes an Arrow expression that filters rows. It
+also gives the values of a column that can pass, so that readers prune partitions and buckets.
 
 Values are those of `format.binary_row`: a timestamp is nanoseconds, a DATE days since 1970.
 
@@ -90,7 +90,7 @@ Predicate = Compare | OneOf | Always | IsNull | Matches | Not | And | Or
 
 
 def column_names(predicate: Predicate) -> tuple[str, ...]:
-    """The columns that a predicate looks at, each once, as they come."""
+    """The columns that a predicate reads, each once, in order of appearance."""
     match predicate:
         case Not(part):
             return column_names(part)

@@ -93,7 +93,8 @@ def _error(error: Py4JJavaError, path: str) -> OSError:
     said = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
     found = OSError(errno.EIO, said, path)
     found.add_note(
-        "see that Spark has the file system's jars (spark.jars, spark.jars.packages) and settings "
+        "check that Spark has the file system's jars (spark.jars, spark.jars.packages) and "
+        "settings "
         "(spark.hadoop.…)"
     )
     return found

@@ -1,7 +1,7 @@
 """A folder of the job's own, on whatever file system: its checkpoint and its quarantine.
 
-What is asked of the files there is much less than what a table asks of a `FileIO`, so also file
-systems will do that only Spark reaches (`spark.hadoop_files`).
+These files need far fewer promises than a table's `FileIO`. So file systems that only Spark reaches
+are sufficient (`spark.hadoop_files`).
 """
 
 from __future__ import annotations

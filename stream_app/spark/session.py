@@ -25,14 +25,14 @@ LOOPBACK = "127.0.0.1"
 STACK = "-Xss16m"
 """Stack of the JVM's threads; only what is used of it is taken.
 
-When a query ends in the middle of an epoch, Spark searches the error's text for an interrupt, by a
-regular expression that goes a few frames deeper with each character. The text of an ordinary
-`Py4JJavaError`, 6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one
-bears more than 18,000. (What `micro_batch` hands to Spark is shorter still.)"""
+When a query ends amid an epoch, Spark searches the error's text for an interrupt. Its regular
+expression goes a few frames deeper with each character. The text of an ordinary `Py4JJavaError`,
+6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one bears more than
+18,000. (What `micro_batch` hands to Spark is shorter still.)"""
 
 THROUGHPUT = (
-    # A stop of some milliseconds harms no epoch, and what is fetched from Kafka, megabytes at a
-    # time, is a burden for the collector that Java chooses.
+    # A pause of some milliseconds harms no epoch, and megabytes of fetched messages burden the
+    # collector that Java chooses.
     "-XX:+UseParallelGC",
     # Ten times the usual: the best compiler works on what is hot for long, not on all that Spark
     # runs through in its first minute. On two cores it took a third of that minute for itself.
@@ -41,7 +41,7 @@ THROUGHPUT = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-"""Options of the JVMs of driver and executors; docs/performance.md tells what they save."""
+"""Options of the JVMs of driver and executors; docs/performance.md has their effect."""
 TASK_TRIES = 4
 """How often Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")
@@ -65,7 +65,7 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.python.daemon.module": "stream_app.spark.worker_daemon",
     # Spark's own, and the names under which Kafka and S3 keep secrets.
     "spark.redaction.regex": "(?i)secret|passw|token|access[.-]?key|jaas|credential|keystore.key",
-    # What the log tells of an epoch is what `lastProgress` shows: more is not looked at.
+    # The log uses only `lastProgress`.
     "spark.sql.streaming.numRecentProgressUpdates": "8",
 }
 _LOCAL_DEFAULTS: Mapping[str, str] = {

@@ -3,9 +3,9 @@
 Under ``spark-submit`` the process that a user or a supervisor knows is the JVM, and Python is its
 child. Left alone, the JVM would answer a signal by ending at once, in the middle of an epoch.
 
-SIGTERM, a supervisor's, waits for the running epoch, however long it takes. SIGINT is Ctrl-C of
-somebody who waits at a terminal: what has not ended after `PATIENCE_S`, or at the second Ctrl-C,
-is cut off. That harms no more than SIGKILL: the next start takes the epoch up again.
+SIGTERM, a supervisor's, waits for the running epoch, however long it takes. SIGINT is Ctrl-C of a
+user at a terminal: after `PATIENCE_S`, or at the second Ctrl-C, both processes end at once. That is
+as safe as SIGKILL: the next start repeats the epoch.
 
 Source: `sun.misc.Signal`, which Spark uses likewise (`org.apache.spark.util.SignalUtils`).
 """
@@ -61,8 +61,8 @@ class _Stop:
         self._end()
 
     def _end(self) -> None:
-        """End both processes, whatever they are at; what they say of it helps nobody."""
-        _LOG.warning("cut off in the middle: the next start takes that up again")
+        """End both processes at once, without their output."""
+        _LOG.warning("aborted: the next start repeats the epoch")
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)

@@ -1,6 +1,6 @@
-"""Errors as their reader needs them: ours in their own words, wherever they were raised.
+"""Makes Spark's errors readable: our own errors keep their words, from whatever process.
 
-An error of a task reaches the driver as text inside an error of Spark's, and one of the source
+An error of a task reaches the driver as text inside an error of Spark's. One of the source is
 inside an error of the query. Here what they say is taken out of it again. What is not understood
 stays as it is, trace and all.
 """
@@ -52,16 +52,18 @@ def readable(error: BaseException) -> BaseException:
             "a worker of Spark died in the middle of its task, as often as the task was tried: "
             + lost[0][:300],
             where="on the machines of spark.master",
-            fix="the system kills what takes too much memory (dmesg tells, or the cluster's log): "
-            "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; then "
-            "start the job again, it goes on where it was",
+            fix="the system kills processes that take too much memory (see dmesg, or the "
+            "cluster's log): "
+            "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
+            "then start the job again, it continues where it was",
         )
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
-            "the bad records of one epoch are more than the driver takes",
+            "the bad records of one epoch exceed the driver's limit",
             where="source.format, source.topics",
-            fix="see that source.format is the format of these topics. If they do hold so many bad "
-            "records: set source.max-offsets-per-trigger, stream.max-bad-records, or raise "
+            fix="check that source.format is the format of these topics. If they really have so "
+            "many bad records: set source.max-offsets-per-trigger, stream.max-bad-records, or "
+            "raise "
             "spark.driver.maxResultSize",
         )
     if _DATA_LOSS.search(text):
@@ -69,9 +71,9 @@ def readable(error: BaseException) -> BaseException:
         return WrongSourceError(
             "records were deleted from the topic before they were read",
             where=found[1].strip().rstrip(".") if found else "",
-            fix="the topic keeps records for a shorter time than the job was away. Their changes "
-            "are lost: begin with a new table and checkpoint, or set source.fail-on-data-loss = "
-            "false to go on with what is left",
+            fix="the job was down for longer than the topic's retention. Their changes are lost: "
+            "begin with a new table and checkpoint, or set source.fail-on-data-loss = false to "
+            "continue with the rest",
         )
     return error
 

@@ -4,9 +4,9 @@ Spark starts it by the setting ``spark.python.daemon.module``; it is Spark's own
 things that make small epochs cheap:
 
 * What every worker imports at its first task is imported once, before the fork.
-* Spark puts its own archives on the import path, among them a jar of thousands of entries, and each
-  task has Python read their directories again. The jar holds no Python, and the zips hold what
-  is installed beside this interpreter, when that is the same Spark.
+* Spark puts its own archives on the import path, among them a jar of thousands of entries. Each
+  task makes Python read their directories again. The jar holds no Python, and the zips hold what is
+  installed beside this interpreter, when that is the same Spark.
 * A worker collects garbage after each task: what was loaded before the fork is left out of it.
 
 Source: PySpark's `daemon.py`; `PythonUtils.sparkPythonPath` for the path.

@@ -1,4 +1,4 @@
-"""Opens tables, makes new ones, and refuses those that a job must not write.
+"""Opens and creates tables, and refuses those that a job must not write.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `schema/SchemaManager.java`.
 """
@@ -33,15 +33,15 @@ def open_table(
     *,
     file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
-    """Open the Paimon table, or the branch of one, whose folder is at a path or URI.
+    """Open the Paimon table, or one of its branches, in the folder at a path or URI.
 
     Args:
         file_io_options: of the file system, such as ``s3.endpoint``.
 
     Raises:
-        TableNotFoundError: there is none.
-        UsageError: the location is of a file system that we do not know, or a wrong option.
-        StorageError: the file system cannot be reached, or refuses.
+        TableNotFoundError: there is no table.
+        UsageError: the location names an unknown file system, or an option is wrong.
+        StorageError: the file system cannot be reached, or refuses access.
     """
     path, file_io = file_io_of(location, file_io_options)
     with storage_errors(path):
@@ -65,10 +65,10 @@ def _no_table(why: str, path: str) -> TableNotFoundError:
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, whoever made it.
+    """Check that we can write this table, of whatever engine.
 
     Raises:
-        UnsupportedTableError: it uses what a writer without it would corrupt.
+        UnsupportedTableError: it uses a feature that this writer would corrupt.
         StorageError: its file system cannot publish snapshots safely.
     """
     with storage_errors(table.location):
@@ -90,7 +90,7 @@ def create_or_open(
     *,
     file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
-    """Make the table if there is none; else open it and check that `wanted` fits it.
+    """Create the table if there is none; else open it and check that `wanted` fits it.
 
     Raises:
         UsageError, StorageError: as `open_table` and `open_for_writing`.
@@ -129,9 +129,9 @@ def _folders(path: str) -> Iterator[None]:
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
-    """Why rows of the `wanted` columns cannot go into a table; empty when they can.
+    """Why a table cannot take rows of the `wanted` columns; empty when it can.
 
-    The order of columns may differ, and the table may have more columns that take null.
+    The order of columns may differ, and the table may have further columns that take null.
     """
     problems = []
     names = table.fields.names

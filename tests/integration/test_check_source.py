@@ -79,7 +79,7 @@ def test_a_topic_that_the_table_is_not_written_from_is_refused(
 ) -> None:
     table = a_table(tmp_path, "orders", {"0": 1}, {1: "x"})
     assert main(["check", table.path, "--source-kafka", "localhost:1/other"]) == 2
-    assert "no snapshot tells how far a job has read other" in capsys.readouterr().err
+    assert "no snapshot records how far a job has read other" in capsys.readouterr().err
     assert main(["check", table.path, "--source-kafka", "other"]) == 2
 
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_compared_is_a_finding(
     code, found = check(table, source, capsys)
     gone = next(what for kind, what in found if kind == "not-compared")
     assert code == 1
-    assert gone.startswith(f"the first 4 offsets of {topic}/0 are gone, so what they told was not")
+    assert gone.startswith(f"the first 4 offsets of {topic}/0 are gone and were not compared")
 
 
 def test_rows_that_share_a_key_of_the_source(

@@ -13,7 +13,7 @@ from tests.support.interrupted import interrupted, processes_about
 from tests.support.small_table import small_table
 
 COMMAND = (sys.executable, "-P", "-m", "stream_app")
-ENDED = "cut off in the middle"
+ENDED = "aborted: the next start"
 
 
 def a_job(folder: Path, rows: int) -> tuple[str | Path, ...]:

@@ -362,7 +362,8 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
     assert problem(before_first) is None
     paimon_java.delete_rows(location, {name: [0]})
     assert (
-        problem(before_first) == f"rows of {name}, which is to be replaced, were deleted meanwhile"
+        problem(before_first)
+        == f"rows of {name}, which the commit replaces, were deleted meanwhile"
     )
 
     before_second = index_changes(table, index(), bucket, gone=[name])

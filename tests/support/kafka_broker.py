@@ -7,8 +7,9 @@ broker for each place that it is imported to.
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -34,13 +35,14 @@ def new_topic(
     partitions: int = 1,
     configs: Mapping[str, str] | None = None,
 ) -> str:
-    """Make a topic; without a name it gets one that no other test has."""
+    """Make a topic that all may use at once; without a name it gets one that no other has."""
     name = name or f"test-{next(_numbers)}-{uuid.uuid4().hex[:6]}"
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         admin.create_topics(
             [NewTopic(name, num_partitions=partitions, topic_configs=dict(configs or {}))]
         )
+        _wait_until(lambda: _is_known(admin, name))
     finally:
         admin.close()
     return name
@@ -51,8 +53,24 @@ def delete_topic(broker: EmbeddedBroker, name: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         admin.delete_topics([name])
+        _wait_until(lambda: name not in admin.list_topics())
     finally:
         admin.close()
+
+
+def _is_known(admin: KafkaAdminClient, name: str) -> bool:
+    """A topic that has just been made is listed, described and led a little later."""
+    [told] = admin.describe_topics([name])
+    partitions = told["partitions"]
+    ready = not told["error_code"] and not any(each["error_code"] for each in partitions)
+    return bool(partitions) and ready and name in admin.list_topics()
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def produce(

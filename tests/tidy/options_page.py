@@ -23,73 +23,75 @@ from stream_app.model.options.source_options import SOURCE_OPTIONS
 
 MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
-    "source.bootstrap-servers": "`HOST:PORT` of brokers, parted by commas.",
+    "source.bootstrap-servers": "`HOST:PORT` of brokers, comma separated.",
     "source.topics": "Topics to read.",
     "source.topic-pattern": "Instead of `topics`: a regular expression in Java's syntax that must "
     "match a topic's whole name.",
     "source.format": "Format of the messages.",
     "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
     '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
-    "source.max-offsets-per-trigger": "Records of an epoch; absent: all that there are.",
+    "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
     "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
-    "source.fail-on-data-loss": "Stop when records are gone that were not read yet.",
+    "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
     "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
-    "native one if it can follow `source.kafka`.",
-    "source.merge-shards": "`true`: the records of several tables of the source belong into the "
-    "table, whose primary key tells their rows apart. Else they stop the job.",
+    "native one if it supports `source.kafka`.",
+    "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
+    "its primary key is unique across them. Otherwise a second table stops the job.",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     "source.debezium.…": "Options of the format, below.",
     "source.path": "With `files`: the folder.",
-    "source.max-files-per-trigger": "With `files`: files of an epoch; absent: all that there are.",
+    "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all of the "
+    "moment.",
     "table.warehouse": "Folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
     "table.database": "The table's database.",
     "table.name": "The table's name.",
-    "table.columns": "`name TYPE [NOT NULL]`, parted by commas, as in SQL.",
-    "table.primary-keys": "Columns that name a row; they become NOT NULL. Absent: an append table, "
-    "which takes inserts alone.",
-    "table.partition-keys": "Columns that part the table into folders; part of the primary key, if "
-    "there is one.",
+    "table.columns": "`name TYPE [NOT NULL]`, comma separated, as in SQL.",
+    "table.primary-keys": "Columns that identify a row; they become NOT NULL. Absent: an append "
+    "table, which takes inserts alone.",
+    "table.partition-keys": "Columns whose values divide the table into folders. With a primary "
+    "key they must be part of it.",
     "table.comment": "A comment for a new table.",
     "table.options.…": "Options of Paimon, below.",
-    "stream.checkpoint": "Folder that remembers what was read and committed, on any file system "
+    "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",
-    "stream.trigger": "`availableNow`, or how long after an epoch's start the next one starts.",
-    "stream.quarantine": "Folder for records that cannot be decoded, on any file system that Spark "
-    "reaches; absent: the first one stops the job.",
-    "stream.max-bad-records": "More of them in one run stop the job; absent: any number is put up "
-    "with.",
-    "stream.non-insert-records": "What an update or a delete does when the table has no primary "
-    "key: `error` stops the job, `quarantine` sets the record aside as a bad one.",
+    "stream.trigger": "`availableNow`, or the time from the start of an epoch to the start of "
+    "the next.",
+    "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
+    "the first one stops the job.",
+    "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "
+    "absent: no limit.",
+    "stream.non-insert-records": "Effect of an update or a delete on a table without a primary "
+    "key: `error` stops the job, `quarantine` treats it as a bad record.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
-    "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: there is none.",
-    "file-system.s3.endpoint": "URL of a store that speaks S3's language; absent: Amazon's in the "
+    "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "
     "region, or the variable `AWS_ENDPOINT_URL`.",
     "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",
     "file-system.s3.access-key": "Key; absent: the variable `AWS_ACCESS_KEY_ID`, a profile, or "
-    "the role of the machine. As `${file:PATH}` it is renewed while the job runs.",
+    "the role of the machine. As `${file:PATH}` the job renews it while it runs.",
     "file-system.s3.secret-key": "Its secret; absent: the variable `AWS_SECRET_ACCESS_KEY`, a "
     "profile, or the role of the machine. Best written as `${env:NAME}` or `${file:PATH}`.",
     "file-system.s3.session.token": "Token of keys that expire; absent: the variable "
     "`AWS_SESSION_TOKEN`.",
-    "file-system.s3.path.style.access": "Whether the bucket stands in a URL's path and not in its "
+    "file-system.s3.path.style.access": "Whether URLs have the bucket in the path instead of the "
     "host; absent: as the endpoint's host needs it.",
-    "file-system.s3.connection.ssl.enabled": "`false`: an endpoint without `https://` is reached "
-    "without TLS.",
-    "file-system.s3.requester.pays.enabled": "`true`: who reads a bucket of others pays for it.",
+    "file-system.s3.connection.ssl.enabled": "`false`: no TLS for an endpoint without `https://`.",
+    "file-system.s3.requester.pays.enabled": "`true`: the reader of another account's bucket "
+    "pays for its requests.",
     "file-system.s3.encryption.algorithm": "How the store encrypts new files: `SSE-S3` (or "
-    "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: as the bucket says.",
+    "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: the bucket's default.",
     "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
     "account's.",
     "file-system.s3.create-lock-file": "*Own.* For a store that takes every PUT: a file that all "
-    "drivers share, locked by whoever creates a snapshot "
+    "drivers share, and that a committer locks while it creates a snapshot "
     "([stores.md](stores.md#a-store-that-takes-every-put)).",
-    "file-system.hadoop.…": "Anything under `hadoop.` is a setting of Hadoop's client, over those "
-    "in `$HADOOP_CONF_DIR`; a few of them are minded ([stores.md](stores.md#hdfs)).",
-    "spark.…": "Anything under `[spark]` is a setting of Spark.",
+    "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
+    "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
+    "spark.…": "A setting of Spark.",
 }
-"""What each key of the configuration is for. A test sees that it has every key and no other."""
+"""Meaning of each key of the configuration; a test checks that no key is missing."""
 
 REQUIRED = {
     "source.bootstrap-servers": "with `kafka`",
@@ -108,52 +110,59 @@ Made from the code by `REWRITE=1 ./run.sh test tidy`; do not edit.
 
 ## Configuration
 
-A TOML file, given with `--conf`. Nested tables and dotted keys are the same. A key that is not
-here is an error that names the nearest one. The environment beats the file
-(`STREAM_APP_SOURCE__MIN_PARTITIONS=4` is `source.min-partitions = 4`: two underscores part section
-from key and stand for a dot, one for a hyphen), and `--set KEY=VALUE` beats both. An empty text
-takes a key away. Relative paths are relative to the current directory. In any value `${env:NAME}`
-and `${file:PATH}` stand for a variable and for the text of a file; a secret is not taken from
-`--set` otherwise ([stores.md](stores.md#secrets)).
+The configuration is a TOML file, given with `--conf`. Nested tables and dotted keys mean the same.
+An unknown key is an error that names the nearest known one. Relative paths are relative to the
+current directory.
+
+The environment has priority over the file, and `--set KEY=VALUE` over both. An empty text removes a
+key. `STREAM_APP_SOURCE__MIN_PARTITIONS=4` is `source.min-partitions = 4`: two underscores separate
+section and key and stand for a dot, one stands for a hyphen.
+
+In any value `${env:NAME}` is a variable, and `${file:PATH}` the text of a file. `--set` takes a
+secret in no other way ([stores.md](stores.md#secrets)).
 """
 _FORMAT = """\
 ## Options of `{name}`
 
-Given under `source.{section}`, {introduction}
+They stand under `source.{section}`, {introduction}
 """
 _TABLE = """\
 ## Options of a table
 
-Given under `table.options`. A new table stores them in its schema. For a table that is there they
-hold for this job alone, over those of its schema; the *fixed* ones must agree with it. Names, types
-and defaults are those of Apache Paimon 1.4, unless marked *own*: Paimon keeps those and does
-nothing with them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024), durations
+They stand under `table.options`. A new table stores them in its schema. For an existing table they
+hold for this job alone, with priority over its schema; *fixed* ones must agree with it. Names,
+types and defaults are those of Apache Paimon 1.4. Paimon keeps options marked *own* and ignores
+them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024). Durations are
 numbers with `ms`, `s`, `min`, `h` or `d`.
 """
 _SOURCE = """\
 ## Options of the Spark source
 
-Given to `spark.read.format("stream_app")` and `spark.readStream.format("stream_app")`, in any case,
-as [READING.md](READING.md#from-spark) tells. Names are Paimon's, unless marked *own*. Besides there
-are, from above: {of_table}.
+`spark.read.format("stream_app")` and `spark.readStream.format("stream_app")` take these options, in
+any case; [READING.md](READING.md#from-spark) shows how. Names are Paimon's, unless marked *own*.
+The source also takes these options of a table: {of_table}.
 """
 _REFUSED = """\
 ### Refused
 
-A table that asks for one of these needs a writer that does more than stream_app, so it is not
-written: a switch (`….enabled`) that is true, a `branch` other than `main`, a `type` other than
-`table`, a `data-file.external-paths.strategy` other than `none`, any value of the others.
+A table with one of these options needs a writer that does more than stream_app, which refuses it.
+Refused are a switch (`….enabled`) that is true, a `branch` other than `main`, and a `type` other
+than `table`. So are a `data-file.external-paths.strategy` other than `none`, and any value of the
+others.
 """
 _CARRIED = """\
 ### Known and kept
 
-All other options of Paimon 1.4 are accepted, checked for their type, stored in the table's schema
-and not acted on: they are for other engines, or for a later version. Among them are options of
-lookup and other engines' reading, and options of columns (`fields.…`), indexes (`file-index.…`)
-and file formats (`parquet.…`). Those that ask for something that a writing job would do, and ours
-does not, a job names in one warning when it begins: besides `file-index.….columns`,
-`fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`, `commit.callback.…`, `tag.callback.…` and
-`tag.automatic-creation = batch` these, unless they have the value of what is done anyway:
+stream_app accepts all other options of Paimon 1.4. It checks their type, stores them in the table's
+schema, and ignores them: they are for other engines, or for a later version. Among them are options
+of lookup and of other engines' reading, of columns (`fields.…`), of indexes (`file-index.…`) and of
+file formats (`parquet.…`).
+
+Some ask for work of a writing job that stream_app does not do. A job names those in one warning
+when it begins, unless their value asks for what the job does anyway. They are
+`file-index.….columns`, `fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`,
+`commit.callback.…`, `tag.callback.…`,
+`tag.automatic-creation = batch`, and:
 
 {ignored}
 The others:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -49,11 +50,14 @@ class BucketChoice:
                     else f"the table has no partitions: {without_partitions}",
                 )
 
-    def admits(self, table: FileStoreTable, partition: bytes, bucket: int) -> bool:
-        """Whether a bucket is to be shown."""
-        if self.bucket not in (None, bucket):
-            return False
-        return CompactionChoice(partitions=self.partitions).is_named(table, partition)
+    def admitted(
+        self, table: FileStoreTable, entries: Iterable[ManifestEntry]
+    ) -> Iterator[ManifestEntry]:
+        """The entries of buckets that are to be shown."""
+        named = CompactionChoice(partitions=self.partitions)
+        for entry in entries:
+            if self.bucket in (None, entry.bucket) and named.is_named(table, entry.partition):
+                yield entry
 
 
 EVERYTHING = BucketChoice()

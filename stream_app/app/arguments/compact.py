@@ -55,19 +55,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partition-idle-time",
         metavar="TIME",
-        help="only partitions to which nothing was added for this time, e.g. 1h",
+        help="only partitions without new files for this time, e.g. 1h",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--full", action="store_true", help="merge each bucket whole (default, but for --follow)"
+        "--full", action="store_true", help="merge each bucket whole (default without --follow)"
     )
     how.add_argument(
-        "--minor", action="store_true", help="do what the table's triggers ask for, no more"
+        "--minor", action="store_true", help="merge only what the table's triggers ask for"
     )
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="go on: look for work every continuous.discovery-interval (10 s), until Ctrl-C",
+        help="run as a service: look for work every continuous.discovery-interval (10 s), until "
+        "Ctrl-C",
     )
     parser.add_argument(
         "--metrics-port",
@@ -128,8 +129,7 @@ def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
             raise UsageError(f"--set {word} has no value", fix="write OPTION=VALUE")
         if is_secret(key):
             raise UsageError(
-                f"--set {key.strip()}: is a secret, which everybody on the machine could see on a "
-                "command line",
+                f"--set {key.strip()}: is a secret, and command lines are public on this machine",
                 fix="give Spark's secrets in $SPARK_HOME/conf/spark-defaults.conf",
             )
         given[key.strip()] = value.strip()

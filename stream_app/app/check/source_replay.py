@@ -1,4 +1,4 @@
-"""Reads a job's topics anew, up to where the table is, and holds the table against them.
+"""Reads a job's topics again, up to the table's newest epoch, and compares the table with them.
 
 Up to where: the newest snapshot of a job says where its epoch ends in each topic. From where: the
 beginning of each topic; what is gone there cannot be compared, and that is a finding.
@@ -51,7 +51,7 @@ def source_findings(
         report: gets what was compared. What could not be compared is a finding.
 
     Raises:
-        UsageError: the table has no snapshot that tells of these topics.
+        UsageError: no snapshot of the table has offsets of these topics.
         UnsupportedTableError: stream_app cannot merge the table's rows.
         SourceError: a message stops a job, or the broker does not answer.
     """
@@ -87,7 +87,7 @@ def source_findings(
 def _incomparable(table: FileStoreTable) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
     if not table.kind.merges_by_key:
-        return "rows of a table without a primary key cannot be told apart"
+        return "rows of a table without a primary key cannot be matched"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if table.merges_by_vectors:
@@ -114,7 +114,7 @@ def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _
         if ends and latest is not None:
             return latest, ends
     raise UsageError(
-        f"no snapshot tells how far a job has read {', '.join(source.topics) or 'its topics'}",
+        f"no snapshot records how far a job has read {', '.join(source.topics) or 'its topics'}",
         where=table.location,
         fix="give the topic that the table is written from",
     )
@@ -163,7 +163,7 @@ def _messages(
         raise SourceError(
             f"the topics cannot be read: {error}",
             where=source.bootstrap_servers,
-            fix="see that the broker runs, and that the user may read the topics",
+            fix="check that the broker runs, and that the user may read the topics",
         ) from error
     finally:
         consumer.close()
@@ -190,7 +190,7 @@ def _consumer(source: SourceConfig) -> KafkaConsumer:
 def _ranges(
     consumer: KafkaConsumer, ends: _Ends, left: Uncompared
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """From where to where each partition is read; what of it is gone is told."""
+    """The range to read of each partition; deleted offsets become a finding."""
     places = [TopicPartition(*place) for place in ends]
     begins, lasts = consumer.beginning_offsets(places), consumer.end_offsets(places)
     ranges = {}
@@ -198,14 +198,14 @@ def _ranges(
         name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
         if begins[place]:
             left.add(
-                f"the first {begins[place]} offsets of {name} are gone, so what they told was not "
-                "compared, and rows that differ may be older ones",
+                f"the first {begins[place]} offsets of {name} are gone and were not compared; "
+                f"rows that differ may be older ones",
                 "compare while the topic still has all records (its retention.ms)",
             )
         if lasts[place] < end:
             left.add(
-                f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic was "
-                "made anew, and its older records were not compared",
+                f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic "
+                f"was recreated, and its older records were not compared",
                 "give the table's job a new checkpoint",
             )
         ranges[place] = begins[place], min(end, lasts[place])
@@ -214,7 +214,7 @@ def _ranges(
 
 def batch_of(records: Sequence[Any]) -> pa.RecordBatch:
     """Records of Kafka's Python client as `MESSAGE_SCHEMA`."""
-    # The client of Python gives one object a record; this is the only place that looks at them.
+    # Python's client gives one object a record; this is the only place that reads them.
     columns = [
         [record.topic for record in records],
         [record.partition for record in records],

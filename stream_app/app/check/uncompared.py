@@ -71,7 +71,8 @@ class Uncompared:
                 f"bad records of the source, which were not compared: {self._reasons.total()} "
                 f"({kinds}); the first is {self._first_bad}",
                 self.where,
-                "mend the source or the configuration; the job has these records in its quarantine",
+                "correct the source or the configuration; the job has these records in its "
+                "quarantine",
             )
         for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
             what = {

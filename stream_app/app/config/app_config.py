@@ -110,7 +110,7 @@ class StreamConfig:
     Attributes:
         trigger: ``availableNow``, or how long after an epoch's start the next one starts.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
-        max_bad_records: bad records of a run that are put up with; None: any number.
+        max_bad_records: most bad records of a run; None: no limit.
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
@@ -150,7 +150,7 @@ class AppConfig:
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
-        """Everything, for logs: values whose key tells of a secret are hidden."""
+        """Everything, for logs, with secrets hidden."""
         found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
         for name in ("source", "table", "stream"):
             section = getattr(self, name)
@@ -291,7 +291,7 @@ def _unknown(section: str, key: str) -> str:
 
 
 def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
-    """Without a quarantine no bad record is put up with: it would be lost."""
+    """Without a quarantine the limit is 0, because a bad record would be lost."""
     return values if "quarantine" in values else {"max_bad_records": 0} | values
 
 

@@ -1,8 +1,7 @@
-"""What must not be seen: which settings are secrets, and their texts taken out of all that is told.
+"""Secrets: which settings are secret, and how their texts are hidden in all output.
 
-A setting is a secret by its name. Its text can come up anywhere, in the error of a client for
-example, so the streams, log and events of jobs and of the command line are searched for it
-(`hiding`).
+A setting is a secret by its name. Its text can appear anywhere, for example in the error of a
+client. So `hiding` searches the streams, log and events of jobs and of the command line for it.
 """
 
 from __future__ import annotations

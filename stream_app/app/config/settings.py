@@ -66,7 +66,7 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
             value = str(_resolved(key, setting, environ, problems).value)
             found[key.removeprefix(_FILE_SYSTEM)] = value
     if problems:
-        raise UsageError("; ".join(problems), fix="set the variable or make the file")
+        raise UsageError("; ".join(problems), fix="set the variable or create the file")
     return found
 
 
@@ -157,8 +157,8 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
             problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
         elif is_secret(key) and value and not REFERENCE.search(value):
             problems.append(
-                f"--set: {key}: is a secret, which everybody on the machine could see on a command "
-                "line: give ${env:NAME} or ${file:PATH}, or set it in the file or the environment"
+                f"--set: {key}: is a secret, and command lines are public on this machine: give "
+                "${env:NAME} or ${file:PATH}, or set it in the file or the environment"
             )
         else:
             settings[_canonical(key)] = Setting(value, "--set", is_text=True)

@@ -1,4 +1,4 @@
-"""The compactions that a table's snapshots tell of, whoever made them."""
+"""The compactions of a table's snapshots, by any engine."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ def compaction_rows(
 
 def _rows(table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice) -> list[CompactionRow]:
     changes: dict[BucketId, list[ManifestEntry]] = {}
-    for entry in FileStoreScan(table).delta(snapshot):
-        if choice.admits(table, entry.partition, entry.bucket):
-            changes.setdefault((entry.partition, entry.bucket), []).append(entry)
+    for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
+        changes.setdefault((entry.partition, entry.bucket), []).append(entry)
     told: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():
         told.setdefault((report.partition, report.bucket), []).append(report)

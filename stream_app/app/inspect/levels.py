@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 from rich.text import Text
 
 from stream_app.app.arguments.bucket_choice import EVERYTHING, BucketChoice
-from stream_app.app.inspect.files import FileRow, key_text, place, rows_and_files
+from stream_app.app.inspect.files import key_text, live_files, place
 from stream_app.app.inspect.planned_compactions import PlannedCompaction, planned_compactions
 from stream_app.app.output.listing import size_text
 from stream_app.app.output.text_table import visible
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -116,9 +117,8 @@ def level_rows(
     planned: NextCompactions | None = None,
 ) -> list[LevelRow]:
     """The levels of all buckets of a snapshot, from level 0 up."""
-    pairs = rows_and_files(table, snapshot, choice)
     planned = planned or NextCompactions()
-    groups = groupby(pairs, key=lambda pair: place(pair[0]))
+    groups = groupby(live_files(table, snapshot, choice), key=partial(place, table))
     return [_sum(table, list(members), at, planned) for at, members in groups]
 
 
@@ -127,11 +127,10 @@ def run_rows(
 ) -> list[LevelRow]:
     """As `level_rows`, but each sorted run is a row of its own; newest first."""
 
-    def run_of(pair: tuple[FileRow, DataFileMeta]) -> tuple[str, int, int, str]:
-        row = pair[0]
-        return *place(row), row.file if row.level == 0 else ""
+    def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
+        return *place(table, entry), "" if entry.file.level else entry.file.file_name
 
-    groups = groupby(rows_and_files(table, snapshot, choice), key=run_of)
+    groups = groupby(live_files(table, snapshot, choice), key=run_of)
     return [_sum(table, list(members), at[:3], NextCompactions()) for at, members in groups]
 
 
@@ -176,24 +175,24 @@ def _count(number: int, noun: str) -> str:
 
 def _sum(
     table: FileStoreTable,
-    pairs: Sequence[tuple[FileRow, DataFileMeta]],
+    entries: Sequence[ManifestEntry],
     at: tuple[str, int, int],
     planned: NextCompactions,
 ) -> LevelRow:
     partition, bucket, level = at
-    rows = [row for row, _ in pairs]
-    known = [row.deletes for row in rows if row.deletes is not None]
+    files = [entry.file for entry in entries]
+    known = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
     return LevelRow(
         partition=partition,
         bucket=bucket,
         level=level,
-        runs=len(rows) if level == 0 else 1,
-        files=len(rows),
-        rows=sum(row.rows for row in rows),
-        deletes=sum(known) if len(known) == len(rows) else None,
-        bytes=sum(row.bytes for row in rows),
-        min_key=key_text(min((file.min_key for _, file in pairs), key=table.key_of), key_type),
-        max_key=key_text(max((file.max_key for _, file in pairs), key=table.key_of), key_type),
+        runs=len(files) if level == 0 else 1,
+        files=len(files),
+        rows=sum(file.row_count for file in files),
+        deletes=sum(known) if len(known) == len(files) else None,
+        bytes=sum(file.file_size for file in files),
+        min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
+        max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),
         next=planned.of_level(at),
     )

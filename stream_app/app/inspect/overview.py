@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stream_app.app.inspect.files import file_rows
-from stream_app.app.inspect.schemas import columns_text
+from stream_app.app.inspect.files import live_files
+from stream_app.app.inspect.views import columns_text
 from stream_app.app.output.listing import size_text, time_text
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -38,13 +39,14 @@ class Overview:
 
 
 def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
-    """Looks at the schema, the snapshots and the live files of one of them."""
+    """Reads the schema, the snapshots and the live files of one of them."""
     schema = table.schema
-    files = file_rows(table, snapshot)
-    runs: dict[tuple[str, int], set[str | int]] = {}
-    for file in files:
-        run = file.file if file.level == 0 else file.level
-        runs.setdefault((file.partition, file.bucket), set()).add(run)
+    entries = live_files(table, snapshot)
+    files = [entry.file for entry in entries]
+    runs: dict[BucketId, set[str | int]] = {}
+    for entry in entries:
+        run = entry.file.level or entry.file.file_name
+        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
     earliest = table.snapshots.earliest_id()
     return Overview(
         table=table.version_root,
@@ -56,10 +58,10 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         changelog_producer=schema.options.get("changelog-producer", "none"),
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _told(snapshot),
-        rows_in_files=sum(file.rows for file in files),
+        rows_in_files=sum(file.row_count for file in files),
         files=len(files),
-        bytes=sum(file.bytes for file in files),
-        partitions=len({file.partition for file in files}),
+        bytes=sum(file.file_size for file in files),
+        partitions=len({entry.partition for entry in entries}),
         runs_max=max((len(members) for members in runs.values()), default=0),
         compaction_trigger=table.options.compaction_trigger,
     )

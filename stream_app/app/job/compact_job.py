@@ -221,9 +221,7 @@ class _Compaction:
             self.stop_requested.wait(interval)
 
     def _touch(self) -> set[BucketId]:
-        """Load buckets with new files; with a condition on idle time, also those that have reached
-        it.
-        """
+        """Load buckets with new files; with a condition on idle time, also those that meet it."""
         table, choice = self.job.table, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id

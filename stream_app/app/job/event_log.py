@@ -1,7 +1,7 @@
 """Reports of a running job: a line for people on stderr, a JSON line for programs.
 
-`ingest_job` calls it, and it passes the same facts to `prometheus_metrics`. A JSON line (``--events
-FILE``) has one object for each event, with ``event`` and ``time_ms`` first. At start it names the
+`ingest_job` calls it, and it passes the same facts to `prometheus_metrics`. ``--events FILE`` adds
+a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it names the
 table options that the job ignores.
 """
 
@@ -311,6 +311,3 @@ def warn_of_ignored_options(table: FileStoreTable) -> None:
     """Log the table options that the job ignores, if there are any."""
     if ignored := ignored_options(table.schema.options):
         _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
-
-
-_LOG = logging.getLogger(__name__)

@@ -68,22 +68,31 @@ class SignsOfLife:
         return activity.text + seconds
 
 
+class _Ear(logging.Handler):
+    """Hears every line of the job; a filter would miss those of the modules' own loggers."""
+
+    def __init__(self, signs: SignsOfLife) -> None:
+        super().__init__()
+        self._signs = signs
+
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002
+        self._signs.heard()
+
+
 @contextmanager
 def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     """Watch for silence within the block."""
     signs, ended = SignsOfLife(clock), threading.Event()
     signs.heard()
 
-    def hear(_: logging.LogRecord) -> bool:
-        signs.heard()
-        return True
+    ear = _Ear(signs)
 
     def look_out() -> None:
         while not ended.wait(_LOOK_SECONDS):
             if line := signs.look():
                 _LOG.info(line)
 
-    _LOG.addFilter(hear)
+    _LOG.addHandler(ear)
     thread = threading.Thread(target=look_out, name="signs-of-life", daemon=True)
     thread.start()
     try:
@@ -91,4 +100,4 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     finally:
         ended.set()
         thread.join()
-        _LOG.removeFilter(hear)
+        _LOG.removeHandler(ear)

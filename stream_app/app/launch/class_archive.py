@@ -1,9 +1,9 @@
 """An archive of Spark's classes in the JVM's memory format: the job starts sooner.
 
 At its start the JVM finds some 12,000 classes in 250 jars, reads and verifies them. From an archive
-it maps them into memory. A small run of the job makes the archive once: ``python -m
-stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call. Without a
-matching archive the job starts all the same, because the JVM compares the jars.
+it maps them into memory. A small run of the job makes the archive once:
+``python -m stream_app.app.launch.class_archive``, which ``./run.sh setup`` and the image call.
+Without a matching archive the job starts all the same, because the JVM compares the jars.
 
 Source: JDK documentation, "Class Data Sharing", dynamic archives.
 """
@@ -113,7 +113,7 @@ def _run_job(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Make the archive of this environment; logs errors, which are harmless."""
+    """Make the archive of this environment; prints an error, which is harmless."""
     print("stream_app: making an archive of Spark's classes", file=sys.stderr, flush=True)
     try:
         print(make_class_archive(spark_home()))

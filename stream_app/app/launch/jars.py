@@ -2,8 +2,8 @@
 
 It needs no Maven: PySpark ships Apache Ivy, which runs by itself. Ivy uses its own default
 repository and never the Maven cache of the user's home, where a POM without its jar makes Ivy fail.
-The verbs that start Spark, the demo's broker and the tests call this module; ``python -m
-stream_app.app.launch.jars SET`` prints a set.
+The verbs that start Spark, the demo's broker and the tests call this module;
+``python -m stream_app.app.launch.jars SET`` prints a set.
 
 A set is a folder ``<name>-<version>/`` with the jars and ``jars.txt``, which names them. The folder
 appears atomically. Jars that a user put there by hand are used as they are.

@@ -9,7 +9,7 @@ rows                   message
 +U alone               op c: without the old row an op u would be refused
 =====================  ======================================================
 
-Values are as `value_text` tells, and decimals are texts: what Debezium writes with
+Values are those of `value_text`, and decimals are texts. Debezium writes them so with
 ``decimal.handling.mode = string`` and ``time.precision.mode = isostring``. There is no schema
 envelope and there are no tombstones.
 

@@ -41,7 +41,7 @@ class KafkaOutput:
                 f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
             )
         bootstrap_servers(bootstrap, f"--to-kafka {place}")
-        # Only who sends waits for the client to be imported.
+        # Importing the client takes time, and only sending needs it.
         from kafka import KafkaProducer  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415
 
@@ -109,6 +109,6 @@ class KafkaOutput:
         return SourceError(
             f"cannot send to Kafka: {error or type(error).__name__}",
             where=self._where,
-            fix="see that the broker runs, that the topic exists and may be written, and that "
-            "max.message.bytes admits its rows; then start again: what had been taken is known",
+            fix="check that the broker runs, that the topic exists and may be written, and that "
+            "max.message.bytes admits its rows; then start again: the consumer has the progress",
         )

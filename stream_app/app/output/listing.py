@@ -22,7 +22,7 @@ _WIDTHS = {"meaning": 100, "min_key": 32, "max_key": 32}
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows of one class, in order; `row_type` tells the columns also when there are none."""
+    """Rows of one class, in order; `row_type` has the columns even without rows."""
 
     row_type: type[Any]
     rows: Sequence[Any]

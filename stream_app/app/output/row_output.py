@@ -40,7 +40,7 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
         raise UsageError(
             f"{path} cannot be written: "
             + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
-            fix="give the name of a file in a folder that is there",
+            fix="give the name of a file in an existing folder",
         )
     if path.exists() and not path.is_file():  # a pipe or a device
         with path.open("wb") as sink:

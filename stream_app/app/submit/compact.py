@@ -10,7 +10,8 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    # Until the job listens itself there is nothing to clear up, and a trace would help nobody.
+    # Until the job handles signals itself there is nothing to clean up, and a traceback would not
+    # help.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: os._exit(128 + got))
 

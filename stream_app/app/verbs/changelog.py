@@ -31,28 +31,28 @@ from stream_app.table.versions.row_filter import row_filter
 _DEBEZIUM = "debezium-json"
 _EPILOG = """\
 Row kinds: +I a new row, -U and +U a row before and after an update, -D a row that was deleted.
-What is there depends on the table's changelog-producer: with 'input' every change with its old
-row; with 'none' only the new rows and the deletes, as they were flushed.
-Within a bucket, changes of one key come in their order; different keys in that of the key.
+The table's changelog-producer decides: 'input' has every change with its old row; 'none' has only
+the new rows and the deletes, as they were flushed.
+Within a bucket, changes of one key come in their order; different keys come in key order.
 
 where to begin:
   N               the changes of snapshot N and later      N-full  all rows of N, then changes
-  TIME            snapshots of then and later: ISO 8601, local without a zone
-  earliest        the first snapshot that is left
-  latest          what comes from now on                   latest-full     all rows, then changes
+  TIME            snapshots from this time on: ISO 8601, local without a zone
+  earliest        the earliest snapshot
+  latest          changes from now on                      latest-full     all rows, then changes
   compacted-full  all rows of the newest compacted snapshot, then changes
 
 formats:
-  table          for the eye; with --follow one for each snapshot
-  jsonl          a line a change, as `stream-app read --help` tells of values:
+  table          aligned columns; with --follow one for each snapshot
+  jsonl          a line a change; `stream-app read --help` explains the values:
                  {"_row_kind":"+U","_snapshot":7,"id":1,"amount":12.50}
   debezium-json  Debezium's envelope, a line a message; -U and +U become one of op u:
                  {"before":null,"after":{"id":1,"amount":"12.50"},"op":"c","ts_ms":…,"source":{…}}
                  `ingest` reads it with decimal.handling.mode = string and time.precision.mode =
                  isostring, Flink's debezium-json with timestamp-format.standard = ISO-8601
 
-A consumer keeps its place in the table: whoever starts with the same --consumer goes on behind the
-last snapshot that was written whole, at least once; and expiry leaves what it has not taken yet.
+The table stores a consumer's progress: a command with the same --consumer continues behind the
+last snapshot that was written completely, at least once. Expiry keeps what it has yet to take.
 
 examples:
   stream-app changelog warehouse/shop.db/orders --from 3 --to 5
@@ -87,12 +87,14 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--where", metavar="CONDITION", help="rows for which this is true, as in `read`"
     )
     parser.add_argument(
-        "--consumer", metavar="ID", help="go on where this consumer is, and keep its place"
+        "--consumer",
+        metavar="ID",
+        help="continue at this consumer's position, and store the progress",
     )
     parser.add_argument(
         "--ignore-progress",
         action="store_true",
-        help="begin at --from, although the consumer has been here before",
+        help="begin at --from, even if the consumer has progress",
     )
     parser.add_argument(
         "--format",
@@ -199,8 +201,8 @@ def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
     missing = [name for name in table.schema.primary_keys if columns and name not in columns]
     if missing:
         raise UsageError(
-            f"--columns leaves out {', '.join(missing)} of the primary key, without which nobody "
-            "knows which row a message is about",
+            f"--columns leaves out {', '.join(missing)} of the primary key, which identifies the "
+            f"row of a message",
             fix="add them to --columns",
         )
 

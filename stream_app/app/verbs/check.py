@@ -25,20 +25,20 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
 _EPILOG = """\
-what is checked, in every snapshot, tag and changelog of the table and of its branches:
-  snapshots    that their numbers follow each other, the hints, record counts, epochs put in twice
-  consumers    that what they want next is there or still to come
-  manifests    that they can be read, that lists and counts say what is in them, that merged ones
-               mean the same, that nothing is deleted that is not there
-  levels       that the files of a level above 0 do not overlap, and lie in the right bucket
-  files        that they are there, with their size; then, row by row: counts, key order and range,
-               sequence numbers, bucket and partition of each row, statistics, deletion vectors
-  changes      that they lead to the table's rows: the changelog, or without one what was appended,
-               replayed on top of the oldest version that is left
-  source       on wish: that the topics, read anew up to where the table is, give its rows; what
-               cannot be compared (bad records, columns, offsets that are gone) is a finding
+checks of every snapshot, tag and changelog of the table and of its branches:
+  snapshots    consecutive numbers, hints, record counts, epochs that were written twice
+  consumers    whether the next snapshot exists or is still to come
+  manifests    readable; lists and counts agree with them; merged ones have the same entries; each
+               deletion has its file
+  levels       files of a level above 0 do not overlap, and lie in the right bucket
+  files        existence and size; then, row by row: counts, key order and range, sequence numbers,
+               bucket and partition of each row, statistics, deletion vectors
+  changes      they lead to the table's rows: the changelog, or without one the appended rows,
+               replayed on top of the oldest version
+  source       on request: the topics, read again up to the table's newest epoch, give its rows;
+               what cannot be compared (bad records, columns, deleted offsets) is a finding
 
-It may run beside the table's jobs: what expires meanwhile is passed over. It changes nothing.
+It may run beside the table's jobs, ignores versions that expire meanwhile, and changes nothing.
 
 examples:
   stream-app check warehouse/shop.db/orders
@@ -47,7 +47,7 @@ examples:
   stream-app check warehouse/shop.db/orders --conf conf/orders.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
-exit codes: 0 nothing is wrong; 1 something is"""
+exit codes: 0 no finding; 1 findings"""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -65,21 +65,22 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--source-kafka",
         metavar="BOOTSTRAP/TOPIC",
-        help="compare the rows with what this topic tells, read anew; with --conf it says where "
-        "else the job's topics are",
+        help="compare the rows with this topic, read again; with --conf: another address of the "
+        "job's topics",
     )
     parser.add_argument(
         "--conf",
         type=Path,
         metavar="FILE",
-        help="the configuration of the table's job: its topics are compared, decoded as it does",
+        help="the configuration of the table's job: compare the table with its topics, decoded "
+        "as the job does",
     )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is wrong as it is found, then what was looked at."""
+    """Print each finding as it comes, then what was examined."""
     table = named_table(args.table)
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
@@ -114,8 +115,8 @@ def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
             raise UsageError(
                 f"{args.conf} is the configuration of another table: {config.table.path}",
                 where=location,
-                fix="give the configuration of this table's job, from the folder where that runs; "
-                "or --source-kafka alone",
+                fix="give the configuration of this table's job, from the folder where that job "
+                "runs; or only --source-kafka",
             )
         source = config.source
         if source.kind != "kafka":
@@ -157,7 +158,7 @@ def _print(
 
 
 def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
-    """What was looked at, and what came of it."""
+    """What was examined, and the result."""
     looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
         looked += f" of the table and {report.branches} of its branches"

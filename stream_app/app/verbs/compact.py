@@ -25,8 +25,8 @@ examples:
   stream-app compact warehouse/shop.db/orders --where "dt < '2026-11-01'" --partition-idle-time 1d
   stream-app compact warehouse/shop.db/orders --follow        # beside a job with write-only = true
 
-Whoever writes the table goes on meanwhile. Where another writer is faster, the result of that
-bucket's compaction is dropped, and no row is lost."""
+The table's writers continue meanwhile. If another writer changes a bucket first, this command drops
+its compaction of that bucket, and no row is lost."""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:

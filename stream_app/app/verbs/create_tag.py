@@ -29,19 +29,18 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "create-tag",
-        summary="keep a version under a name",
-        description="Give a snapshot a name, under which it stays readable when it has expired.",
+        summary="name a version, and keep it from expiring",
+        description="Give a snapshot a name, under which it stays readable after its expiry.",
         epilog=_EPILOG,
     )
     parser.add_argument("name", metavar="NAME", help="of the tag")
     parser.add_argument(
-        "--snapshot", type=int, metavar="N", help="which one gets it; default: the latest"
+        "--snapshot", type=int, metavar="N", help="the snapshot to tag; default: the latest"
     )
     parser.add_argument(
         "--time-retained",
         metavar="D",
-        help="after which it may be deleted, such as 90d; default: as tag.default-time-retained "
-        "says, which is never",
+        help="time to live, such as 90d; default: tag.default-time-retained, which is for ever",
     )
     return parser
 
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: there is no such snapshot, or the name is taken.
         UnsupportedTableError: its versions are others than those in its folder.
-        StorageError: of two who give the same name both could win.
+        StorageError: two makers of the same tag could both win.
     """
     table = named_table(args.table)
     check_versions_known(table)
@@ -81,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     def do(plan: _Plan) -> Iterator[str]:
         if not create_tag(table, plan.tag):
             raise UsageError(
-                f"tag {args.name!r} was created by somebody else meanwhile",
+                f"tag {args.name!r} was created by another process meanwhile",
                 where=table.location,
                 fix="give another name",
             )

@@ -26,8 +26,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "delete-tag",
-        summary="delete tags and what only they keep",
-        description="Delete tags, and the files that only they keep.",
+        summary="delete tags and the files that only they need",
+        description="Delete tags, and the files that only they need.",
         epilog=_EPILOG,
     )
     parser.add_argument("names", metavar="NAME", nargs="+", help="of a tag")
@@ -82,8 +82,8 @@ def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
         return plan_tag_deletion(table, names)
     except CorruptFileError as error:
         raise CorruptFileError(
-            "no tag is deleted, because another version cannot be read, and nobody knows which "
-            f"files it needs: {error.what}",
+            "no tag is deleted, because another version cannot be read, and its files cannot be "
+            f"determined: {error.what}",
             where=error.where,
             fix=error.fix,
         ) from error

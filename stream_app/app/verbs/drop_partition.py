@@ -17,8 +17,8 @@ from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _EPILOG = """\
-The rows are gone for readers at once; their files go when the snapshots before have expired, and
-until then rollback-to brings them back. No changelog tells of it. A running job goes on.
+Readers see the change at once. Expiry deletes the files with the earlier snapshots; until then
+rollback-to brings the rows back. The changelog does not record it. Running jobs continue.
 
 examples:
   stream-app drop-partition warehouse/shop.db/orders dt=2026-01-01 --dry-run
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    admitted = [entry for entry in live if choice.admits(table, entry.partition, entry.bucket)]
+    admitted = list(choice.admitted(table, live))
     plan = DroppedRows(table, admitted, "no partition " + " or ".join(args.partitions))
 
     def do(plan: DroppedRows) -> Iterator[str]:

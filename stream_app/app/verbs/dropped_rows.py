@@ -18,10 +18,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class DroppedRows:
-    """The live files that go, by partition.
+    """The live files to delete, by partition.
 
     Attributes:
-        looked_for: what there is none of when nothing goes.
+        looked_for: the noun of the message for an empty plan.
     """
 
     table: FileStoreTable

@@ -32,15 +32,15 @@ examples:
   stream-app expire-partitions warehouse/shop.db/orders --expiration-time 90d \\
       --timestamp-formatter yyyyMMdd
 
-What is not given is as the table's options partition.… say. The files go when the snapshots expire
+The table's options partition.… are the defaults. The files are deleted when the snapshots expire
 that still have the partitions: see `stream-app expire-snapshots`."""
 _OPTIONS = {
-    "--expiration-time": ("D", "how old a partition may be, e.g. 30d"),
-    "--strategy": ("S", "what its age is that of: values-time or update-time"),
-    "--timestamp-formatter": ("F", "how the time in its values is written, e.g. yyyyMMdd"),
-    "--timestamp-pattern": ("P", "where it stands in them, e.g. '$year-$month-$day'"),
-    "--max-num": ("N", "so many are dropped at most"),
-    "--batch-size": ("N", "so many are dropped in one snapshot"),
+    "--expiration-time": ("D", "age from which on a partition is dropped, e.g. 30d"),
+    "--strategy": ("S", "source of its age: values-time or update-time"),
+    "--timestamp-formatter": ("F", "form of the time in its values, e.g. yyyyMMdd"),
+    "--timestamp-pattern": ("P", "how its values combine to a time, e.g. '$year-$month-$day'"),
+    "--max-num": ("N", "most partitions to drop"),
+    "--batch-size": ("N", "partitions to drop in one snapshot"),
 }
 _KEYS = {
     "expiration_time": "partition.expiration-time",
@@ -57,8 +57,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "expire-partitions",
-        summary="drop partitions that are too old",
-        description="Drop partitions that are too old, by their values or their newest file.",
+        summary="drop expired partitions",
+        description="Drop expired partitions, by the time in their values or by their newest file.",
         epilog=_EPILOG,
     )
     for name, (metavar, meaning) in _OPTIONS.items():
@@ -103,14 +103,14 @@ class _Plan:
         ]
         yield from Listing(ExpiredPartitionRow, rows).lines()
         if self.expiry.undated:
-            yield f"without a time, and so kept: {counted(self.expiry.undated, 'partition')}"
+            yield f"kept, because they have no time: {counted(self.expiry.undated, 'partition')}"
 
 
 def run(args: argparse.Namespace) -> int:
     """Drop them.
 
     Raises:
-        UsageError: an argument is wrong, or nothing says how old a partition may be.
+        UsageError: an argument is wrong, or no option gives the age of expired partitions.
         TableNotFoundError: there is no such table.
         UnsupportedTableError: we cannot write it.
     """
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if retention is None:
         raise UsageError(
-            "nothing says how old a partition may be",
+            "no option gives the age of expired partitions",
             where=table.location,
             fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
         )
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
             yield f"snapshot {done.snapshot.snapshot_id} drops them"
             left -= len(done.partitions)
         if left:
-            yield f"written to meanwhile, and so kept: {counted(left, 'partition')}"
+            yield f"kept, because of writes meanwhile: {counted(left, 'partition')}"
         yield f"dropped {counted(len(plan.expiry.partitions) - left, 'partition')}"
 
     return run_upkeep(args, _Plan(table, expire.plan()), drop)

@@ -28,8 +28,8 @@ examples:
   stream-app expire-snapshots warehouse/shop.db/orders --retain-max 100
   stream-app expire-snapshots warehouse/shop.db/orders --older-than 2026-11-20T00:00 --retain-min 5
 
-What is not given is as the table's options snapshot.num-retained.min, snapshot.num-retained.max
-and snapshot.time-retained say. What tags, consumers and branches need stays."""
+The table's options snapshot.num-retained.min, snapshot.num-retained.max and
+snapshot.time-retained are the defaults. Expiry keeps what tags, consumers and branches need."""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -42,26 +42,29 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     parser.add_argument(
-        "--retain-max", type=int, metavar="N", help="more snapshots go, however young they are"
+        "--retain-max",
+        type=int,
+        metavar="N",
+        help="number beyond which the oldest expire, however young",
     )
     parser.add_argument(
-        "--retain-min", type=int, metavar="N", help="so many stay, however old they are"
+        "--retain-min", type=int, metavar="N", help="snapshots to keep, however old"
     )
     parser.add_argument(
         "--older-than",
         type=timestamp_argument,
         metavar="TIME",
-        help="only those go that were replaced before this time: ISO 8601, local without a zone; "
-        "or milliseconds since 1970",
+        help="expire only snapshots whose successor is from before this time: ISO 8601, local "
+        "without a zone; or milliseconds since 1970",
     )
     parser.add_argument(
-        "--max-deletes", type=int, metavar="N", help="so many go at most; default: no limit"
+        "--max-deletes", type=int, metavar="N", help="most snapshots to expire; default: no limit"
     )
     parser.add_argument(
         "--give-up-unreadable",
         action="store_true",
-        help="snapshots whose files cannot be read go also when one of them may alone tell what a "
-        "job has committed: that job, started again, might write an epoch twice",
+        help="expire unreadable snapshots even if one of them may hold the only record of what a "
+        "job has committed: that job, restarted, might write an epoch twice",
     )
     return parser
 
@@ -152,8 +155,8 @@ def _range_text(what: str, going: Sequence[int]) -> str:
 def _unreadable_lines(numbers: Sequence[int]) -> Iterator[str]:
     if numbers:
         yield (
-            f"  {', '.join(map(str, numbers))} cannot be read: what nothing else needs of it stays "
-            "on disk for stream-app remove-orphan-files"
+            f"  {', '.join(map(str, numbers))} cannot be read: the files that only it needs "
+            f"become orphans for stream-app remove-orphan-files"
         )
 
 

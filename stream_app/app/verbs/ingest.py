@@ -72,7 +72,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     if config.secrets.are_in("\n".join(command)):
         raise UsageError(
             "a secret among Spark's settings would stand on the command line of its JVM, which "
-            "everybody on the machine can see",
+            "is public on this machine",
             where="[spark]: settings of the driver, of the cluster manager and of files",
             fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",
         )

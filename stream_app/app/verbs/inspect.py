@@ -14,8 +14,6 @@ from stream_app.app.arguments.bucket_choice import BucketChoice
 from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.arguments.version import add_version, version_of
 from stream_app.app.inspect.compactions import CompactionRow, compaction_rows
-from stream_app.app.inspect.consumers import ConsumerRow, consumer_rows
-from stream_app.app.inspect.files import FileRow, file_rows
 from stream_app.app.inspect.levels import (
     LevelRow,
     level_rows,
@@ -23,19 +21,9 @@ from stream_app.app.inspect.levels import (
     next_compactions,
     run_rows,
 )
-from stream_app.app.inspect.manifests import ManifestRow, manifest_rows
 from stream_app.app.inspect.options import OptionRow, option_rows
 from stream_app.app.inspect.overview import Overview, overview, overview_lines
-from stream_app.app.inspect.partitions import (
-    BucketRow,
-    PartitionRow,
-    bucket_rows,
-    partition_rows,
-)
-from stream_app.app.inspect.schemas import SchemaRow, schema_rows
-from stream_app.app.inspect.snapshots import SnapshotRow, snapshot_rows
-from stream_app.app.inspect.system import LISTED, system_listing
-from stream_app.app.inspect.tags import TagRow, tag_rows
+from stream_app.app.inspect.views import VIEWS, listing
 from stream_app.app.output.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -43,44 +31,29 @@ from stream_app.table.compact.compacted_buckets import parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import snapshot_of
 
-
-def _system(
-    name: str, table: FileStoreTable, snapshot: Snapshot | None, _: BucketChoice
-) -> Listing:
-    return system_listing(name, table, snapshot)
-
-
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
-    "snapshots": lambda table, *_: Listing(SnapshotRow, snapshot_rows(table)),
-    "schemas": lambda table, *_: Listing(SchemaRow, schema_rows(table)),
-    "files": lambda table, *which: Listing(FileRow, file_rows(table, *which)),
+    **{name: partial(listing, name) for name in VIEWS},
     "levels": lambda table, snapshot, choice: Listing(
         LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
     ),
     "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
-    "partitions": lambda table, snapshot, _: Listing(PartitionRow, partition_rows(table, snapshot)),
-    "buckets": lambda table, snapshot, _: Listing(BucketRow, bucket_rows(table, snapshot)),
-    "tags": lambda table, *_: Listing(TagRow, tag_rows(table)),
-    "consumers": lambda table, *_: Listing(ConsumerRow, consumer_rows(table)),
-    "manifests": lambda table, snapshot, _: Listing(ManifestRow, manifest_rows(table, snapshot)),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
-    **{name: partial(_system, name) for name in LISTED},
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
 """What can be shown of some buckets alone."""
 _EPILOG = """\
 what there is to see:
-  snapshots    the log of commits: who, when, how many records and files
+  snapshots    the log of commits: user, time, numbers of records and files
   schemas      every version of the columns, keys and options
   files        live data files: rows, deletes, size, key range, sequence numbers
   levels       the LSM tree of each bucket: sorted runs, sizes and key ranges, a picture, and what
                would be compacted next, or why nothing is due
-  compactions  what was compacted when, by whom and why; '-' is what another engine does not say
+  compactions  compactions with time, user and reason; '-': another engine does not record it
   partitions   rows and files of each partition
   buckets      rows and files of each bucket
-  tags         snapshots that have a name, and until when they are kept
-  consumers    who follows the table, how far he has come, and what he keeps from expiry
+  tags         snapshots with a name, and how long they are kept
+  consumers    followers of the table, their progress, and what they protect from expiry
   manifests    the files that list the files
   options      every option, set or by default, and what it means
   branches, table_indexes, file_key_ranges, aggregation_fields, statistics
@@ -99,8 +72,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "inspect",
-        summary="look at snapshots, files and levels of a table",
-        description="Show what a table is made of. Reads metadata only: no row, no data file.",
+        summary="show snapshots, files and levels of a table",
+        description="Show the metadata of a table. Reads no row and no data file.",
         epilog=_EPILOG,
     )
     parser.add_argument(
@@ -148,17 +121,17 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    listing = _LISTINGS[args.what](table, snapshot, choice)
-    if not listing.rows:
+    found = _LISTINGS[args.what](table, snapshot, choice)
+    if not found.rows:
         here = "" if choice.is_all else " in what was chosen"
         print(f"there are no {args.what}{here}", file=sys.stderr)
     if args.format == "jsonl":
-        _print_lines(listing.json_lines())
+        _print_lines(found.json_lines())
     elif args.what == "overview":
-        _print_lines(overview_lines(listing.rows[0]))
+        _print_lines(overview_lines(found.rows[0]))
     else:
-        _print_lines(listing.lines())
-        if args.what == "levels" and listing.rows:
+        _print_lines(found.lines())
+        if args.what == "levels" and found.rows:
             print()
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)

@@ -27,9 +27,9 @@ from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
 _EPILOG = """\
 A file is an orphan when no snapshot, tag, long-lived changelog or branch names it. The files of a
-writer are named by nothing until he commits, so only their age tells them from orphans: give a
-time that no write and no commit takes. A file's age is judged by the clock of this machine and by
-that of the file system, whichever is behind. May run beside the table's jobs.
+writer look like orphans until it commits, and only their age distinguishes them: give a time that
+no write and no commit takes. The command compares ages with the clock of this machine and with
+that of the file system; the slower one counts. It may run beside the table's jobs.
 
 examples:
   stream-app remove-orphan-files warehouse/shop.db/orders --dry-run
@@ -44,20 +44,20 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "remove-orphan-files",
-        summary="delete files nothing names",
-        description="Delete files that crashes have left and nothing names, and empty folders.",
+        summary="delete orphans: files that no version names",
+        description="Delete orphans: files of crashes that no version names, and empty folders.",
         epilog=_EPILOG,
     )
     parser.add_argument(
         "--older-than",
         metavar="AGE",
         default="1d",
-        help="files that were written longer ago; default: 1d",
+        help="least age of the files; default: 1d",
     )
     parser.add_argument(
         "--no-writers",
         action="store_true",
-        help="nobody writes the table now: an age below 1h is allowed",
+        help="no job is writing the table: allow an age below 1h",
     )
     return parser
 
@@ -91,13 +91,13 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the age is no duration, or so short that files of a living writer could go.
         UnsupportedTableError: we would not find the table's files.
-        CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
+        CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     age_ms = duration_argument("--older-than", args.older_than)
     if age_ms < _AGE_MIN_MS and not (args.dry_run or args.no_writers):
         raise UsageError(
-            f"--older-than {args.older_than}: files of a job that is running could be deleted "
-            "before it commits them",
+            f"--older-than {args.older_than}: this could delete files of a running job before it "
+            f"commits them",
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
     table = named_table(args.table)
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError:
         if not args.dry_run:
             raise
-        before_ms = table.clock.now_ms() - age_ms  # who may only read is shown what there is
+        before_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
     plan = _Plan(table, plan_orphans(table, before_ms), args.older_than)
 
     def do(plan: _Plan) -> Iterator[str]:

@@ -16,13 +16,12 @@ from stream_app.table.upkeep.upkeep_refusals import check_publishes_safely, chec
 from stream_app.table.versions.time_travel import Version
 
 _EPILOG = """\
-All that is newer goes for good: snapshots, long-lived changelogs, tags, and their files. Columns
-and options stay as they are. Stop the table's writers first. A streaming job finds at its next
-start that the table went back and says so: its checkpoint is of a later time; give it a new one.
+A rollback deletes all newer snapshots, long-lived changelogs and tags with their files, for good.
+Columns and options stay. Stop the table's writers first. A streaming job detects the rollback at
+its next start, and needs a new checkpoint, because its own is of a later time.
 
-Consumers that have read further would wait for numbers that come again and miss what is in them.
-So nothing is rolled back behind a living consumer, unless --force lets it go on at the version
-gone back to.
+Consumers that have read further would wait for reused numbers and miss their snapshots. So the
+command refuses to roll back behind a living consumer, unless --force resets it to the target.
 
 examples:
   stream-app rollback-to warehouse/shop.db/orders --snapshot 41 --dry-run
@@ -35,21 +34,22 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "rollback-to",
-        summary="go back to an earlier version",
-        description="Make an earlier version of a table the newest one, and delete what is newer.",
+        summary="roll back to an earlier version",
+        description="Make an earlier version of a table the newest one, and delete all newer "
+        "versions.",
         epilog=_EPILOG,
     )
     ways = parser.add_mutually_exclusive_group(required=True)
     ways.add_argument("--snapshot", type=int, metavar="N", help="this snapshot")
-    ways.add_argument("--tag", metavar="NAME", help="that of a tag, also when it has expired")
+    ways.add_argument("--tag", metavar="NAME", help="the version of a tag, even if it has expired")
     ways.add_argument(
         "--timestamp",
         type=timestamp_argument,
         metavar="TIME",
-        help="that of a time: ISO 8601, local without a zone; or milliseconds since 1970",
+        help="the version of a time: ISO 8601, local without a zone; or milliseconds since 1970",
     )
     parser.add_argument(
-        "--force", action="store_true", help="also behind consumers, which go back with the table"
+        "--force", action="store_true", help="also behind consumers, which are reset too"
     )
     return parser
 
@@ -66,7 +66,7 @@ class _Plan:
         target, numbers, files = self.plan.target, self.plan.numbers, self.plan.files
         yield (
             f"snapshot {target.snapshot_id} of {time_text(target.time_millis)} becomes the newest"
-            + (": it has expired, and its tag gives it back" if numbers.is_restored else "")
+            + (": it has expired, and its tag restores it" if numbers.is_restored else "")
         )
         for what, going in (
             ("snapshots", numbers.snapshots),

@@ -14,8 +14,8 @@ from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _EPILOG = """\
-The rows are gone for readers at once; their files go when the snapshots before have expired, and
-until then rollback-to brings them back. No changelog tells of it. A running job goes on.
+Readers see the change at once. Expiry deletes the files with the earlier snapshots; until then
+rollback-to brings the rows back. The changelog does not record it. Running jobs continue.
 
 example:
   stream-app truncate warehouse/shop.db/orders --dry-run"""

@@ -17,7 +17,15 @@ Int32s = npt.NDArray[np.int32]
 
 
 def offsets_of(array: pa.Array) -> Int32s:
-    """The `len + 1` offsets of a string or binary array into its data buffer."""
+    """The offsets of a string or binary array [n] into its data buffer: int32 [n + 1].
+
+    Four values, of which the third is null::
+
+        values     ["a", "bc", null, "def"]
+        offsets    [0, 1, 3, 3, 6]
+        bytes      "abcdef"
+        lengths    [1, 2, 0, 3]
+    """
     if len(array) == 0:
         return np.zeros(1, np.int32)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)
@@ -25,19 +33,19 @@ def offsets_of(array: pa.Array) -> Int32s:
 
 
 def bytes_of(array: pa.Array) -> Bytes:
-    """The whole data buffer of a string or binary array; `offsets_of` points into it."""
+    """The whole data buffer of a string or binary array, uint8; `offsets_of` points into it."""
     data = array.buffers()[2]
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
 
 
 def lengths_of(array: pa.Array) -> Int32s:
-    """Bytes of each value of a string or binary array; nulls made by a parser have 0."""
+    """Bytes of each value of a string or binary array: int32 [n]; nulls made by a parser have 0."""
     offsets = offsets_of(array)
     return offsets[1:] - offsets[:-1]
 
 
 def int64s_of(array: pa.Array) -> Int64s:
-    """The values of an int64 array; where it is null, anything."""
+    """The values of an int64 array [n]; arbitrary where it is null."""
     if len(array) == 0:
         return np.empty(0, np.int64)
     return np.frombuffer(array.buffers()[1], dtype=np.int64)[
@@ -46,21 +54,21 @@ def int64s_of(array: pa.Array) -> Int64s:
 
 
 def valid_of(array: pa.Array) -> Bools:
-    """Where an array is not null."""
+    """Where an array is not null: bool [n]."""
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
     return bools_of(array.is_valid())
 
 
 def bools_of(array: pa.Array) -> Bools:
-    """A boolean array as NumPy; null counts as false."""
+    """A boolean array as NumPy, bool [n]; null counts as false."""
     if array.null_count:
         array = pc.fill_null(array, False)
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def null_where(array: pa.Array, mask: Bools) -> pa.Array:
-    """The array with null wherever `mask` is true; those values have no bytes left."""
+    """The array with null wherever `mask`, bool [n], is true; those values have no bytes left."""
     if pa.types.is_struct(array.type):  # for which there is no kernel; its fields become null too
         return pa.StructArray.from_arrays(
             [null_where(array.field(index), mask) for index in range(array.type.num_fields)],

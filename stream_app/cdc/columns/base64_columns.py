@@ -1,8 +1,8 @@
 """Base64 and hexadecimal text → bytes, a whole column at a time.
 
-Called by `column_cast`. All values of a column lie one after the other in one buffer, and each
-base64 value is a whole number of groups of four characters, so the buffer is decoded in one go
-and only the padding is cut out afterwards.
+Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
+has whole groups of four characters. So the buffer is decoded at once, and only the padding is
+removed afterwards.
 
 Source: RFC 4648 sections 4, 5 and 8. Padding is required; the unused bits of the last character
 are ignored, as Java's decoder does.
@@ -60,11 +60,17 @@ _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16, dtype=np.uint8)
 
 
 def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array, Bools | None]:
-    """Decode a string column into a binary column.
+    """Decode a string column [n] into a binary column [n].
+
+    Four texts, whose groups of four characters lie in one buffer and are decoded together::
+
+        texts     ["AQID", "", "AQ==", null]
+        groups    "AQID" "AQ=="          two words of 24 bits, of which the last has two pads
+        bytes     [3 bytes, 0 bytes, 1 byte, null]
 
     Returns:
-        The bytes (null where the text is null or no base64), and where the text is no base64;
-        None when all of it is.
+        The bytes, null where the text is null or no base64. And bool [n], where the text is no
+        base64; None when all of it is.
     """
     texts, failed = _only_groups(texts, 4)
     offsets = offsets_of(texts)
@@ -110,7 +116,7 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Decode hexadecimal text, of either case; returns as `decode_base64` does."""
+    """Decode hexadecimal text [n], of either case; returns as `decode_base64` does."""
     texts, failed = _only_groups(texts, 2)
     offsets = offsets_of(texts)
     codes = _HEX[bytes_of(texts)[int(offsets[0]) : int(offsets[-1])]]
@@ -127,7 +133,7 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
 
 
 def reversed_bytes(values: pa.Array) -> pa.Array:
-    """Each value of a binary column with its bytes in reverse order."""
+    """Each value of a binary column [n] with its bytes in reverse order."""
     offsets, lengths = offsets_of(values), lengths_of(values)
     data = bytes_of(values)[int(offsets[0]) : int(offsets[-1])]
     # The first and last byte of a value change places, so their places' sum is the same for each.

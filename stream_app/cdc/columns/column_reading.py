@@ -1,9 +1,8 @@
 """How each column of the table is read from JSON: its encoding, chosen once per table.
 
-A JSON value has a kind (number, string, …) that anyone can see, and an encoding that nobody can:
-whether ``1709251199123`` counts milliseconds or microseconds, whether ``"AeI6"`` is text or the
-bytes of a number. The encoding comes from the message's own schema, or from options that repeat
-the connector's configuration.
+A JSON value shows its kind (number, string, …) but not its encoding. ``1709251199123`` may count
+milliseconds or microseconds; ``"AeI6"`` may be text or the bytes of a number. The encoding comes
+from the message's own schema, or from options that repeat the connector's configuration.
 
 Used by the formats of `cdc`; `column_cast` does the reading.
 

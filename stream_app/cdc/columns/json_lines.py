@@ -4,10 +4,10 @@ Called by formats of JSON for records that look alike. `pyarrow.json` reads numb
 text, so integers and decimals lose nothing; it is all or nothing, so what it refuses goes to
 `record_reader`.
 
-Guards against what the parser accepts (each tested): a top-level ``null`` crashes it, several
-objects in one value would shift all rows after them, bytes that are no UTF-8 become strings,
-decimals with very many fractional digits become others, or crash it, and a bare ``NaN`` or
-``Infinity``, which is no JSON, passes for a number.
+This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
+Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
+with very many fractional digits become others, or crash it. A bare ``NaN`` or ``Infinity``, which
+is no JSON, passes for a number.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Where a value begins with ``{`` and ends with ``}``: what `parse_objects` may be given.
+    """Where a value begins with ``{`` and ends with ``}``, as `parse_objects` needs it: bool [n].
 
-    With that, neither can a value hold no object, nor two values together form one: after a
-    ``}`` the grammar wants a comma before the next ``{``, and a newline cannot be in a string.
+    So each value holds one object, and no two values together form one. After a ``}`` the grammar
+    wants a comma before the next ``{``, and a string cannot contain a newline.
     """
     offsets, data = offsets_of(values), bytes_of(values)
     long_enough: Bools = lengths_of(values) >= 2
@@ -59,14 +59,14 @@ def looks_like_object(values: pa.Array) -> Bools:
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
-    """Where a value may hold what `parse_objects` must not be given, because it takes it.
+    """Where a value may hold what `parse_objects` would read wrongly: bool [n].
 
     These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
-    digits: Arrow scales such a number by what lies behind the end of its table of powers, so that
-    5e-41 becomes 0.00 in a decimal128(10, 2), and 1e-1000000000 ends the process.
+    digits: Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
+    a decimal128(10, 2), and 1e-1000000000 ends the process.
 
     Args:
-        values: binary without nulls.
+        values: binary [n] without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
     offsets = offsets_of(values)
@@ -121,11 +121,11 @@ def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
     """Parse one object a value; fields that `schema` does not name are ignored.
 
     Args:
-        values: binary without nulls, each `looks_like_object`.
+        values: binary [n] without nulls, each `looks_like_object`.
 
     Returns:
-        A column for each field of `schema`, null where the object has null or no such field;
-        None when any value is no JSON, not UTF-8, not of these types, or has a field twice.
+        A column for each field of `schema`, null where the object has null or no such field. None
+        when any value is no JSON, not UTF-8, not of these types, or has a field twice.
     """
     try:
         values.cast(pa.string())  # checks UTF-8, copies nothing

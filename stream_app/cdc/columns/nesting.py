@@ -1,8 +1,8 @@
 """How deep a message may nest, for all the parsers of JSON here alike.
 
 `pyarrow.json` nests without end, orjson to 1,024 levels, Python's parser to where its stack ends.
-So the depth is counted in the bytes: a format keeps what nests too deeply from the parse in
-columns, and `record_reader`, to which it goes then, says so.
+So this module counts the depth in the bytes. A format keeps records that nest too deeply out of the
+columnar parse, and `record_reader` refuses them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NESTING_MAX = 128
 """Levels of a message; MongoDB's documents have 100. A reader may call itself at each level."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""A string, also one that does not end: so each byte is looked at once."""
+"""A string, also an unterminated one: so each byte is scanned once."""
 _SEARCH_BYTES = 1 << 17
 
 
@@ -39,13 +39,13 @@ def nests_too_deeply(value: bytes) -> bool:
 
 
 def deep_ones(values: pa.Array) -> Bools:
-    """Where a value nests too deeply.
+    """Where a value nests too deeply: bool [n].
 
     Args:
-        values: binary without nulls.
+        values: binary [n] without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
-    # Few values have so many brackets at all; those are looked at one by one.
+    # Few values have so many brackets at all; those are examined one by one.
     for row in _rows_of_many_brackets(offsets_of(values), _openings(values), lengths_of(values)):
         found[row] = nests_too_deeply(values[row].as_py())
     return found

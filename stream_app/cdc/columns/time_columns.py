@@ -1,8 +1,8 @@
 """Dates, times and timestamps from epoch counts and from ISO 8601 text, without floats.
 
-Called by `column_cast`. Digits finer than the column's precision are cut off towards the past,
-as Paimon's cast to TIMESTAMP(p) does; values outside the years 0000 to 9999 (PostgreSQL's
-``infinity`` comes as such a number) fail.
+Called by `column_cast`. Digits finer than the column's precision are cut off towards the past, as
+in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail; PostgreSQL's
+``infinity`` comes as such a number.
 
 Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
 """

@@ -1,7 +1,7 @@
 """Debezium records that look alike → rows, in columns from the bytes to the table's types.
 
-The fast path of `debezium_json`. It never judges: a record with anything odd about it is named
-as a suspect and its rows are left out, and `records` then reads it on its own.
+The fast path of `debezium_json`. It never judges: it reports an odd record as a suspect without
+rows, and `records` then reads that record by itself.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.
@@ -69,7 +69,7 @@ class DecodeSettings:
         rows: how images become rows.
         policy: what becomes of records that have other columns than the table.
         key_rules: when it is certain which row a change means.
-        reads_tables: whether the name of each record's source table is looked at.
+        reads_tables: whether the name of each record's source table is read.
     """
 
     rows: RowRules
@@ -79,7 +79,7 @@ class DecodeSettings:
 
     @property
     def source_fields(self) -> tuple[str, ...]:
-        """The fields of an envelope's `source` that are looked at."""
+        """The fields of an envelope's `source` that are read."""
         connector = ("connector",) if self.key_rules.reads_connector else ()
         return connector + (TABLE_FIELDS if self.reads_tables else ())
 
@@ -101,10 +101,10 @@ class DecodedRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Images, and what Debezium tells besides.
+    """Images, and Debezium's other fields.
 
     Attributes:
-        connector: string [n]; None: not looked at.
+        connector: string [n]; None: not read.
         is_op_told: False: flattened records without ``__op``, which count as creates.
     """
 
@@ -265,7 +265,7 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
 def _without_row(
     values: pa.Array, rows: list[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
-    """Where no key tells that there is a row, and the message may be a heartbeat or the like."""
+    """Where no key proves a row, and the message may be a heartbeat or similar."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
     present: Bools = np.zeros(len(values), np.bool_)
     for reading, column in zip(readings, rows, strict=True):

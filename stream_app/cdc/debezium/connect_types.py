@@ -67,7 +67,7 @@ def apply_schema(
     fields: Mapping[str, ConnectField],
     chosen: Mapping[str, Encoding],
 ) -> tuple[ColumnReading, ...]:
-    """The readings with the encodings that the schema tells.
+    """The readings with the encodings of the schema.
 
     Args:
         chosen: encodings that the user has set by column; they win.

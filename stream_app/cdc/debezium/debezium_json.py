@@ -6,8 +6,8 @@ JsonConverter, with and without the schema envelope, whole or flattened by Extra
 1. Messages are grouped by the schema that they bring, and cut into slices.
 2. Records that look alike are decoded in columns (`columns`).
 3. What does not fit in is read record by record (`records`), which decides.
-4. Changes whose row no before-image proves ask their Kafka keys (`key_proof`); a change whose row
-   is not certain stops the job or is a bad record.
+4. Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change
+   whose row is not certain stops the job or is a bad record.
 5. All rows are put back into the order of the messages.
 
 What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
@@ -169,7 +169,7 @@ class DebeziumJson:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether `decode` looks at the messages' keys."""
+        """Whether `decode` reads the messages' keys."""
         return self._keys.reads_keys
 
     def _uncertain(self, outcome: _Outcome) -> dict[int, str]:
@@ -214,7 +214,7 @@ class DebeziumJson:
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
         odd = ~alike
         if not self._decode_in_columns(part, rows, index, group, outcome, odd):
-            # Learn the commonest shape anew, and keep it for what comes.
+            # Learn the commonest shape again, and keep it for later batches.
             group.shape, fits = shape_of(part.to_pylist(), group.readings, self._settings.policy)
             odd[rows[~fits]] = True
             rows, part = rows[fits], part.filter(pa.array(fits))
@@ -318,8 +318,8 @@ def _stopped(messages: pa.RecordBatch, at: int, reason: str) -> WrongSourceError
     return WrongSourceError(
         f"the record's columns are not the table's: {reason}",
         where=place(messages, at),
-        fix="make the columns of the table those of the source, and start the job again; or choose "
-        "warn, ignore or quarantine for source.debezium.unknown-columns and missing-columns",
+        fix="give the table the columns of the source, and start the job again; or choose warn, "
+        "ignore or quarantine for source.debezium.unknown-columns and missing-columns",
     )
 
 
@@ -327,17 +327,17 @@ def _truncated(messages: pa.RecordBatch, at: int) -> WrongSourceError:
     return WrongSourceError(
         "the source table was truncated, and stream_app cannot delete all rows at once",
         where=place(messages, at),
-        fix="to keep the rows and go on, set source.debezium.truncate = 'ignore'; else empty the "
-        "table or make it anew, and start behind this offset",
+        fix="to keep the rows and continue, set source.debezium.truncate = 'ignore'; else empty "
+        "or recreate the table, and start behind this offset",
     )
 
 
 DEBEZIUM_JSON = Format(
     name="debezium-json",
     section="debezium",
-    introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat what the '
-    "connector was configured with; a message with the schema envelope says it itself. What each "
-    "of them does is told in [CDC.md](CDC.md).",
+    introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat the '
+    "connector's configuration, which a message with the schema envelope contains. "
+    "[CDC.md](CDC.md) explains each of them.",
     options=OPTIONS,
     check=parse_options,
     make=DebeziumJson,

@@ -9,8 +9,8 @@ fields it left out. Few records are read in full, and the others are compared wi
 3. The first and the last record of each group are read in full, and of each column the first and
    the last that has null. Where these do not agree, every record of the group is read.
 
-So a record passes unseen only if it has as many fields as the others, is neither first nor last,
-and whatever it lacks is null in records before and behind it.
+So a record passes unnoticed only if three conditions hold. It has as many fields as the others. It
+is neither first nor last. Whatever it lacks is null in records before and behind it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, DELETED_FIELD, O
 Classes = npt.NDArray[np.uint8]
 
 NO_CLASS = 0
-"""Of a record that is not to be looked at."""
+"""Marks a record that is not searched."""
 _NAME_END, _ESCAPED_END = b'":', b'\\":'
 _QUOTE, _COLON, _BACKSLASH = b'":\\'
 _WORDS_AT_ONCE = 1 << 18
@@ -136,7 +136,7 @@ def document_drift(
 
 
 def names_in(value: bytes) -> int:
-    """How many names of fields a JSON text has, wherever they stand.
+    """How many names of fields a JSON text has, at any depth.
 
     A quote before a colon ends a name; in a text it is escaped.
     """
@@ -199,7 +199,7 @@ def _data(values: pa.Array) -> Bytes:
 
 
 def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
-    """The rows of each group that is to be looked at, in their order."""
+    """The rows of each group to search, in their order."""
     order = np.argsort(groups if groups.max(initial=0) > 255 else classes, kind="stable")
     order = order[classes[order] != NO_CLASS]
     if not len(order):

@@ -1,7 +1,7 @@
 """Asks the Kafka keys of messages whether it is certain which rows these change.
 
-Called by `debezium_json` once a batch, with what its records want to know. `key_proof` says what
-they want and what answers it; here keys are read, and what is not certain is told.
+Called by `debezium_json` once a batch, with what its records want to know. `key_proof` has the
+questions and their proofs. This module reads the keys, and reports uncertain rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are looked at: not when the user says what the source's key is."""
+        """Whether keys are read: not when an option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain(
@@ -92,6 +92,6 @@ def _stop(
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",
         where=place(messages, at),
-        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sets such "
-        "records aside and goes on",
+        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
+        f"records to quarantine and continues",
     )

@@ -1,14 +1,14 @@
 """Whether it is certain which row an update or a delete means.
 
 Under REPLICA IDENTITY DEFAULT, PostgreSQL sends no before-image with an update, and Debezium fills
-that of a delete up with invented values; with USING INDEX it does so for updates as well. None of
-these may be taken for a key of the table. A row is certain in two ways.
+that of a delete with invented values. With USING INDEX it does so for updates too. None of these
+may be taken for a key of the table. A row is certain in two ways.
 
-1. Its before-image is proven whole: the user says so, or the connector has no other.
-2. The message's Kafka key holds the table's primary key. Then Debezium tells a change of the key
-   as a delete and a create, and in a before-image the key's columns are true. A message without a
-   key is of a table without one, of which PostgreSQL lets nobody update or delete rows unless the
-   before-images are whole.
+1. Its before-image is proven whole: an option says so, or the connector has no other.
+2. The message's Kafka key holds the table's primary key. Then Debezium sends a change of the key as
+   a delete and a create, and the key's columns of a before-image are true. A message without a key
+   is of a table without one. PostgreSQL allows updates and deletes there only with whole
+   before-images.
 
 Called by `columns` and `records` (`questions_of`) and by `key_check`, which reads
 keys.
@@ -66,7 +66,8 @@ class KeyRules:
     Attributes:
         primary_key: empty: rows are not looked for, so nothing has to be certain.
         sequence_fields: a delete takes effect by their values, so it must know them as well.
-        source_key: columns of the source's key, if the user says so; else Kafka's keys tell.
+        source_key: columns of the source's key, if an option names them; else those of the Kafka
+            keys.
     """
 
     identity: ReplicaIdentity = ReplicaIdentity.AUTO
@@ -81,7 +82,7 @@ class KeyRules:
 
     @property
     def reads_connector(self) -> bool:
-        """Whether the connector's name is looked at."""
+        """Whether the connector's name matters."""
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
 
 

@@ -1,8 +1,8 @@
 """Which columns the Kafka keys of messages hold: their names, never their values.
 
-Called by `debezium_json` for changes whose row no before-image tells. Keys of one table look
-alike, so a shape is learnt from one key and compared with all others by a regular expression; keys
-with and without the schema envelope are read. What resembles no other is parsed for itself.
+Called by `debezium_json` for changes without a before-image that proves the row. Keys of one table
+look alike. So a shape is learnt from one key, and a regular expression compares it with all others.
+Keys may have a schema envelope. What resembles no other is parsed for itself.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """
@@ -28,7 +28,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 
 Codes = npt.NDArray[np.int32]
 Fields = frozenset[str] | None
-"""Names of the fields of a key; None: it is no JSON object, so nobody knows them."""
+"""Names of the fields of a key; None: it is no JSON object."""
 
 NO_KEY: frozenset[str] = frozenset()
 """The fields of a key that is null."""

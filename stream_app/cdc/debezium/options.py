@@ -65,39 +65,40 @@ OPTIONS: tuple[FormatOption, ...] = (
     ),
     FormatOption(
         TRUNCATE,
-        "What a TRUNCATE of the source does: stop the job, or nothing.",
+        "Effect of a TRUNCATE of the source: it stops the job, or nothing happens.",
         ("error", "ignore"),
     ),
     FormatOption(
         UNKNOWN_COLUMNS,
-        "A record with a column that the table does not have: it is stored without "
-        "that column, with a warning or without one; it stops the job; or it is bad.",
+        "Effect of a column that the table does not have: the job stores the record without it, "
+        "with a warning or without one; it stops; or the record is bad.",
         tuple(reaction.value for reaction in Reaction),
     ),
     FormatOption(
         MISSING_COLUMNS,
-        "A record without a column of the table: the same.",
+        "Effect of a missing column of the table: the same.",
         tuple(reaction.value for reaction in Reaction),
     ),
     FormatOption(
         REPLICA_IDENTITY,
-        "What before-images hold: what each message proves (`auto`), the whole row (`full`), or "
-        "the source's key alone (`default`, PostgreSQL's own).",
+        "Contents of before-images: what each message proves (`auto`), the whole row (`full`), "
+        "or only the source's key (`default`, PostgreSQL's own).",
         tuple(identity.value for identity in ReplicaIdentity),
     ),
     FormatOption(
         UNPROVEN_KEYS,
-        "What an update or a delete does whose row is not certain: stop the job, or "
-        "be set aside as a bad record.",
+        "Effect of an update or a delete whose row is not certain: it stops the job, or is a bad "
+        "record.",
         ("stop", "quarantine"),
     ),
     FormatOption(
         SOURCE_KEY,
-        "Columns of the source's key, parted by commas; absent: as the messages' keys tell.",
+        "Columns of the source's key, comma separated; absent: those of the Kafka keys.",
     ),
     FormatOption(
         COLUMN_ENCODING,
-        "How one column is written, whatever the modes say; which of them fit depends on its type.",
+        "How the connector writes one column, with priority over the modes. The column's type "
+        "limits the choice.",
         tuple(sorted({each.value for family in ENCODINGS.values() for each in family})),
     ),
 )
@@ -203,7 +204,7 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
 def key_rules(
     options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
-    """The rules of a table; where old rows stay anyway, nobody has to find them."""
+    """The rules of a table; where old rows stay anyway, no message has to prove its row."""
     return KeyRules(
         identity=options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),

@@ -1,7 +1,7 @@
 """Reads one Debezium record on its own, keeping the exact text of every number.
 
-Called by `debezium_json` for the few records that do not parse in columns: broken ones, and ones
-whose values are of another kind than their neighbours'. Says what is wrong in words.
+Called by `debezium_json` for the few records that do not parse in columns. They are broken, or have
+values of another kind than their neighbours. Says what is wrong in words.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
@@ -46,7 +46,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RowRecord(RecordImages):
-    """A change of one row, and what Debezium tells besides.
+    """A change of one row, and Debezium's other fields.
 
     Attributes:
         is_op_told: False: a flattened record without ``__op``, which counts as a create.

@@ -1,7 +1,7 @@
 """Which JSON kind each column has in a batch: learnt from its records, to parse them in columns.
 
 Called by `debezium_json` for the first records of a task, and again when the column parser has
-refused a batch. Only looks at kinds: no value is ever taken from here.
+refused a batch. It reads only kinds, never values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The schema envelope: ``{"schema":…,"payload":…}`` → the payload, and its columns' fields.
 
 Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
-schema, and all messages of one version of a table begin with the very same bytes: the schema is
-parsed once for each distinct prefix, and cut off the rest by comparing bytes.
+schema, and all messages of one version of a table begin with the very same bytes. So each distinct
+prefix is parsed once, and removed from other messages by comparing bytes.
 
 Source: Kafka Connect `json/JsonConverter.java`.
 """
@@ -51,8 +51,8 @@ def split_envelopes(
 ) -> Iterator[PayloadGroup]:
     """Group messages by the bytes of their schema; those without one are the last group.
 
-    Each schema costs a look at the messages that are left, so after `SCHEMAS_MAX` these are left
-    as they are, and each is read with its schema as a message of its own.
+    Each schema costs a pass over the remaining messages. After `SCHEMAS_MAX` schemas the rest keep
+    theirs, and each is read as a message of its own.
 
     Args:
         values: binary, without nulls.

@@ -102,7 +102,8 @@ class Survey:
             if not answers(self.rules, question, each.fields):
                 told = uncertainty(self.rules, question, each.fields)
                 return Notice(
-                    what=f"a delete or an update will not be certain: a record like this {told}",
+                    what=f"the row of a delete or an update will not be certain: a record like "
+                    f"this {told}",
                     where=each.place,
                     fix=remedies(self.rules, each.fields),
                 )
@@ -120,9 +121,9 @@ class Survey:
             for name in sorted(self.rules.primary_key):
                 if record.before.get(name) == (JsonKind.STRING, ""):
                     return Notice(
-                        what=f"{name!r} is empty in the key of a delete: with message.key.columns "
-                        "and REPLICA IDENTITY DEFAULT Debezium makes such keys of invented values, "
-                        "and deleted and moved rows stay",
+                        what=f"{name!r} is empty in the key of a delete: with "
+                        f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
+                        f"keys of invented values, so deleted and moved rows stay",
                         where=each.place,
                         fix=remedies(self.rules, frozenset()),
                     )
@@ -137,8 +138,8 @@ class Survey:
                     what=f"the message's key has {named} beside the table's primary key: rows of "
                     f"the source that differ in {named} alone are one row of the table",
                     where=each.place,
-                    fix="make all columns of the source's key the table's primary key, unless the "
-                    "others tell its rows apart",
+                    fix="make all columns of the source's key the table's primary key, unless "
+                    "the other columns are unique",
                 )
         return None
 
@@ -147,7 +148,7 @@ class Survey:
             if not each.record.is_op_told:
                 return Notice(
                     what="the messages are flattened and have no __op: each counts as a create, "
-                    "and a delete that comes as a tombstone alone is not seen",
+                    "and a delete is only a tombstone, which is skipped",
                     where=each.place,
                     fix="in the transform ExtractNewRecordState set add.fields=op and "
                     "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
@@ -165,8 +166,8 @@ class Survey:
                     what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
                     "hold invented values",
                     where=each.place,
-                    fix="set source.debezium.replica-identity = 'default', which leaves these "
-                    "values out; or set REPLICA IDENTITY FULL on the source table, and 'full'",
+                    fix="set source.debezium.replica-identity = 'default', which drops these "
+                    "values; or set REPLICA IDENTITY FULL on the source table, and 'full'",
                 )
         return None
 

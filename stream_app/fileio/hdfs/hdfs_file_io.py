@@ -1,12 +1,12 @@
 """Files of HDFS, by a client that speaks the NameNode's own protocol, without Java.
 
-`create_if_absent` writes a temporary file beside the target and renames it; the NameNode refuses
-that when the name is taken, whoever took it: so any number of writers of any engine may race.
-Content goes to the disks of its DataNodes (`hsync`) before a file is closed, and the NameNode
-answers when its journal has the change: nothing is left for `sync`.
+`create_if_absent` writes a temporary file beside the target and renames it. The NameNode refuses
+that when the name is taken, so any number of writers of any engine may race. The client syncs
+content to the disks of its DataNodes (`hsync`) before it closes a file, and the NameNode answers
+when its journal has the change. So `sync` has nothing to do.
 
-A NameNode that is away, on standby or in safe mode is waited for, if what was asked may be asked
-twice. A rename may not: when its answer is lost, the temporary file tells what became of it.
+The client waits for a NameNode that is down, on standby or in safe mode, and repeats idempotent
+requests. A rename is not idempotent: when its answer is lost, the temporary file shows the outcome.
 
 Source: Paimon `fs/hadoop/HadoopFileIO.java`, `utils/HadoopUtils.java` for options; Hadoop
 `FSDirRenameOp.java`.
@@ -45,7 +45,7 @@ _PATIENCE_S = 60.0
 _PAUSE_S_MAX = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"
 _FAILOVERS_OF_ONE = "4"
-"""Where there is one NameNode, whose port is told: it is called for 15 s before an error."""
+"""Failovers for a single NameNode with a given port: the client gives up after 15 s."""
 _T = TypeVar("_T")
 
 
@@ -120,7 +120,7 @@ class HdfsFileIO:
             try:
                 self._client.rename(temporary, place, overwrite=True)
             except FileNotFoundError:
-                # The answer to an attempt was lost: nobody else takes our temporary file away.
+                # The answer to an attempt was lost: no other process deletes our temporary file.
                 if attempts == 1:
                     raise
 
@@ -245,7 +245,7 @@ class HdfsFileIO:
                 if self.read_bytes(path) == data:  # 4
                     return True
             raise OSError(
-                errno.EIO, "an answer was lost, and it is not known whether this was created", path
+                errno.EIO, "an answer was lost: this may or may not have been created", path
             ) from None
         return True
 
@@ -319,7 +319,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     }
     file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", settings)
     try:
-        file_io._client  # noqa: B018 - it is made here, so that what it lacks is told at once
+        file_io._client  # noqa: B018 - made here, so that a missing part fails at once
     except ImportError:
         raise NoAccessError(
             "the client of HDFS is not installed",
@@ -330,7 +330,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         raise StorageError(
             f"the client of HDFS cannot open it: {told(error)[1]}",
             where=location,
-            fix="name the NameNode's host and port, or let HADOOP_CONF_DIR be the folder of the "
+            fix="name the NameNode's host and port, or set HADOOP_CONF_DIR to the folder of the "
             "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",
         ) from None
     return file_io
@@ -350,7 +350,7 @@ def _sync_and_close(writer: FileWriter) -> None:
 
 @contextlib.contextmanager
 def _given_up(writer: FileWriter) -> Iterator[None]:
-    """Leave a file unfinished when something goes wrong: nobody has been told its name.
+    """Leave a file unfinished after an error: no other process knows its name.
 
     A writer that is forgotten open would try to finish it, for a quarter of a minute.
     """

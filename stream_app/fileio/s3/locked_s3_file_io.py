@@ -1,11 +1,11 @@
 """A store that takes every PUT, made safe among the jobs that share a lock file.
 
-Who creates an object holds the lock (``flock``) while he looks for it and puts it. That keeps
-those apart who hold the same lock and nobody else: no other engine knows of it. So each lock leaves
-a mark in the table's folder, and a table with the mark of another lock is not written.
+A writer holds the lock (``flock``) while it checks for an object and puts it. That separates only
+writers with the same lock; other engines ignore it. So each lock leaves a mark in the table's
+folder, and a writer refuses a table with the mark of another lock.
 
-What it cannot do: a request that is still on its way when its sender dies, or gives up, comes after
-the lock is free, and may replace what the next one has created.
+Its limit: a request may still be on its way when its sender dies, or gives up. It then arrives
+after the lock is free, and may replace the next committer's snapshot.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LockedS3FileIO(S3FileIO):
-    """As `S3FileIO`, with ``s3.create-lock-file`` held by whoever creates an object."""
+    """As `S3FileIO`; a writer holds ``s3.create-lock-file`` while it creates an object."""
 
     def check_atomic_create(self, folder: str) -> None:
-        """See that nobody writes the table under another lock.
+        """Check that no job writes the table under another lock.
 
         1. Leave the mark of this lock.
-        2. Look for others. Of two who come at once with different locks, the one who looks later
-           sees both marks, so at most one goes on.
+        2. Look for others. Of two writers with different locks that start at once, the one that
+           checks later sees both marks. So at most one continues.
 
         Raises:
             NoAccessError: there is another mark, or no such lock file can be made.
@@ -49,16 +49,16 @@ class LockedS3FileIO(S3FileIO):
         others = sorted(set(marks) - {_MARK + name})
         if others:
             raise NoAccessError(
-                f"the table is written under another lock than {str(lock)!r}: two locks keep "
-                "nobody apart",
+                f"the table is written under another lock than {str(lock)!r}: two different "
+                f"locks protect nothing",
                 where=f"{folder}/{others[0]}",
                 fix="name the same s3.create-lock-file in all jobs, on a path that all of their "
-                "drivers share; when the other lock has been given up, delete this object and "
+                "drivers share; when no job uses the other lock any more, delete this object and "
                 f"{_MARK}{name}",
             )
         _LOG.warning(
-            "%s is kept by the lock %s alone: only jobs of stream_app that name the same file may "
-            "write it, and no other engine",
+            "%s is protected only by the lock %s: only jobs of stream_app that name the same "
+            "file may write it, and no other engine",
             folder,
             lock,
         )
@@ -78,8 +78,8 @@ class LockedS3FileIO(S3FileIO):
             raise NoAccessError(
                 f"the lock file cannot be opened: {error.strerror}",
                 where=str(path),
-                fix="let s3.create-lock-file be a file in a folder that is there, on a path that "
-                "all drivers share",
+                fix="set s3.create-lock-file to a file in an existing folder, on a path that all "
+                "drivers share",
             ) from None
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)

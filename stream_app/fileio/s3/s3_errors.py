@@ -1,7 +1,7 @@
 """What a store or its client says, in few words, and what can be done about it.
 
-The client tells the request, the store's answer and its own inner state; here it is found out of
-that which of the things that happen with stores has happened. Plain text in, plain text out.
+The client's error has the request, the store's answer and its own inner state. This module derives
+the cause from them. Plain text in, plain text out.
 
 Source: Amazon S3's list of error codes; `object_store/src/client/retry.rs` for the client's words.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 _TEXT_MAX = 300
 _GIVEN_BY = "(s3.access-key and s3.secret-key, AWS's variables, or AWS_PROFILE)"
 _RENEW = (
-    "give keys that are valid. Those of a long job stand in files that are written anew "
-    "(${file:PATH}), in a profile, or come from the machine's role"
+    "give valid keys. For a long job put them into files that are rewritten (${file:PATH}), or "
+    "into a profile, or use the machine's role"
 )
 _REGION = "set s3.region to the region of the bucket (or the variable AWS_REGION)"
 _RIGHTS = (
@@ -23,7 +23,8 @@ _RIGHTS = (
     "the bucket and its objects (reading needs the first two)"
 )
 _UNKNOWN_KEY = (
-    f"see that the keys {_GIVEN_BY} are right, and are those of the store at s3.endpoint; without "
+    f"check that the keys {_GIVEN_BY} are right, and are those of the store at s3.endpoint; "
+    f"without "
     "s3.endpoint that is Amazon"
 )
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
@@ -33,30 +34,30 @@ _ABOUT_KEYS = (*_OVER, "AccessDenied", "Unauthorized")
 _FIXES = {
     **dict.fromkeys(_EXPIRED, _RENEW),
     **dict.fromkeys(_NOT_KNOWN, _UNKNOWN_KEY),
-    "SignatureDoesNotMatch": "see that s3.secret-key belongs to s3.access-key, and that s3.region "
-    "is the store's",
+    "SignatureDoesNotMatch": "check that s3.secret-key belongs to s3.access-key, and that "
+    "s3.region is the store's",
     **dict.fromkeys(("AccessDenied", "AllAccessDisabled", "AccountProblem"), _RIGHTS),
     **dict.fromkeys(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
         _REGION,
     ),
-    "NoSuchBucket": "make the bucket, or mend its name in the table's location; see also that "
-    "s3.endpoint is the store that has it, and s3.path.style.access what it wants",
-    "InvalidBucketName": "mend the bucket's name in the table's location",
+    "NoSuchBucket": "create the bucket, or correct its name in the table's location; check also "
+    "that s3.endpoint is its store, and that s3.path.style.access suits the store",
+    "InvalidBucketName": "correct the bucket's name in the table's location",
     "RequestTimeTooSkewed": "set this machine's clock",
-    "NotImplemented": "the store does not know this request. One without conditional PUTs "
+    "NotImplemented": "the store does not support this request. A store without conditional PUTs "
     "(If-None-Match) can be read, but not written",
     **dict.fromkeys(
         ("SlowDown", "ServiceUnavailable", "InternalError", "RequestLimitExceeded"),
-        "the store is overloaded or ails: start again later, a job goes on where it was",
+        "the store is overloaded or broken: start again later, a job continues where it was",
     ),
 }
-_REACH = "see that s3.endpoint is right, that the store runs, and that it can be reached from here"
+_REACH = "check that s3.endpoint is right, that the store runs, and that this machine can reach it"
 _CAUSES = (
     (
         r"External AWS credential provider: (?:\w+: )?([^\n]*)",
         "there are no keys for the store: {}",
-        f"see that the keys {_GIVEN_BY} are there",
+        f"check that the keys {_GIVEN_BY} are there",
     ),
     (
         r"169\.254\.169\.254|169\.254\.170\.2|security-credentials",
@@ -72,7 +73,7 @@ _CAUSES = (
     (
         r"InvalidContentType|InvalidMessage\(",
         "the endpoint does not speak TLS",
-        "write s3.endpoint with http:// if it is meant so",
+        "write s3.endpoint with http:// if that is intended",
     ),
     (
         r'"dns error"',
@@ -134,7 +135,7 @@ def s3_trouble(text: str) -> S3Trouble:
     is_refusal = status[2] in ("400", "401", "403")
     return S3Trouble(
         f"{asked[2]} answers {asked[1]} with {status[1]}",
-        f"see that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
+        f"check that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
         is_about_keys=is_refusal,
         keys_are_over=status[2] == "400",
     )

@@ -59,7 +59,7 @@ _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seco
 _FIRST_TIMEOUTS: ClientConfig = {"timeout": "10s", "connect_timeout": "4s"}
 """Of a store that has never answered: more often than not its endpoint is wrong."""
 _RENEWAL_WAITS_S = (0.2, 1.0, 2.0, 4.0, 8.0)
-"""Whoever writes keys anew may be a little late, and does not write all of them at once."""
+"""New keys may come a little late, and not all at once."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class S3FileIO:
     """Paths are ``s3://bucket/key``, also with ``s3a``; its text holds no secret.
 
     Attributes:
-        has_answered: the store has done so before, on the machine that this comes from: there it
-            is worth waiting for it, and for keys that it takes.
+        has_answered: whether the store has answered this driver before. Then the client waits
+            longer for it, and for valid keys.
     """
 
     options: S3Options
@@ -116,7 +116,7 @@ class S3FileIO:
         )
 
     def sync(self, path: str) -> None:
-        """Nothing: a store is asked to keep what it has taken."""
+        """Nothing: an object store is durable."""
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
@@ -132,8 +132,8 @@ class S3FileIO:
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Put under the condition that there is no such object.
 
-        When an answer is lost on its way, the client asks again, and is told that the object is
-        there, by its own doing. So each attempt leaves its mark on the object.
+        When an answer is lost, the client repeats the request, and then finds the object that it
+        has created itself. So each attempt leaves its mark on the object.
         """
         mark = str(uuid.uuid4())
 
@@ -270,11 +270,11 @@ class S3FileIO:
         )
 
     def _error(self, error: Exception, path: str) -> OSError:
-        """The client's error as the operating system's, with a note how to mend it."""
+        """The client's error as an `OSError`, with a note about the remedy."""
         trouble = s3_trouble(str(error))
         what = self._hidden(trouble.what)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
-            what += f" (keys could not be looked up again: {self._keys.problem})"
+            what += f" (keys could not be renewed: {self._keys.problem})"
         found: OSError
         if isinstance(error, FileNotFoundError):
             found = FileNotFoundError(errno.ENOENT, what, path)

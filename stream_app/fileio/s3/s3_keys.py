@@ -1,7 +1,7 @@
-"""Who asks an S3 store: keys that were given, and keys that are renewed while a job runs.
+"""The keys of an S3 client: fixed ones, and ones that are renewed while a job runs.
 
-Keys that expire stand in files (``${file:PATH}``) which somebody writes anew, or in a profile of
-AWS. They are looked at again as they age, and at once when the store refuses them. Roles of a
+Keys that expire stand in files (``${file:PATH}``) that another program rewrites, or in a profile of
+AWS. The client reads them again as they age, and at once when the store refuses them. Roles of a
 machine, of a container or of a web identity are no matter of ours: obstore's client asks for their
 keys, and again before they end.
 
@@ -55,8 +55,8 @@ class S3Keys:
             # It goes into the head of a request, where the client gives up with a panic.
             if value and not (value.isascii() and value.isprintable() and " " not in value):
                 raise UsageError(
-                    f"{name} holds a blank, a line feed or a letter that no key has",
-                    fix="see that the variable or file holds the key alone",
+                    f"{name} holds a blank, a line feed or another character that no key has",
+                    fix="check that the variable or file holds only the key",
                 )
 
     @property
@@ -147,7 +147,7 @@ class AwsProfile:
         try:
             found = _session().get_scoped_config()
         except Exception:
-            return {}  # whoever asks for the keys is told
+            return {}  # reading the keys raises the error
         values = {"region": found.get("region"), "endpoint": found.get("endpoint_url")}
         return {name: value for name, value in values.items() if isinstance(value, str)}
 
@@ -171,7 +171,8 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         if not name:
             return None
         raise UsageError(
-            f"AWS_PROFILE = {name} asks for a profile, which botocore reads, and that is missing",
+            f"AWS_PROFILE = {name} asks for a profile, which needs botocore, and that is not "
+            f"installed",
             fix="pip install 'stream_app[aws]', or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",
         ) from None
@@ -216,7 +217,7 @@ class RenewedKeys:
 
     @property
     def can_change(self) -> bool:
-        """Whether there is somebody to ask again."""
+        """Whether the keys can be renewed."""
         return self._source is not None
 
     def secrets(self) -> list[str]:
@@ -255,7 +256,7 @@ class RenewedKeys:
         try:
             self._keys = self._source.keys()
         except (NotThereError, UsageError) as error:
-            # A task's machine may not have the file: it goes on with what the driver gave it.
+            # A task's machine may not have the file: the task continues with the driver's keys.
             self.problem = error.what if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""

@@ -97,7 +97,7 @@ S3_OPTION_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Options:
-    """Where the store is and who asks; its text holds no secret.
+    """The store's address and the client's keys; its text holds no secret.
 
     Attributes:
         endpoint: URL of the service; None: that of AWS in the region.
@@ -107,8 +107,8 @@ class S3Options:
             the endpoint needs it.
         encryption: what the store is asked to do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
-        create_lock_file: held by who creates an object, where the store does not mind conditions.
-        max_attempts: of a request, the first one included; None: as many as a job should make.
+        create_lock_file: the lock of writers, for a store that ignores conditions.
+        max_attempts: attempts of a request, the first one included; None: as many as a job makes.
     """
 
     endpoint: str | None = None
@@ -146,7 +146,7 @@ class S3Options:
         """As they are now; None: those of a role.
 
         Raises:
-            NotThereError: nobody gives them now.
+            NotThereError: no source has them now.
         """
         return self.keys if self.source is None else self.source.keys()
 
@@ -186,7 +186,7 @@ def s3_options(
         UsageError: an unknown option or a wrong value; secrets are not told.
     """
     given = _given(options, environ, bucket)
-    # Keys belong together: half of a pair from elsewhere would be a riddle.
+    # Keys belong together: half of a pair from another source would be confusing.
     has_keys = not given.keys().isdisjoint(_KEYS)
     for name, variables in _VARIABLES.items():
         found = next((environ[each] for each in variables if environ.get(each)), None)
@@ -258,7 +258,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
     try:
         value = put_in(text, environ)
     except NotThereError as error:
-        raise UsageError(f"{key}: {error}", fix="set the variable or make the file") from None
+        raise UsageError(f"{key}: {error}", fix="set the variable or create the file") from None
     if name in _BOOLEANS:
         return _boolean(key, value)
     if name == "encryption":
@@ -272,7 +272,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
 
 
 def _endpoint(text: str, *, has_tls: bool) -> str:
-    """The URL, checked: the client ends with a panic where it is none."""
+    """The checked URL: the client panics at an invalid one."""
     url = text.strip().rstrip("/")
     if "://" not in url:
         url = f"{'https' if has_tls else 'http'}://{url}"

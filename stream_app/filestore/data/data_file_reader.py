@@ -1,8 +1,8 @@
 """Reads data files, whatever schema of the table they were written with.
 
-A column is found in a file by the name that it had in the file's schema; the field id says which
-column of today it is. A column that the file's schema lacks is null. `LiveRowsReader` leaves out
-the rows that deletion vectors mark.
+The reader finds a column by its name in the file's schema. The field id maps it to a current
+column. A column that the file's schema lacks is null. `LiveRowsReader` leaves out the rows that
+deletion vectors mark.
 
 Source: Paimon `io/KeyValueFileReaderFactory.java`, `operation/RawFileSplitRead.java`,
 `schema/SchemaEvolutionUtil.java`.
@@ -33,10 +33,11 @@ from stream_app.model.schema.table_schema import TableSchema
 
 BATCH_ROWS = 65_536
 _READ_AGAIN = (
-    "read again: a snapshot may expire while it is read, and a longer 'snapshot.time-retained' or "
-    "a tag keeps it; else restore the file from a backup, or roll the table back to a tag"
+    "read again: the snapshot may have expired during the read, and a longer "
+    "'snapshot.time-retained' or a tag prevents that; else restore the file from a backup, or "
+    "roll the table back to a tag"
 )
-_CHANGE_BACK = "give the column a type back that its values fit (ALTER TABLE), then read again"
+_CHANGE_BACK = "give the column a type again that fits its values (ALTER TABLE), then read again"
 _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 
@@ -140,7 +141,7 @@ class DataFileReader:
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """First with the types that the file's schema says, for its bytes may not tell them."""
+        """First with the types of the file's schema, because its bytes may not have them."""
         system = self._system_fields
         batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
         given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])

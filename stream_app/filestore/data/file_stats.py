@@ -76,7 +76,7 @@ class FileStats:
 
 
 def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:
-    """The statistics of columns; unknown ones where a writer told of none.
+    """The statistics of columns; unknown where the writer recorded none.
 
     Raises:
         CorruptFileError: they are of another number of columns.

@@ -1,8 +1,8 @@
 """Rolling writer: batches of one bucket → as many files as their size asks for.
 
-Rows gather into row groups; after each row group the file's real size decides whether the next
-file begins. What a file holds besides the rows, and how it is described, is told by the kind of
-file: `key_value_file_writer`, `row_data_file_writer`.
+Rows gather into row groups; after each row group the file's real size decides whether the next file
+begins. The kind of file adds its own columns and metadata: `key_value_file_writer`,
+`row_data_file_writer`.
 
 Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`.
 """
@@ -89,7 +89,7 @@ class OpenDataFile(ABC):
         return self.describe(size, self._writer.writer.metadata)
 
     def abort(self) -> None:
-        """Close without an end, and delete; what fails at that must not hide why."""
+        """Close without an end, and delete; an error in doing so must not hide the cause."""
         for close in (self._writer.close, self._sink.close):
             with contextlib.suppress(OSError, pa.ArrowException):
                 close()

@@ -36,8 +36,8 @@ class RowDataFile(OpenDataFile):
     def describe(self, size: int, footer: Any) -> DataFileMeta:
         """Without a key.
 
-        A column with NaN has no statistics at all: Spark answers MIN and MAX from those that are
-        there, also when the bounds in them are unknown.
+        A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
+        ones even with unknown bounds.
         """
         schema = self.made.schema
         value_stats, value_stats_columns = stats_from_footer(

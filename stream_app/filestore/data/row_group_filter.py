@@ -21,8 +21,8 @@ class RowGroupFilter:
     """A condition on rows, and the columns whose statistics may be asked.
 
     Attributes:
-        names: all that the condition looks at; only the key's where versions of a key are merged,
-            for a version that is left out would bring an older one back.
+        names: all columns of the condition. Where versions of a key are merged only the key's:
+            pruning a version would bring an older one back.
     """
 
     condition: StatsFilter

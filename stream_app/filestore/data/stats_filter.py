@@ -1,8 +1,8 @@
 """Can a row pass a condition, by what statistics say of its columns?
 
-One judge for partitions, manifests, data files and row groups: the statistics become a condition
-that all rows fulfil, and Arrow's own simplification tells whether the two contradict each other.
-It knows nothing of a column of which nothing is said, and says then that a row may pass.
+One test for partitions, manifests, data files and row groups. The statistics become a condition
+that all rows fulfil, and Arrow's simplification finds whether it contradicts the filter. It knows
+nothing of a column of which nothing is said, and says then that a row may pass.
 
 Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node;
 `pyarrow.dataset` prunes row groups and partitions by the means that are used here.
@@ -39,7 +39,7 @@ class StatsFilter:
     """A condition that statistics are held against.
 
     Attributes:
-        columns: the table's columns that the condition looks at.
+        columns: the table's columns that the condition reads.
     """
 
     expression: pc.Expression
@@ -47,7 +47,7 @@ class StatsFilter:
 
     def passing(self, candidates: Iterable[RowStats]) -> list[bool]:
         """For each candidate: may one of its rows pass? False only if surely none does."""
-        # Arrow prunes fragments of a dataset by what is told of them; no file is looked at.
+        # Arrow prunes fragments of a dataset by their guarantees, without opening a file.
         fragments = [
             _FORMAT.make_fragment(str(place), _NO_FILES, partition_expression=self._known(stats))
             for place, stats in enumerate(candidates)

@@ -1,8 +1,7 @@
 """Files of deletion vectors.
 
-Which index files a snapshot has stands in its index manifest
-(`filestore.manifests.manifest_files`); which are written anew is decided in
-`planning.commit.index_changes`.
+The index manifest lists a snapshot's index files (`filestore.manifests.manifest_files`).
+`planning.commit.index_changes` decides which are rewritten.
 
 Source: Paimon `deletionvectors/DeletionVectorsIndexFile.java`,
 `deletionvectors/DeletionVectorIndexFileWriter.java`.

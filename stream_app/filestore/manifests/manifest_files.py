@@ -53,7 +53,7 @@ class ManifestFiles:
 
     @property
     def codec(self) -> str:
-        """Of what is written; what is read tells its own."""
+        """For writing; readers take the codec of the file."""
         return self.options[MANIFEST_COMPRESSION]
 
     @property
@@ -65,7 +65,7 @@ class ManifestFiles:
         """The manifests that a manifest list names.
 
         Args:
-            size: of the file, as the snapshot tells it; None when it does not.
+            size: of the file, by the snapshot; None: unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.
@@ -76,7 +76,7 @@ class ManifestFiles:
         """The entries of a manifest.
 
         Args:
-            size: of the file, as the manifest list tells it; None when it is not known.
+            size: of the file, by the manifest list; None: unknown.
 
         Raises:
             CorruptFileError: it is missing, of another size, or unreadable.
@@ -108,8 +108,8 @@ class ManifestFiles:
     def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
         """Write entries as manifests; none without entries.
 
-        All but the last have the target size, or little more: smaller ones would be merged again,
-        each time anew. Of the entries about one manifest is held in memory at a time.
+        All but the last have the target size, or little more: every later commit would merge
+        smaller ones again. Of the entries about one manifest is held in memory at a time.
         """
         rest = iter(entries)
         metas: list[ManifestFileMeta] = []

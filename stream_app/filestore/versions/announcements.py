@@ -1,8 +1,8 @@
 """What expiries and rollbacks announce: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
 
-JSON, a file for each of them, so that none takes back another's. They lie beside the tags, because
-Paimon's cleaning of orphans deletes what it does not know from the folders of snapshots and
-changelogs, and no other engine minds a name here that does not begin with ``tag-``.
+JSON, a file for each of them, so that none takes back another's. They lie beside the tags. Paimon's
+orphan removal deletes unknown files from the folders of snapshots and changelogs. In this folder
+every engine ignores names without the prefix ``tag-``.
 
 Source: none; these files are ours.
 """
@@ -25,15 +25,15 @@ Announced = TypeVar("Announced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnouncementKind(Generic[Announced]):
-    """Of whom, and in which files.
+    """The announcing kind of process, and its files.
 
     Attributes:
-        who: announces, as a word for people.
+        actor: the process that announces, as messages call it.
         prefix: of the files' names.
         encode, decode: between what is announced and the file's bytes.
     """
 
-    who: str
+    actor: str
     prefix: str
     encode: Callable[[Announced], bytes]
     decode: Callable[[bytes], Announced]
@@ -48,10 +48,11 @@ class Announcements(Generic[Announced]):
     kind: AnnouncementKind[Announced]
 
     def announce(self, announcement: Announced) -> str:
-        """Say what is going, durably; the name of what was said.
+        """Announce the versions to delete, durably; the name of the announcement.
 
         Raises:
-            OSError: the file system refused; unless it goes on to refuse, nothing was said.
+            OSError: the file system refused; the announcement was not made, unless its deletion
+                failed too.
         """
         name = f"{self.kind.prefix}{uuid.uuid4()}"
         try:
@@ -66,10 +67,10 @@ class Announcements(Generic[Announced]):
         """All that are there, by name.
 
         Args:
-            listed: names that lie in the folder, where somebody has listed it just now.
+            listed: the folder's names, if the caller has just listed it.
 
         Raises:
-            CorruptFileError: a file is no announcement, so that nobody knows what is going.
+            CorruptFileError: a file is no announcement, so the announced versions are unknown.
         """
         names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
         found = {}
@@ -83,12 +84,12 @@ class Announcements(Generic[Announced]):
                 raise CorruptFileError(
                     error.what,
                     where=path,
-                    fix=f"when no {self.kind.who} of the table is running, delete the file",
+                    fix=f"when no {self.kind.actor} of the table is running, delete the file",
                 ) from error
         return found
 
     def withdraw(self, name: str) -> None:
-        """Take back what was said; nothing happens when it is not there."""
+        """Withdraw an announcement; nothing happens when it is not there."""
         self.file_io.delete(self._path(name))
 
     def _path(self, name: str) -> str:
@@ -131,8 +132,8 @@ def _decode_rollback(data: bytes) -> RollbackAnnouncement:
 
 
 EXPIRIES = AnnouncementKind(
-    who="expiry", prefix="expiring-", encode=_encode_expiry, decode=_decode_expiry
+    actor="expiry", prefix="expiring-", encode=_encode_expiry, decode=_decode_expiry
 )
 ROLLBACKS = AnnouncementKind(
-    who="rollback", prefix="rolling-back-", encode=_encode_rollback, decode=_decode_rollback
+    actor="rollback", prefix="rolling-back-", encode=_encode_rollback, decode=_decode_rollback
 )

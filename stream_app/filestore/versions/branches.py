@@ -1,7 +1,7 @@
 """The branches of a table: ``branch/branch-<name>``, each with snapshots and tags of its own.
 
 A branch begins as a copy of a snapshot; its data files, manifests and index files lie in the main
-table's folders. We write no branches, and leave alone what they name.
+table's folders. stream_app writes no branches, and keeps their files.
 
 Source: Paimon `utils/BranchManager.java`.
 """
@@ -32,7 +32,7 @@ def branch_root(root: str, name: str) -> str:
 def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
     """A table's folder and a branch's name, of the branch's folder; else the path and nothing."""
     found = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
-    # Else it is a table that somebody has given such a name.
+    # Otherwise it is a table with such a name.
     if found and file_io.list_status(f"{found[1]}/schema"):
         return found[1], found[2]
     return path, ""

@@ -53,7 +53,7 @@ class ChangelogManager:
         self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
     def delete(self, snapshot_ids: Collection[int]) -> None:
-        """Forget some for good; the hints tell first what is left, so that they never name these.
+        """Forget some for good; the hints are written first, so that they never name deleted ones.
 
         Java believes LATEST unless there is a later file.
         """
@@ -69,7 +69,7 @@ class ChangelogManager:
         self.file_io.sync_deletions(f"{self.root}/changelog")
 
     def write_hints(self) -> None:
-        """Say which are the first and the last; without any the hints go."""
+        """Say which are the first and the last; without changelogs the hints are deleted."""
         self._write_hints(self.ids())
 
     def _write_hints(self, ids: list[int]) -> None:

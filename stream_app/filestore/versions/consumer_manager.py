@@ -43,7 +43,9 @@ class ConsumerManager:
             return JsonObject.decode(data, what="consumer").integer(_NEXT_SNAPSHOT)
         except CorruptFileError as error:
             raise CorruptFileError(
-                error.what, where=path, fix="delete the file, and let the consumer begin anew"
+                error.what,
+                where=path,
+                fix="delete the file, and start the consumer again from the beginning",
             ) from error
 
     def consumers(self) -> list[Consumer]:
@@ -69,14 +71,15 @@ class ConsumerManager:
         return sorted(found, key=lambda consumer: consumer.consumer_id)
 
     def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
-        """The first snapshot that a consumer still wants, which expiry must leave; None: nobody.
+        """The first snapshot that a consumer has yet to take, which expiry must keep; None: no
+        consumer.
 
         Args:
             expiration_millis: consumers that have written nothing for longer do not count
                 (``consumer.expiration-time``); None: all count.
 
         Raises:
-            CorruptFileError: a file says no snapshot, so that nobody knows what may go.
+            CorruptFileError: a file has no snapshot, so the protected versions are unknown.
         """
         wanted = (
             consumer.next_snapshot
@@ -86,7 +89,7 @@ class ConsumerManager:
         return min(wanted, default=None)
 
     def reset(self, consumer_id: str, next_snapshot: int) -> None:
-        """Let a consumer go on at a snapshot, at once; makes it when there is none.
+        """Set a consumer's next snapshot atomically; a missing consumer is created.
 
         Raises:
             UsageError: the name cannot be that of a file.
@@ -95,7 +98,7 @@ class ConsumerManager:
         self.file_io.overwrite(self._path(consumer_id), data)
 
     def delete(self, consumer_id: str) -> None:
-        """Forget a consumer for good; nothing happens when there is none.
+        """Delete a consumer durably; nothing happens when there is none.
 
         Raises:
             UsageError: the name cannot be that of a file.

@@ -1,7 +1,7 @@
 """The snapshot files of a table: ``snapshot/snapshot-<n>`` and the hints LATEST and EARLIEST.
 
-A snapshot exists from the moment its file does; the hints only save a listing and may be stale or
-absent, after a crash for example.
+A snapshot exists as soon as its file does. The hints only save a listing, and may be stale or
+absent, for example after a crash.
 
 Source: Paimon `utils/SnapshotManager.java`, `utils/HintFileUtils.java`.
 """
@@ -38,7 +38,7 @@ class SnapshotManager:
         return ids[-1] if ids else None
 
     def earliest_id(self) -> int | None:
-        """Number of the oldest snapshot that is left; None when there is none."""
+        """Number of the earliest snapshot; None when there is none."""
         hint = self._hint(_EARLIEST)
         if hint is not None and self._exists(hint):
             return hint
@@ -78,11 +78,11 @@ class SnapshotManager:
             return None
 
     def latest(self, *, near: int | None = None) -> Snapshot | None:
-        """The newest snapshot, also when it expires, or goes back, while it is looked for.
+        """The newest snapshot, even if an expiry or a rollback deletes snapshots during the search.
 
         Args:
-            near: a number that was the newest before: a hint in the place of LATEST's, which is
-                asked when this one is gone or has a successor.
+            near: an earlier newest number, used in place of the hint LATEST. The hint is read when
+                this snapshot is gone or has a successor.
         """
         for hint in (near, None):
             number = self._hint(_LATEST) if hint is None else hint
@@ -110,7 +110,7 @@ class SnapshotManager:
         return self._exists(snapshot_id)
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
-        """Snapshots from one down, as far as they are left; None: from the newest one."""
+        """Snapshots from one down to the earliest; None: from the newest one."""
         current = self.latest_id() if begin is None else begin
         while current is not None and current >= down_to:
             try:
@@ -129,13 +129,13 @@ class SnapshotManager:
         return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
     def write_hints(self, snapshot_id: int) -> Snapshot | None:
-        """Say that a snapshot that was just made is the newest.
+        """Write the hint that a new snapshot is the newest.
 
-        A failure is none: the snapshot is there, and readers list the folder. Who is held up here
-        until it has expired must not leave a hint at what is gone, for Paimon would believe it.
+        Failing to write the hint is harmless: readers fall back to listing. A writer delayed here
+        until its snapshot has expired must not leave a stale hint, because Paimon trusts hints.
 
         Returns:
-            What has the number afterwards; None: nothing any more.
+            The snapshot with this number afterwards; None: it has expired.
         """
         self._write_hint(_LATEST, snapshot_id)
         try:
@@ -168,10 +168,11 @@ class SnapshotManager:
         self._write_hint(_LATEST, snapshot_id)
 
     def delete_latest_hint(self) -> None:
-        """Let readers list the folder while the newest snapshots go, and find which one is left.
+        """Delete the hint, so that readers list the folder while a rollback deletes the newest
+        snapshots.
 
-        Paimon believes the hint when the next number is absent, also of a snapshot that is gone.
-        So the hint does not come back after a crash either.
+        Paimon trusts the hint when the next number is absent, even a stale hint of a deleted
+        snapshot. So the hint does not come back after a crash either.
 
         Raises:
             OSError: the file system refused.

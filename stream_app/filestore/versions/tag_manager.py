@@ -1,7 +1,8 @@
 """The tag files of a table: ``tag/tag-<name>``.
 
-With ``tag.create-success-file`` each tag has a file ``tag/tag-success-file/<name>_SUCCESS`` as
-well, for those who wait for the tag: written when the tag is there for good, deleted before it.
+With ``tag.create-success-file`` each tag also has a file ``tag/tag-success-file/<name>_SUCCESS``,
+for programs that wait for the tag. The writer creates it when the tag is final, and deletes it
+before the tag.
 
 Source: Paimon `utils/TagManager.java`, `tag/SuccessFileTagCallback.java`,
 `partition/file/SuccessFile.java`.
@@ -93,8 +94,8 @@ class TagManager:
                 error.what,
                 where=path,
                 fix=f"delete the tag: stream-app delete-tag {shlex.quote(self.root)} "
-                f"{shlex.quote(name)} (and then what only it held: stream-app "
-                "remove-orphan-files); or restore the file from a backup",
+                f"{shlex.quote(name)} (and then its orphans: stream-app remove-orphan-files); or "
+                f"restore the file from a backup",
             ) from error
 
     def check_name(self, name: str) -> None:
@@ -127,7 +128,7 @@ class TagManager:
             self.sync_deletions()
 
     def sync_deletions(self) -> None:
-        """Let no tag that anybody has deleted come back after a crash of the machine."""
+        """Sync the folder, so that no deleted tag comes back after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/tag")
 
     def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
@@ -165,7 +166,7 @@ class TagManager:
         self.file_io.overwrite(path, encode_object(times))
 
     def lacks_success_file(self, name: str) -> bool:
-        """Whether a tag should have one and has none: who made it died before it was written."""
+        """Whether a tag lacks its success file, because its maker died before writing it."""
         return self.has_success_files and not self.file_io.exists(self._success_path(name))
 
     def _path(self, name: str) -> str:

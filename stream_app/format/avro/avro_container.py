@@ -1,7 +1,7 @@
 """Avro object container files, as Paimon stores manifests.
 
-fastavro encodes the records; the file around them is made here, from its own Avro schemas, so that
-the codecs are those we ship (fastavro asks for another zstd library with each of its versions).
+fastavro encodes the records, and this module frames the file, so that the codecs are Arrow's. (Each
+version of fastavro requires another zstd library.)
 
 What is written has a digest of its schema and records among the metadata of its header, where Avro
 leaves room for what is not its own: neither zstd's frames, as Java writes them, nor Avro's records

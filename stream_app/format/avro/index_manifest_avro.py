@@ -1,7 +1,7 @@
 """Index manifests as Avro: all index files of a snapshot.
 
-Unlike a manifest it is whole: what it does not name does not exist, so a deletion vector that is
-left out brings its rows back to life.
+Unlike a manifest it is complete: what it does not name does not exist. A missing deletion vector
+brings its rows back to life.
 
 Source: Paimon `manifest/IndexManifestEntrySerializer.java`, `index/IndexFileMeta.java`.
 """

@@ -1,7 +1,7 @@
 """Manifests and manifest lists as Avro.
 
-Names, order and types of the fields are Paimon's: its Java readers look fields up by name, take
-branch 0 of a union for null without looking, and refuse any other `_VERSION` than 2.
+Names, order and types of the fields are Paimon's. Its Java readers look fields up by name, take
+branch 0 of a union for null, and refuse any `_VERSION` but 2.
 
 Source: Paimon `manifest/ManifestEntrySerializer.java`, `manifest/ManifestFileMetaSerializer.java`,
 `io/DataFileMetaSerializer.java`, `stats/SimpleStats.java`.
@@ -295,8 +295,8 @@ def describe_manifest(
 ) -> ManifestFileMeta:
     """What a manifest list says of the manifest that holds these entries.
 
-    The counts must be exact: a reader never opens a manifest "without" deleted files to look for
-    them, and a wrong 0 makes deleted files live again.
+    The counts must be exact: a reader does not search a manifest with 0 deleted files for them. A
+    wrong 0 makes deleted files live again.
     """
     assert entries, "a manifest without entries must not be written"
     adds = sum(entry.kind is FileKind.ADD for entry in entries)

@@ -1,6 +1,6 @@
 """What all casts share: values as NumPy and back, and the refusal of a value.
 
-Every function keeps nulls where they are.
+Every function keeps nulls where they are. All arrays of one call have the same length [n].
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
         refused: booleans, in Arrow or NumPy; null counts as false.
 
     Raises:
-        CastError: tells the first value that is.
+        CastError: names the first refused value.
     """
     mask = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
     if not pc.any(mask).as_py():
@@ -44,12 +44,12 @@ def refuse_where(values: pa.Array, refused: Any, wanted: DataType) -> None:
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
-    """Numbers as NumPy, zero where null."""
+    """Numbers as NumPy [n], of the array's own width; zero where null."""
     return np.asarray(pc.fill_null(values, 0).to_numpy(zero_copy_only=False))
 
 
 def ticks_of(values: pa.Array) -> Int64s:
-    """The whole numbers by which Arrow stores dates, times and timestamps, zero where null."""
+    """The integers of Arrow's dates, times and timestamps: int64 [n], zero where null."""
     width = pa.int64() if values.type.bit_width == 64 else pa.int32()
     return numbers_of(values.view(width)).astype(np.int64)
 
@@ -71,6 +71,6 @@ def part(matched: pa.StructArray, name: str) -> pa.Array:
 
 
 def integers(texts: pa.Array) -> Int64s:
-    """Texts of at most 18 digits and a sign as numbers; zero where null or empty."""
+    """Texts of at most 18 digits and a sign as int64 [n]; zero where null or empty."""
     filled = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
     return numbers_of(pc.if_else(pc.equal(filled, ""), "0", filled).cast(pa.int64()))

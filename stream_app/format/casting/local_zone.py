@@ -18,7 +18,7 @@ _LOCALTIME = Path("/etc/localtime")
 
 
 def local_zone() -> str:
-    """The name of the machine's time zone; UTC where nothing tells one."""
+    """The name of the machine's time zone; UTC if the machine names none."""
     if named := os.environ.get("TZ", "").lstrip(":"):
         return named
     _, found, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")

@@ -1,8 +1,8 @@
 """Numbers and booleans as numbers.
 
-What does not fit is what Java makes of it: integers keep their low bits, floating point numbers
-stop at the ends of an integer's range and NaN is 0. A DECIMAL is rounded half up, and null where it
-has too many digits.
+A value that does not fit becomes what Java makes of it. Integers keep their low bits. Floating
+point numbers saturate at the ends of an integer's range, and NaN is 0. A DECIMAL is rounded half
+up, and null where it has too many digits.
 
 Source: Paimon `casting/NumericPrimitiveCastRule.java`, `NumericPrimitiveToDecimalCastRule.java`,
 `DecimalTo*CastRule.java`, `Boolean*CastRule.java`, `utils/DecimalUtils.java`.

@@ -25,7 +25,7 @@ from stream_app.model.schema.data_type import (
 )
 
 Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
-"""Values of the stored type's Arrow type → values of the wanted one's; nulls stay.
+"""Values [n] of the stored type's Arrow type → values [n] of the wanted one's; nulls stay.
 
 Args: values, the stored type, the wanted type. Raises `CastError` for a value without counterpart.
 """

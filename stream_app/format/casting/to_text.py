@@ -39,7 +39,7 @@ def text_to_text(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 
 
 def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
-    """UTF-8, whatever the wanted length is; what is none becomes U+FFFD, as Java shows it."""
+    """UTF-8, whatever the wanted length; invalid bytes become U+FFFD, as in Java."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -16,7 +16,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRequest:
-    """A unit with all that whoever runs it must know.
+    """A unit with everything that its executor needs.
 
     Attributes:
         partition, bucket, total_buckets: as in `BucketChange`.

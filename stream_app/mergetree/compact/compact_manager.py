@@ -1,8 +1,8 @@
 """One bucket's compactions on the driver: when, which, at most one at a time.
 
-Owned by `table.compact.coordinator`. Decide (the picker) → do (the executor) → apply: a finished
-result changes `Levels` only after the committer has published it, so what this class believes is
-always what the table says.
+Owned by `table.compact.coordinator`. Decide (the picker) → do (the executor) → apply. A finished
+result changes `Levels` only after the committer has published it. So the levels of this class are
+always those of the table.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `append/BucketedAppendCompactManager.java`, `compact/NoopCompactManager.java` (here: `picker=None`).

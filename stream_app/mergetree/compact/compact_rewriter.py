@@ -26,7 +26,7 @@ from stream_app.mergetree.spilled_runs import SpilledRuns
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 
 FAN_IN = 32
-"""Runs of a section that are read at a time, when nobody says how many."""
+"""Default number of a section's runs that are read at a time."""
 PIECE_BYTES = 4 << 20
 """Arrow memory in which a spilled run is read back at a time."""
 

@@ -21,7 +21,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 
 
 class Rewriter(Protocol):
-    """Writes the files of sections anew, of one bucket. See `CompactRewriter`."""
+    """Rewrites the files of one bucket's sections. See `CompactRewriter`."""
 
     @property
     def files(self) -> KeyValueFileAccess:

@@ -98,7 +98,7 @@ class MergeTreePicker:
             self._full_begun_ms = self._begun_ms
 
     def note_failed(self, unit: CompactUnit) -> None:
-        """Nothing: units are picked from the levels anew."""
+        """Nothing: each unit is picked from the current levels."""
 
     def note_restored(
         self,
@@ -136,7 +136,7 @@ class MergeTreePicker:
     def _last_full_ms(self, levels: Levels) -> int | None:
         """When the bucket was last merged whole, as far as this process or its files tell.
 
-        Files keep their time over restarts, so that the next process goes on counting.
+        Files keep their time over restarts, so the next process continues the count.
         """
         stamps = [
             file.creation_time_ms

@@ -35,7 +35,7 @@ class RecordLevelExpire:
     bound: int
 
     def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """For each row whether it is too old."""
+        """For each row whether it is too old: bool [n]."""
         times = batch.column(self.column)
         seconds = _seconds(times)
         expired: npt.NDArray[np.bool_] = seconds < self.bound

@@ -8,8 +8,8 @@ The rules, first match wins (runs are ordered newest first):
 0. early full compaction: due by time or by size (`EarlyFullCompaction`);
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
-2. size ratio: beginning with the newest, take in the next run while it is not larger than what
-   is taken so far plus `size_ratio` percent, and more percent off-peak (`OffPeakHours`);
+2. size ratio: begin with the newest run, and take the next one while it is at most `size_ratio`
+   percent larger than all runs taken so far; off-peak hours add to the percent (`OffPeakHours`);
 3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
 
 Source: Paimon `mergetree/compact/UniversalCompaction.java`, `EarlyFullCompaction.java`,
@@ -113,7 +113,7 @@ def pick_full(
     """Everything into the highest level; None when it is there already.
 
     Args:
-        must_rewrite: whether a file that is there already has to be written anew.
+        must_rewrite: whether a given file must be rewritten.
 
     Source: Paimon `mergetree/compact/CompactStrategy.java#pickFullCompaction`.
     """
@@ -136,8 +136,8 @@ class EarlyFullCompaction:
     """The thresholds; None: the rule is off.
 
     Attributes:
-        interval_ms: a bucket that was last merged whole longer ago than this is merged whole, so
-            that its highest level, which is read without merging, is no older.
+        interval_ms: age of the last full merge from which on the bucket is merged whole. So its
+            highest level, which is read without merging, is no older.
         total_size: bytes; a bucket that is smaller is merged whole each time: that costs little,
             and its readers find one run.
         incremental_size: bytes; a bucket that holds more below the highest level is merged whole.
@@ -150,7 +150,7 @@ class EarlyFullCompaction:
     def pick(
         self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
     ) -> CompactUnit | None:
-        """Everything into the highest level, or None when no rule says so."""
+        """Everything into the highest level, or None when no rule applies."""
         max_level = num_levels - 1
         if len(runs) < 2:
             return None

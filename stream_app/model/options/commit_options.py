@@ -38,11 +38,11 @@ MANIFEST_MERGE_MIN_COUNT = integer_option(
 MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE = size_option(
     "manifest.full-compaction-threshold-size",
     "16 mb",
-    "Size of all small manifests and those with deletions that triggers their full merge.",
+    "Total size of small manifests and of those with deletions that triggers their full merge.",
 )
 COMMIT_MAX_RETRIES = integer_option("commit.max-retries", 10, "Attempts after a lost commit race.")
 COMMIT_TIMEOUT = duration_option(
-    "commit.timeout", None, "Time after which a commit is given up (default: never)."
+    "commit.timeout", None, "Time after which a committer gives up (default: never)."
 )
 COMMIT_MIN_RETRY_WAIT = duration_option(
     "commit.min-retry-wait", "10 ms", "First wait after a lost commit race."

@@ -41,18 +41,17 @@ COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT = integer_option(
 COMPACTION_SIZE_RATIO = integer_option(
     "compaction.size-ratio",
     1,
-    "Percent by which the next run may be larger and still be picked.",
+    "Percent by which the next run may be larger than those picked so far.",
 )
 COMPACTION_TOTAL_SIZE_THRESHOLD = size_option(
     "compaction.total-size-threshold",
     None,
-    "A bucket that is smaller in all is merged whole whenever it has two sorted runs "
-    "(default: off).",
+    "Total size below which a bucket with two sorted runs is merged whole (default: off).",
 )
 COMPACTION_INCREMENTAL_SIZE_THRESHOLD = size_option(
     "compaction.incremental-size-threshold",
     None,
-    "A bucket that holds more below its highest level is merged whole (default: off).",
+    "Size outside of a bucket's highest level from which on it is merged whole (default: off).",
 )
 COMPACTION_OFFPEAK_START_HOUR = integer_option(
     "compaction.offpeak.start.hour",
@@ -64,29 +63,29 @@ COMPACTION_OFFPEAK_START_HOUR = integer_option(
 COMPACTION_OFFPEAK_END_HOUR = integer_option(
     "compaction.offpeak.end.hour",
     -1,
-    "Hour of the day at which the off-peak hours are over; before the start: the next day.",
+    "Hour of the day at which the off-peak hours end; before the start: the next day.",
     minimum=-1,
     maximum=23,
 )
 COMPACTION_OFFPEAK_RATIO = integer_option(
     "compaction.offpeak-ratio",
     0,
-    "Percent that are added to `compaction.size-ratio` in off-peak hours.",
+    "Percent to add to `compaction.size-ratio` in off-peak hours.",
 )
 COMPACTION_OPTIMIZATION_INTERVAL = duration_option(
     "compaction.optimization-interval",
     None,
-    "A bucket whose last full compaction is longer ago is merged whole (default: off).",
+    "Age of a bucket's last full compaction from which on it is merged whole (default: off).",
 )
 COMPACTION_FORCE_UP_LEVEL_0 = boolean_option(
     "compaction.force-up-level-0",
     False,
-    "Every flush is merged into a higher level at once.",
+    "Merge every flush into a higher level at once.",
 )
 FORCE_LOOKUP = boolean_option(
     "force-lookup",
     False,
-    "Compact as a table with lookups does: level 0 is merged upwards as `lookup-compact` says.",
+    "Compact like a table with lookups: merge level 0 upwards as `lookup-compact` says.",
 )
 LOOKUP_COMPACT = choice_option(
     "lookup-compact",
@@ -106,14 +105,14 @@ LOOKUP_COMPACT_MAX_INTERVAL = integer_option(
 COMPACTION_MIN_FILE_NUM = integer_option(
     "compaction.min.file-num",
     5,
-    "Without a primary key: small files of a partition, or neighbours in a bucket, that are "
-    "worth a compaction; at least 2.",
+    "Without a primary key: number of small files of a partition, or of neighbours in a bucket, "
+    "that trigger a compaction; at least 2.",
     minimum=1,
 )
 COMPACTION_FILE_NUM_LIMIT = integer_option(
     "compaction.file-num-limit",
     100_000,
-    "Without a primary key and buckets: small files that are looked at in one round.",
+    "Without a primary key and buckets: small files that the planner considers in one round.",
     minimum=1,
 )
 COMPACTION_DELETE_RATIO_THRESHOLD = Option(
@@ -121,7 +120,7 @@ COMPACTION_DELETE_RATIO_THRESHOLD = Option(
     parse=parse_real,
     default=0.2,
     kind="real",
-    meaning="Without a primary key and buckets: a file of which a larger share is deleted is "
+    meaning="Without a primary key and buckets: share of deleted rows above which a file is "
     "rewritten, whatever its size.",
 )
 COMPACTION_FORCE_REWRITE_ALL_FILES = boolean_option(
@@ -130,8 +129,8 @@ COMPACTION_FORCE_REWRITE_ALL_FILES = boolean_option(
 FULL_COMPACTION_DELTA_COMMITS = integer_option(
     "full-compaction.delta-commits",
     None,
-    "Every so many epochs all buckets are merged whole, and the epoch waits for it "
-    "(default: never).",
+    "Number of epochs after which all buckets are merged whole; the epoch waits for it (default: "
+    "never).",
     minimum=1,
 )
 COMMIT_FORCE_COMPACT = boolean_option(
@@ -156,19 +155,19 @@ COMPACTION_MAX_PARALLELISM = integer_option(
 SORT_SPILL_THRESHOLD = integer_option(
     "sort-spill-threshold",
     None,
-    "Sorted runs that a compaction merges at a time; more are first merged into fewer on "
-    "local disk (default: 32, or the stop trigger + 1 if that is more).",
+    "Sorted runs that a compaction merges at a time; it first merges more into fewer on local "
+    "disk (default: 32, or the stop trigger + 1 if that is more).",
     minimum=2,
 )
 RECORD_LEVEL_EXPIRE_TIME = duration_option(
     "record-level.expire-time",
     None,
-    "Age at which a row is left out of a full compaction's output (default: never).",
+    "Age from which on a full compaction drops a row (default: never).",
 )
 RECORD_LEVEL_TIME_FIELD = text_option(
     "record-level.time-field",
     None,
-    "Column that says how old a row is: seconds (INT, BIGINT), milliseconds (BIGINT from "
+    "Column with a row's time: seconds (INT, BIGINT), milliseconds (BIGINT from "
     "10^12 on) or TIMESTAMP.",
 )
 CONTINUOUS_DISCOVERY_INTERVAL = duration_option(
@@ -185,7 +184,7 @@ WRITE_ONLY = boolean_option(
 WRITE_ONLY_STOP_TRIGGER = integer_option(
     "write-only.stop-trigger",
     None,
-    "Sorted runs of a bucket beyond which a write-only job waits for the job that compacts "
+    "Sorted runs of a bucket beyond which a write-only job waits for the compacting job "
     "(default: ten times the stop trigger; never less than the compaction trigger + 1).",
     minimum=1,
     is_own=True,
@@ -193,7 +192,7 @@ WRITE_ONLY_STOP_TRIGGER = integer_option(
 WRITE_ONLY_COMPACTOR_TIMEOUT = duration_option(
     "write-only.compactor-timeout",
     "10 min",
-    "Time without a compaction by anybody after which a waiting write-only job gives up.",
+    "Time without a committed compaction after which a waiting write-only job gives up.",
     is_own=True,
 )
 

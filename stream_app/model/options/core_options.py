@@ -141,7 +141,7 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
 
 
 def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) -> None:
-    """Refuse a table whose options demand of a writer what we do not do.
+    """Refuse a table whose options need a writer that does more than stream_app.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
 
@@ -230,7 +230,7 @@ class CoreOptions:
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
     def compacts_whole_after(self, epoch: int) -> bool:
-        """Whether ``full-compaction.delta-commits`` says so; never in a write-only job."""
+        """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 

@@ -19,56 +19,57 @@ from stream_app.model.options.option import (
 )
 
 SNAPSHOT_NUM_RETAINED_MIN = integer_option(
-    "snapshot.num-retained.min", 10, "Snapshots that are kept, however old.", minimum=1
+    "snapshot.num-retained.min", 10, "Snapshots to keep, however old.", minimum=1
 )
 SNAPSHOT_NUM_RETAINED_MAX = integer_option(
     "snapshot.num-retained.max",
     2_147_483_647,
-    "Snapshots beyond this number go, however young.",
+    "Number of snapshots beyond which the oldest expire, however young.",
     minimum=1,
 )
 SNAPSHOT_TIME_RETAINED = duration_option(
     "snapshot.time-retained",
     "1 h",
-    "A snapshot is kept until it has not been the newest one for this time.",
+    "Time for which a snapshot is kept after the next one was committed.",
 )
 SNAPSHOT_EXPIRE_LIMIT = integer_option(
-    "snapshot.expire.limit", 50, "Snapshots that go at most after one commit.", minimum=1
+    "snapshot.expire.limit", 50, "Most snapshots that expire after one commit.", minimum=1
 )
 SNAPSHOT_EXPIRE_EXECUTION_MODE = choice_option(
     "snapshot.expire.execution-mode",
     "sync",
-    "Whether a job expires before its next epoch (sync), or in a thread beside it (async).",
+    "Whether a job expires snapshots before its next epoch (sync), or in a thread beside it "
+    "(async).",
     "sync",
     "async",
 )
 SNAPSHOT_CLEAN_EMPTY_DIRECTORIES = boolean_option(
     "snapshot.clean-empty-directories",
     False,
-    "Delete the folders of buckets and partitions that expiry has emptied.",
+    "Delete folders of buckets and partitions that expiry has emptied.",
     older_keys=("snapshot.expire.clean-empty-directories",),
 )
 CHANGELOG_NUM_RETAINED_MIN = integer_option(
     "changelog.num-retained.min",
     None,
-    "Versions whose changelog is kept (default: as of snapshots).",
+    "Versions whose changelog is kept (default: as for snapshots).",
     minimum=1,
 )
 CHANGELOG_NUM_RETAINED_MAX = integer_option(
     "changelog.num-retained.max",
     None,
-    "The changelog of versions beyond this number goes (default: as of snapshots).",
+    "Number of versions beyond which the oldest changelogs expire (default: as for snapshots).",
     minimum=1,
 )
 CHANGELOG_TIME_RETAINED = duration_option(
     "changelog.time-retained",
     None,
-    "Time for which the changelog of a version is kept (default: as of snapshots).",
+    "Time for which the changelog of a version is kept (default: as for snapshots).",
 )
 CONSUMER_CHANGELOG_ONLY = boolean_option(
     "consumer.changelog-only",
     False,
-    "A consumer keeps the changelog that it has not read yet, but not the snapshot.",
+    "Whether a consumer protects only unread changelogs, and not the snapshots.",
 )
 FILE_OPERATION_THREAD_NUM = Option(
     key="file-operation.thread-num",
@@ -82,47 +83,47 @@ FILE_OPERATION_THREAD_NUM = Option(
 PARTITION_EXPIRATION_TIME = duration_option(
     "partition.expiration-time",
     None,
-    "A partition that is older than this is dropped (default: never).",
+    "Age from which on a partition is dropped (default: never).",
 )
 PARTITION_EXPIRATION_CHECK_INTERVAL = duration_option(
     "partition.expiration-check-interval",
     "1 h",
-    "How often a job looks for partitions that are too old.",
+    "How often a job checks for expired partitions.",
 )
 PARTITION_EXPIRATION_STRATEGY = text_option(
     "partition.expiration-strategy",
     "values-time",
-    "What a partition's age is: that of the time in its values (values-time), or of its newest "
-    "file (update-time).",
+    "Source of a partition's age: the time in its values (values-time), or its newest file "
+    "(update-time).",
 )
 PARTITION_EXPIRATION_MAX_NUM = integer_option(
     "partition.expiration-max-num",
     100,
-    "Partitions that are dropped at most each time.",
+    "Most partitions that one check drops.",
     minimum=1,
 )
 PARTITION_EXPIRATION_BATCH_SIZE = integer_option(
     "partition.expiration-batch-size",
     None,
-    "Partitions that one commit drops (default: all that are to go).",
+    "Partitions that one commit drops (default: all expired ones).",
     minimum=1,
 )
 PARTITION_TIMESTAMP_FORMATTER = text_option(
     "partition.timestamp-formatter",
     None,
-    "How the time in a partition's values is written, as Java's DateTimeFormatter says it "
+    "Form of the time in a partition's values, as a pattern of Java's DateTimeFormatter "
     "(default: yyyy-MM-dd HH:mm:ss, or yyyy-MM-dd).",
 )
 PARTITION_TIMESTAMP_PATTERN = text_option(
     "partition.timestamp-pattern",
     None,
-    "Where the time stands in a partition's values, such as '$year-$month-$day $hour:00:00' "
-    "(default: in the first column).",
+    "How a partition's values combine to a time, such as '$year-$month-$day $hour:00:00' "
+    "(default: the first column).",
 )
 PARTITION_TIMESTAMP_FORMAT_STRICT = boolean_option(
     "partition.timestamp-format.strict",
     False,
-    "A record is bad when its partition tells no time as the two options above say.",
+    "A record is bad when its partition has no time that the two options above can read.",
 )
 
 EXPIRE_OPTIONS: tuple[Option[Any], ...] = (

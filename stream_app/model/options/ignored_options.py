@@ -1,10 +1,11 @@
-"""Table options that ask something of a job that ours does not do.
+"""Table options that ask for work that stream_app's jobs do not do.
 
-They are accepted, because a table is shared with other engines that act on them. So that nobody
-waits for their effect, a job names those of its table when it begins. Options of reading, of batch
-jobs, of SQL and of kinds of tables that we do not write are no matter of a job, and not here.
+A job accepts them, because other engines act on them, and names those of its table when it begins.
+Options of reading, of batch jobs, of SQL and of unsupported kinds of tables do not concern a job
+and are not here.
 
-Source: Paimon 1.4.2 `CoreOptions.java`, `FlinkConnectorOptions.java`, and who reads each option.
+Source: Paimon 1.4.2 `CoreOptions.java`, `FlinkConnectorOptions.java`, and the readers of each
+option.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What an option of a table is, and how its text becomes a value.
 
-`core_options` declares the options with the functions at the end. The texts are stored in the
-table's schema, so nothing is accepted here that Paimon could not read: a table with such an
-option would be closed to every other engine.
+`core_options` declares the options with the functions at the end. The table's schema stores the
+texts, so this module refuses what Paimon cannot read: no other engine could open a table with such
+an option.
 
 Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/TimeUtils.java`.
 """

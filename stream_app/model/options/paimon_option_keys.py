@@ -1,7 +1,7 @@
 """The names of Paimon's table options, so that a misspelt one is found and the right one named.
 
-Called by `core_options`, which knows the few that a writer acts on; the others are other engines'
-business and are kept in the table's schema as they are. The kind of value is known too, because a
+Called by `core_options`, which knows the few that a writer acts on. The others are for other
+engines, and the table's schema keeps them as they are. The kind of value is known too, because a
 value that Paimon cannot read closes the table to it.
 
 Source: Paimon 1.4.2 `CoreOptions.java`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java`

@@ -12,13 +12,13 @@ from stream_app.model.options.option import Option, size_option
 SOURCE_SPLIT_TARGET_SIZE = size_option(
     "source.split.target-size",
     "128 mb",
-    "A split of a read gathers files of a bucket up to this size.",
+    "Size up to which a split gathers files of a bucket.",
 )
 SOURCE_SPLIT_OPEN_FILE_COST = size_option(
     "source.split.open-file-cost",
     "4 mb",
-    "What a small file counts more than its size when files are put together; in a split of "
-    "a read, what a file or section counts at least.",
+    "Cost of opening a file: added to its size when compactions pack small files, and the least "
+    "weight of a file or section in a split.",
     minimum=0,
 )
 

@@ -45,36 +45,36 @@ _OF_FILE_SYSTEM = (
 _OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
 SCAN_TAG_NAME = text_option("scan.tag-name", None, "A version by its tag.")
 SCAN_WATERMARK = _long_option(
-    "scan.watermark", "The oldest version whose watermark has come so far."
+    "scan.watermark", "The oldest version whose watermark has reached this one."
 )
 INCREMENTAL_BETWEEN = text_option(
     "incremental-between",
     None,
-    "What came between two snapshots or tags, `3,7`; the first is excluded.",
+    "Changes between two snapshots or tags, `3,7`; the first is excluded.",
 )
 INCREMENTAL_BETWEEN_TIMESTAMP = text_option(
     "incremental-between-timestamp",
     None,
-    "What came between two times, as texts or milliseconds.",
+    "Changes between two times, as texts or milliseconds.",
 )
 INCREMENTAL_BETWEEN_SCAN_MODE = choice_option(
     "incremental-between-scan-mode",
     "auto",
-    "What is read between two versions.",
+    "Which files are read between two versions.",
     "auto",
     "delta",
     "changelog",
     "diff",
 )
 READ_CHANGELOG = boolean_option(
-    "read.changelog", False, "A column `rowkind` in front, and rows of all kinds."
+    "read.changelog", False, "Put a column `rowkind` in front, and read rows of all kinds."
 )
 READ_COLUMNS = Option(
     key="read.columns",
     parse=str,
     default=None,
-    meaning="Columns, parted by commas; the others are not read. Spark tells a source in "
-    "Python nothing of the columns that a query needs.",
+    meaning="Columns to read, comma separated. Spark does not tell a Python source which columns "
+    "a query needs.",
     kind="text",
     is_own=True,
 )
@@ -82,8 +82,8 @@ READ_PROTECT = Option(
     key="read.protect",
     parse=parse_retention_ms,
     default=None,
-    meaning="The version does not expire for so long after it was planned. By a tag, so "
-    "the table is written; Spark tells no source when a query ends.",
+    meaning="Time after planning for which a tag keeps the version from expiring. Writes to the "
+    "table; Spark does not tell a source when a query ends.",
     kind="duration",
     is_own=True,
 )
@@ -98,7 +98,7 @@ READ_STREAM_MAX_ROWS_PER_TRIGGER = _long_option(
 )
 READ_STREAM_MIN_ROWS_PER_TRIGGER = _long_option(
     "read.stream.minRowsPerTrigger",
-    "A micro-batch waits for so many rows, but no longer than maxTriggerDelayMs.",
+    "Rows that a micro-batch waits for, but no longer than maxTriggerDelayMs.",
     minimum=1,
 )
 READ_STREAM_MAX_TRIGGER_DELAY_MS = _long_option(
@@ -161,7 +161,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
     """The options of a read; keys in any case, for Spark makes them lower.
 
     Raises:
-        UsageError: tells all problems: unknown keys with the nearest known ones, and wrong values.
+        UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.
     """
     known: dict[str, str] = {}
     problems = []

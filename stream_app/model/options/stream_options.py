@@ -1,5 +1,4 @@
-"""The table options of those who follow a table, with Paimon's keys and defaults (1.4,
-`CoreOptions.java`).
+"""The table options of followers, with Paimon's keys and defaults (1.4, `CoreOptions.java`).
 
 Parsed by core_options.
 """
@@ -20,10 +19,10 @@ from stream_app.model.options.option import (
 SCAN_MODE = choice_option(
     "scan.mode",
     "default",
-    "Where a streaming read begins: latest-full (all rows, then changes), latest (changes from "
+    "Start of a streaming read: latest-full (all rows, then changes), latest (changes from "
     "now on), compacted-full (the newest compacted version, then changes), from-timestamp, "
-    "from-snapshot, from-snapshot-full. default: from-timestamp or from-snapshot when its "
-    "option is there, else latest-full. The other modes are Paimon's for batch reads.",
+    "from-snapshot, from-snapshot-full. Default: from-timestamp or from-snapshot when its option "
+    "is set, else latest-full. The other modes are Paimon's for batch reads.",
     "default",
     "latest-full",
     "full",
@@ -56,44 +55,43 @@ SCAN_TIMESTAMP_MILLIS = Option(
 SCAN_TIMESTAMP = text_option(
     "scan.timestamp",
     None,
-    "The time of scan.mode from-timestamp as text, in local time; scan.timestamp-millis counts "
-    "first.",
+    "The time of scan.mode from-timestamp as text, in local time; scan.timestamp-millis has "
+    "priority.",
 )
 CONSUMER_ID = text_option(
     "consumer-id",
     None,
-    "Under which name a streaming read keeps how far it has come; expiry leaves what it has "
-    "not taken yet.",
+    "Name under which a streaming read stores its progress; expiry keeps what it has yet to take.",
 )
 CONSUMER_EXPIRATION_TIME = duration_option(
     "consumer.expiration-time",
     None,
-    "A consumer that has written nothing for so long is forgotten (default: never).",
+    "Silence after which a consumer expires (default: never).",
 )
 CONSUMER_IGNORE_PROGRESS = boolean_option(
     "consumer.ignore-progress",
     False,
-    "Begin where scan.mode says, although the consumer has been here before.",
+    "Begin as scan.mode says, even if the consumer has progress.",
 )
 CONSUMER_MODE = choice_option(
     "consumer.mode",
     "exactly-once",
-    "How several readers agree on a consumer's progress; with one, as here, both mean the "
-    "same: what is written has been read by all.",
+    "How several readers of one consumer agree on its progress; here each consumer has one "
+    "reader, so both values mean the same.",
     "exactly-once",
     "at-least-once",
 )
 STREAMING_READ_OVERWRITE = boolean_option(
     "streaming-read-overwrite",
     False,
-    "Whether a streaming read of a table with a primary key tells what an OVERWRITE snapshot "
-    "changed; stream_app refuses to follow such a table.",
+    "Whether a streaming read of a table with a primary key includes the changes of OVERWRITE "
+    "snapshots; stream_app refuses to follow such a table.",
 )
 STREAMING_READ_APPEND_OVERWRITE = boolean_option(
     "streaming-read-append-overwrite",
     False,
-    "Whether a streaming read of a table without a primary key tells the rows that an "
-    "OVERWRITE snapshot added.",
+    "Whether a streaming read of a table without a primary key includes the rows that OVERWRITE "
+    "snapshots add.",
 )
 
 STREAM_OPTIONS: tuple[Option[Any], ...] = (

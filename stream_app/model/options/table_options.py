@@ -26,8 +26,8 @@ BUCKET = Option(
     default=-1,
     kind="integer",
     minimum=-2,
-    meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: "
-    "rows go into files as they come.",
+    meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: no "
+    "buckets, files in the order of arrival.",
 )
 BUCKET_KEY = text_option(
     "bucket-key",
@@ -109,18 +109,19 @@ METADATA_STATS_MODE = text_option(
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = size_option(
     "deletion-vector.index-file.target-size",
     "2 mb",
-    "A new file of deletion vectors is begun at this size, in tables without buckets.",
+    "Size at which a writer begins a new file of deletion vectors, in tables without buckets.",
 )
 TARGET_FILE_SIZE = size_option(
     "target-file-size",
     None,
-    "A new data file is begun at this size (default: 128 mb, and 256 mb without a primary key).",
+    "Size at which a writer begins a new data file (default: 128 mb, and 256 mb without a "
+    "primary key).",
 )
 WRITE_BUFFER_SIZE = size_option(
     "write-buffer-size", "256 mb", "Memory of one bucket's write buffer."
 )
 WRITE_BUFFER_SPILLABLE = boolean_option(
-    "write-buffer-spillable", True, "Spill sorted runs to local disk when it is full."
+    "write-buffer-spillable", True, "Spill sorted runs to local disk when the buffer is full."
 )
 WRITE_BUFFER_SPILL_MAX_DISK_SIZE = size_option(
     "write-buffer-spill.max-disk-size",

@@ -46,9 +46,9 @@ def zone_of(text: str) -> datetime.tzinfo:
 TAG_AUTOMATIC_CREATION = choice_option(
     "tag.automatic-creation",
     "none",
-    "By which time a job gives tags of its own accord: that at which snapshots were committed "
-    "(process-time) or their watermark, of which stream_app writes none; batch tags the "
-    "commits of batch jobs, which stream_app's job is not.",
+    "Whether a job makes tags by itself, and by which time: that of the commit (process-time), "
+    "or the watermark, which stream_app does not write. batch tags commits of batch jobs, which "
+    "stream_app's job is not.",
     "none",
     "process-time",
     "watermark",
@@ -57,8 +57,8 @@ TAG_AUTOMATIC_CREATION = choice_option(
 TAG_CREATION_PERIOD = choice_option(
     "tag.creation-period",
     "daily",
-    "How often: the first snapshot behind the end of a period gets the period's tag; by "
-    "process time one is made for it when none comes.",
+    "Period of automatic tags: the first snapshot after its end gets the tag. By process time "
+    "the job makes an empty one if none comes.",
     "daily",
     "hourly",
     "two-hours",
@@ -67,12 +67,12 @@ TAG_CREATION_PERIOD_DURATION = duration_option(
     "tag.creation-period-duration", None, "Another period; its tags are named yyyyMMddHHmm."
 )
 TAG_CREATION_DELAY = duration_option(
-    "tag.creation-delay", "0 ms", "How long after its end a period still waits for late rows."
+    "tag.creation-delay", "0 ms", "Time that a period waits for late rows after its end."
 )
 TAG_PERIOD_FORMATTER = choice_option(
     "tag.period-formatter",
     "with_dashes",
-    "How daily and hourly tags are named: '2026-01-31 07', '20260131 07' or '2026013107'.",
+    "Form of the names of daily and hourly tags: '2026-01-31 07', '20260131 07' or '2026013107'.",
     "with_dashes",
     "without_dashes",
     "without_dashes_and_spaces",
@@ -83,18 +83,18 @@ TAG_NUM_RETAINED_MAX = integer_option(
 TAG_DEFAULT_TIME_RETAINED = duration_option(
     "tag.default-time-retained",
     None,
-    "Time after which a tag is deleted for which nothing else was said (default: never).",
+    "Time to live of a tag without one of its own (default: for ever).",
 )
 TAG_AUTOMATIC_COMPLETION = boolean_option(
-    "tag.automatic-completion", False, "Give also the tags of periods in which no job ran."
+    "tag.automatic-completion", False, "Make the tags of periods in which no job ran, too."
 )
 TAG_TIME_EXPIRE_ENABLED = boolean_option(
-    "tag.time-expire-enabled", True, "Delete tags whose time is over."
+    "tag.time-expire-enabled", True, "Delete tags whose time to live is over."
 )
 TAG_CREATE_SUCCESS_FILE = boolean_option(
     "tag.create-success-file",
     False,
-    "Beside each tag write tag/tag-success-file/NAME_SUCCESS, for those who wait for it.",
+    "Write tag/tag-success-file/NAME_SUCCESS beside each tag, for programs that wait for it.",
 )
 SINK_PROCESS_TIME_ZONE = text_option(
     "sink.process-time-zone",

@@ -1,7 +1,7 @@
 """Which changes of a column's type keep every value and the order of values.
 
-Statistics of such files still hold, and a job may go on writing the older type. How values of other
-types are read is told by `format.casting`.
+Statistics of such files still hold, and a job may continue to write the older type.
+`format.casting` reads values of other types.
 
 Source: Paimon `schema/SchemaEvolutionUtil.java#devolveFilters`.
 """

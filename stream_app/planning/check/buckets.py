@@ -22,9 +22,9 @@ _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-a
 def level_findings(files: Sequence[DataFileMeta], key_of: KeyOrder, where: str) -> list[Finding]:
     """What is wrong with the levels of one bucket of a table with a primary key.
 
-    A level above 0 is one sorted run: no two of its files may share a key, because readers take
-    the first version that they find in a run. A file may lie higher than 'num-levels' says: writers
-    take in as many levels as they find.
+    A level above 0 is one sorted run: no two of its files may share a key. Readers take the first
+    version that they find in a run. A file may lie higher than 'num-levels' says: writers take in
+    as many levels as they find.
     """
     findings = []
     levels: dict[int, list[DataFileMeta]] = {}

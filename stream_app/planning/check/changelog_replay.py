@@ -1,9 +1,9 @@
 """From which version on a table's changes can be replayed, so that they must lead to its rows.
 
-A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot, and
-needs the changes of all snapshots behind it. `table.check.changelog_check` does it.
+A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot. It
+needs the changes of all later snapshots. `table.check.changelog_check` does it.
 
-Source: none; `follow_up` tells which files are the changes of a snapshot.
+Source: none; `follow_up` decides which files are the changes of a snapshot.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ColumnFacts:
 
     Attributes:
         null_count: nulls.
-        below, above: rows below the least and above the largest value that the manifest tells.
+        below, above: rows below the manifest's least and above its largest value.
         told_nulls: what the manifest says; None when it does not.
     """
 

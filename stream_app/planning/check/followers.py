@@ -1,5 +1,5 @@
-"""What those who follow a table need, for `stream-app check`: its long-lived changelogs without a
-gap, their hints, and consumers whose next snapshot can be had.
+"""The needs of a table's followers, for `stream-app check`: long-lived changelogs without a gap,
+their hints, and consumers whose next snapshot exists.
 
 Source: Paimon `utils/ChangelogManager.java`, `consumer/ConsumerManager.java`.
 """
@@ -39,7 +39,7 @@ def changelog_findings(
             if right > left + 2
             else f"the changelog of snapshot {left + 1} is missing",
             where=where,
-            fix=f"restore it from a backup; else who follows the table from before it begins anew: "
+            fix=f"restore it from a backup; else a follower from before it must begin again: "
             f"with {right} at the earliest, or with all rows (latest-full)",
         )
         for left, right in pairwise(numbers)
@@ -51,7 +51,7 @@ def changelog_findings(
 def consumer_findings(
     consumer: Consumer, earliest: int | None, latest: int | None, where: str
 ) -> list[Finding]:
-    """What is wrong with where a consumer goes on.
+    """Findings about a consumer's next snapshot.
 
     Args:
         earliest: the first snapshot or changelog whose changes can be read; None: there is none.
@@ -66,8 +66,8 @@ def consumer_findings(
                 what=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
                 f"first that it can have is {earliest}",
                 where=where,
-                fix="let it begin anew with --ignore-progress, with all rows (latest-full); or "
-                "delete its file, if nobody is behind it any more",
+                fix="start it again with --ignore-progress, with all rows (latest-full); or "
+                "delete its file, if nothing uses it any more",
             )
         ]
     newest = latest or 0
@@ -76,10 +76,10 @@ def consumer_findings(
             Finding(
                 kind=FindingKind.CONSUMER,
                 what=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
-                f"{newest or 'none'}: it has read what a rollback took away",
+                f"{newest or 'none'}: it has read what a rollback deleted",
                 where=where,
-                fix="make what it took over since then anew, and let it begin anew with "
-                "--ignore-progress; or delete its file, if nobody is behind it any more",
+                fix="rebuild what it has copied since then, and start it again with "
+                "--ignore-progress; or delete its file, if nothing uses it any more",
             )
         ]
     return []

@@ -71,18 +71,20 @@ def next_step(location: str, versions: Sequence[VersionName], needs: Needs, dama
     snapshots = [one for one in main if one.kind is VersionKind.SNAPSHOT]
     newest = max(snapshots, key=lambda one: one.number or 0, default=None)
     if newest not in needs.rows:
-        verdict = "the newest version does without it" if needs.rows else "no row depends on it"
+        verdict = "the newest version does not need it" if needs.rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
         )
     target = _newest_whole(main, damaged)
     if target is None:
-        return "restore it from a backup: the newest version needs it, and no other one is whole"
+        return (
+            "restore it from a backup: the newest version needs it, and no other version is whole"
+        )
     how = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.number}"
     return (
         "the newest version needs it; restore it from a backup, or stop the table's writers and "
-        f"go back to an earlier version: stream-app rollback-to {shlex.quote(location)} {how}"
+        f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {how}"
     )
 
 

@@ -1,6 +1,6 @@
-"""The rules that the versions of a table keep among themselves, as `stream-app check` tells them.
+"""The rules between versions of a table, for `stream-app check`.
 
-Sees numbers and counts alone; who reads the files is `table.check.metadata_check`.
+Sees only numbers and counts; `table.check.metadata_check` reads the files.
 
 Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
 `operation/FileStoreCommitImpl.java`.
@@ -34,7 +34,7 @@ class RecordCounts:
 
 
 def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> list[Finding]:
-    """The counts of a snapshot against those of its manifests; what neither tells is passed over.
+    """The counts of a snapshot against those of its manifests; unknown counts are skipped.
 
     A wrong count does no harm to rows, but readers plan and users decide by it.
     """
@@ -48,8 +48,8 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> lis
             kind=FindingKind.RECORD_COUNT,
             what=f"snapshot {snapshot.snapshot_id} says {name} = {told}, its files have {found}",
             where=where,
-            fix="rows are not lost by a wrong count; the next snapshots count on from it until "
-            f"the table is rolled back before it, so: {_ROLL_BACK}",
+            fix="a wrong count loses no rows; the next snapshots continue from it until the "
+            f"table is rolled back before it, so: {_ROLL_BACK}",
         )
         for name, told, found in pairs
         if told is not None and found is not None and told != found
@@ -101,8 +101,8 @@ def hint_findings(
                 what=f"the hint LATEST says {latest}, but the newest {what} is "
                 f"{numbers[-1] if numbers else 'none'}",
                 where=f"{where}/LATEST",
-                fix=f"delete the file: Paimon believes it unless the next {what} is there, and "
-                "would look for one that is not; without it the folder is listed",
+                fix=f"delete the file: Paimon trusts this stale hint unless the next {what} "
+                f"exists, and would miss the newest one; without the hint readers list the folder",
             )
         )
     if earliest is not None and earliest in numbers[1:]:
@@ -111,8 +111,8 @@ def hint_findings(
                 kind=FindingKind.HINT,
                 what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
                 where=f"{where}/EARLIEST",
-                fix=f"delete the file: with it the older {what}s are never found nor expired; "
-                "without it the folder is listed",
+                fix=f"delete the file: with this stale hint readers and expiry never find the "
+                f"older {what}s; without it they list the folder",
             )
         )
     return findings
@@ -135,10 +135,10 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> list[Finding
                     kind=FindingKind.SNAPSHOTS,
                     what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
                     f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
-                    f"snapshot {before.snapshot_id} already: an epoch may be there twice",
+                    f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
                     where=f"{where}/snapshot-{snapshot.snapshot_id}",
-                    fix="let one writer alone use a checkpoint; rows of a table with a primary "
-                    f"key are right all the same, else {_ROLL_BACK}",
+                    fix="use each checkpoint in one job only; rows of a table with a primary key "
+                    f"are right nevertheless, else {_ROLL_BACK}",
                 )
             )
         newest[snapshot.commit_user] = snapshot

@@ -1,4 +1,4 @@
-"""Finds out which snapshot a commit is in conflict with, and says what is to be done about it.
+"""Finds the snapshot that a commit conflicts with, and the remedy.
 
 Called by file_store_commit with what conflict_detection has found.
 
@@ -16,8 +16,8 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_detection import Conflict, ConflictKind
 
 _TWO_COMPACTORS = (
-    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; what this one "
-    "has dropped it plans anew"
+    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
+    "plans its dropped compactions again"
 )
 _RESCALED = "restart the job: it takes the table's number of buckets then"
 
@@ -33,16 +33,17 @@ class SnapshotDelta:
 
 
 def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
-    """What happened, who did it, and what to do.
+    """What happened, which user did it, and the remedy.
 
     Args:
-        history: what was committed of late, newest first; as much is taken of it as is needed.
+        history: the latest commits, newest first; as much is taken of it as is needed.
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:
             return _of_a_missing_file(conflict, next(_deleting(conflict.change, history), None))
         case ConflictKind.BUCKET_COUNT:
-            # Files of the new number may have come several times: who began with it is to blame.
+            # Several snapshots may have brought files of the new number: the first one is the
+            # cause.
             cause = min(
                 _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
             )
@@ -64,11 +65,11 @@ def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple
     if comes_new:
         return (
             f"{conflict.what}{_by(cause, 'its partition was overwritten by')}",
-            "nothing: the partition is compacted again as it is there now",
+            "nothing: the job compacts the partition again as it is now",
         )
     return (
         f"{conflict.what}{_by(cause, 'its partition was dropped, or has expired, with')}",
-        "nothing, unless rows go on coming for partitions that expire: leave such rows out",
+        "nothing, unless rows keep arriving for partitions that expire: filter such rows out",
     )
 
 

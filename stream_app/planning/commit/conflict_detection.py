@@ -1,6 +1,6 @@
 """Decides whether changes still fit a table that others have changed meanwhile.
 
-Called by file_store_commit; who is to blame for a conflict is told by conflict_cause.
+Called by file_store_commit; conflict_cause finds the snapshot that caused a conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.

@@ -1,8 +1,8 @@
-"""Decides how a snapshot's index files change when data files go or rows of them are deleted.
+"""Decides how a snapshot's index files change when data files, or rows of them, are deleted.
 
 A change is a list of entries like that of data files: DELETE of an index file, ADD of another. But
-an index manifest is whole, so each commit that changes something writes all of it anew
-(`combined_index`), on top of whatever others have committed meanwhile (`index_conflict`).
+an index manifest is complete. So each commit with a change rewrites all of it (`combined_index`),
+on top of other commits (`index_conflict`).
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `manifest/IndexManifestFileHandler.java`,
@@ -21,7 +21,7 @@ from stream_app.model.manifest_entry import FileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFileRewrite:
-    """An index file that goes.
+    """An index file to remove.
 
     Attributes:
         kept: data files whose deletion vectors move from it into a new index file.
@@ -38,7 +38,7 @@ def rewrites(
     changed: Collection[str],
     in_one_file: bool,
 ) -> list[IndexFileRewrite]:
-    """Which index files of one bucket are written anew.
+    """Which index files of one bucket are rewritten.
 
     Args:
         live: index files of the bucket.
@@ -46,7 +46,7 @@ def rewrites(
         changed: data files that get another deletion vector, or their first.
         in_one_file: the bucket's vectors belong into one file, so any change concerns all.
 
-    An index file of which nothing changes stays as it is; one of which nothing is left just goes.
+    An index file of which nothing changes stays as it is; an empty one is removed.
     """
     leaving = {*gone, *changed}
     files = [entry for entry in live if entry.holds_deletion_vectors]
@@ -90,9 +90,9 @@ def index_conflict(
         live_files: data files after the commit, of at least the partitions that it touches.
         in_one_file: the vectors of a bucket belong into one file.
 
-    The rules: an index file that goes must be there; no row of a deleted file was deleted
-    meanwhile, for the file that replaces it would have the row again; a vector that comes is of a
-    live file, and the only one of it.
+    There are three rules. A removed index file must exist. No row of a deleted file was deleted
+    meanwhile, for the replacing file would have the row again. An added vector belongs to a live
+    file, and is its only one.
     """
     names = {entry.index_file.file_name for entry in live}
     for change in changes:
@@ -106,9 +106,9 @@ def index_conflict(
             if data_file in vectors:
                 return f"rows of {data_file} were deleted meanwhile: it has two deletion vectors"
             if data_file in deleted_files:
-                return f"rows of {data_file}, which is to be replaced, were deleted meanwhile"
+                return f"rows of {data_file}, which the commit replaces, were deleted meanwhile"
             if is_new and data_file not in live_files:
-                return f"{data_file}, of which rows are to be deleted, is gone"
+                return f"{data_file}, whose rows the commit deletes, is gone"
             vectors.add(data_file)
     buckets = Counter((entry.partition, entry.bucket) for entry in combined)
     crowded = [bucket for (_, bucket), files in buckets.items() if files > 1]

@@ -1,11 +1,11 @@
-"""Which epoch of each job is its newest, told by a few snapshots; and for how long that is kept.
+"""Finds the newest epoch of each job in a few snapshots; and for how long that is kept.
 
-A job that starts again must know what it has committed, also when its own snapshots have expired.
-So each snapshot that we make carries a property with the newest epoch of every job. Snapshots of
-other engines have none, and those of our older versions tell of their own job alone.
+A restarted job must know what it has committed, even if its own snapshots have expired. So each
+snapshot that we make carries a property with the newest epoch of every job. Snapshots of other
+engines have none, and those of our older versions record only their own job.
 
-Called by `table.commit.job_epochs`. Plain values in and out; snapshots are looked at one by one,
-from the newest one down, and no more of them than is needed.
+Called by `table.commit.job_epochs`. Plain values in and out. Snapshots come one by one, from the
+newest down, and no more of them than needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEPT_DAYS = 30
 """An epoch that was repeated later would find its messages gone from nearly every topic."""
 KEPT_MS = KEPT_DAYS * 86_400_000
 JOBS_KEPT = 16
-"""So many jobs are told of however old they seem: one commit by a clock that is ahead ages all."""
+"""Jobs that are recorded however old they seem: one commit by a clock that is ahead ages all."""
 JOBS_MAX = 100
 """A job that begins with a new checkpoint each hour must not make snapshots grow."""
 
@@ -43,10 +43,9 @@ def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:
 
 
 def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoch | None:
-    """The newest epoch of one job; None when no snapshot tells of one.
+    """The newest epoch of one job; None when no snapshot records one.
 
-    A COMPACT snapshot has the number of its job's newest epoch, so it tells that much even where
-    nothing else is left.
+    A COMPACT snapshot has the number of its job's newest epoch, even where no other record is left.
 
     Raises:
         CorruptFileError: a snapshot's property cannot be read.
@@ -67,7 +66,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
 
 
 def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
-    """The epochs that the next snapshot still tells, newest first.
+    """The epochs that the next snapshot copies, newest first.
 
     The newest `JOBS_KEPT`, whatever their age; of the rest not the oldest ones, nor too many.
     """
@@ -77,11 +76,11 @@ def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpo
 
 
 def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | None:
-    """The number of the oldest snapshot that tells of a job what no newer one does.
+    """The number of the oldest snapshot with the only record of a job's epoch.
 
-    None: what these tell need not be kept. When other engines alone commit, such a snapshot, and
-    all after it, stay no longer than 30 days for the sake of jobs that may never come back; these
-    must have passed by our clock and by the newest snapshot's, for either may be ahead.
+    None: what these tell need not be kept. When other engines alone commit, such a snapshot and its
+    successors stay for 30 days at most, because the jobs may never return. These must have passed
+    by our clock and by the newest snapshot's, for either may be ahead.
 
     Raises:
         CorruptFileError: a snapshot's property cannot be read.

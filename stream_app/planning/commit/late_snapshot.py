@@ -1,8 +1,9 @@
 """Whether a snapshot that was just made has come too late, by the numbers that are there alone.
 
-A number is taken by creating a file that must not exist yet. But expiry frees numbers: who was held
-up between looking for the newest snapshot and creating the next one, while others committed and
-expired, may take a number again whose turn is over. Paimon's committers do not look for that.
+A number is taken by creating a file that must not exist yet. But expiry frees numbers. A committer
+may be delayed between reading the newest snapshot and creating the next one. If others commit and
+expire meanwhile, it may reuse a number whose turn is over. Paimon's committers do not look for
+that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Standing(Enum):
     LATE = auto()
     """It stands apart: its number had been given, or the table had gone back meanwhile."""
     ASK_NEXT = auto()
-    """What it was made on top of is gone, and the next one is there: that one's base tells."""
+    """Its base is gone, and the next snapshot exists, whose base decides."""
     UNKNOWN = auto()
     """It is gone itself, with whatever would tell."""
 
@@ -27,8 +28,8 @@ class Standing(Enum):
 def standing(number: int, present: Collection[int]) -> Standing:
     """How a snapshot that we have created stands now.
 
-    Snapshots expire from the oldest on, one always stays, and a rollback takes the newest first:
-    so as long as the one before is there, ours was not there before.
+    Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
+    while the snapshot before exists, ours did not exist earlier.
 
     Args:
         number: ours; it was made on top of the one before, or is the first one.

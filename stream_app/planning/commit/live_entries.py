@@ -11,7 +11,7 @@ from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntr
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The ADD entries that no DELETE entry takes away, wherever that one stands.
+    """The ADD entries without a DELETE entry, in whatever order they come.
 
     A file that was ever deleted at a level stays deleted there: that is how every reader of
     Paimon sees it.
@@ -29,7 +29,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """The fewest entries that mean the same: pairs of ADD and DELETE vanish.
 
-    A DELETE without its ADD stays: the ADD stands in a manifest that is not merged now.
+    A DELETE without its ADD is kept: the ADD stands in a manifest that is not merged now.
     """
     kept: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()

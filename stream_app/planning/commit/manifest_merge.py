@@ -1,9 +1,9 @@
 """Decides which manifests of a base list are rewritten into fewer.
 
 Every commit brings a small manifest. Merged in groups (`manifest_groups`), a table's base list
-stays short however many commits it has seen, and each entry is rewritten only a few times. What
-groups leave behind are entries of files that are gone, when ADD and DELETE stand in different
-large manifests: now and then all of these go at once (`full_merge`).
+stays short however many commits it has seen, and each entry is rewritten only a few times. Groups
+leave entries of deleted files whose ADD and DELETE are in different large manifests: a `full_merge`
+removes all of these at once.
 
 Source: Paimon `operation/ManifestFileLegacyMerger.java` (``manifest.target-file-size``,
 ``manifest.merge-min-count``, ``manifest.full-compaction-threshold-size``).
@@ -23,9 +23,9 @@ def manifest_groups(
 ) -> list[Group]:
     """Consecutive manifests in groups; a group of more than one is to be merged into one.
 
-    Neighbours gather until they reach `target_size` bytes; what is left at the end is merged only
-    when there are at least `min_count`, without the large ones at its beginning. The order is
-    kept, since a DELETE must come after its ADD.
+    Neighbours gather until they reach `target_size` bytes. The rest at the end, without the large
+    ones at its beginning, is merged only if it has at least `min_count`. The order is kept, since a
+    DELETE must come after its ADD.
     """
     groups: list[Group] = []
     gathered: list[ManifestFileMeta] = []

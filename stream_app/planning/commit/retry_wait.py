@@ -1,7 +1,7 @@
 """How long a commit that lost a race waits before it tries again.
 
-Twice as long each time, and a little longer than others, so that those who lost together do not
-meet again.
+Each wait is twice as long, plus a part that differs between commits, so that committers that lost
+together do not collide again.
 
 Source: Paimon `utils/RetryWaiter.java` (``commit.min-retry-wait``, ``commit.max-retry-wait``).
 """

@@ -1,8 +1,9 @@
-"""Decides whether a job may go on when the table's schema is changed beneath it, and who did that.
+"""Decides whether a running job may continue after a change of the table's schema, and which user
+made it.
 
-Columns may come and go, and get types that hold more: files say by which schema they were written,
-and readers adapt. What must stay is what the files of all writers have in common. A column whose
-new type does not hold every value of the old one ends the job: what it writes on may be unreadable.
+Columns may be added and dropped, and get wider types: files say by which schema they were written,
+and readers adapt. The common properties of all writers' files must not change. A column whose new
+type does not hold every value of the old one ends the job: what it writes on may be unreadable.
 
 Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `CoreOptions.java` (immutable
 options).
@@ -49,7 +50,8 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
 
 
 def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
-    """When a schema was made, and who was the first to commit by it; who made it is told nowhere.
+    """The time of a schema, and the first user that committed with it; Paimon does not record its
+    author.
 
     Args:
         newest_first: what was committed of late.

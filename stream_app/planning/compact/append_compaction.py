@@ -141,7 +141,7 @@ def pack_with_deletions(
 ) -> tuple[list[Files], Files]:
     """As `pack`, but files of which rows are deleted are all taken, however few.
 
-    Those whose vectors share an index file stay together, so that it is written anew only once.
+    Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
     groups: dict[str, list[DataFileMeta]] = {}
     others = []

@@ -1,9 +1,9 @@
-"""What a snapshot means to those who follow the table.
+"""The changes that a snapshot has for followers of the table.
 
-With a changelog it is the changelog files, whatever the kind of the snapshot: ``input`` has them in
+With a changelog they are the changelog files, for every kind of snapshot. ``input`` has them in
 APPEND snapshots, the producers of other engines in COMPACT ones. Without one it is the new files of
-APPEND snapshots: a compaction changes no row. What an OVERWRITE snapshot changed is told only when
-the table asks for it.
+APPEND snapshots: a compaction changes no row. The changes of an OVERWRITE snapshot count only when
+the table asks for them.
 
 Source: Paimon `table/source/DataTableStreamScan.java#nextPlan`,
 `table/source/snapshot/DeltaFollowUpScanner.java`, `ChangelogFollowUpScanner.java`.
@@ -42,7 +42,7 @@ def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool
 def least_full_level(changelog_producer: str, num_levels: int) -> int:
     """The lowest level that belongs to the rows that are read first.
 
-    What lies below has no changelog yet and is told as changes once it is compacted.
+    Levels below have no changelog yet; their rows become changes once they are compacted.
 
     Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
     """

@@ -5,8 +5,8 @@ into one split whole. A section that is one file without deletes needs no merge:
 packed apart from the others, into raw splits. Without a primary key every file stands alone.
 `pack_in_order` fills bins of about equal weight.
 
-Paimon makes a raw split only of a file that is alone in its bin, or of a bucket that lies in one
-level; here neighbours that must be merged do not take that from a file.
+Paimon makes a raw split only of a file that is alone in its bin, or of a bucket in one level. Here
+a file stays raw beside neighbours that must be merged.
 
 Source: Paimon `table/source/MergeTreeSplitGenerator.java`,
 `table/source/AppendOnlySplitGenerator.java`.

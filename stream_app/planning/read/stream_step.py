@@ -1,7 +1,7 @@
 """How far one step of a streaming read goes.
 
-A position is a place between two splits of the stream, so that a step can end within a snapshot
-that is larger than the limits. Splits come in the same order whenever they are planned anew.
+A position lies between two splits of the stream, so that a step can end within a snapshot that is
+larger than the limits. Splits come in the same order each time they are planned.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,
 `spark/sources/PaimonReadLimits.scala`.

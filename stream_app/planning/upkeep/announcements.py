@@ -1,14 +1,14 @@
 """What the announcements of expiries and rollbacks forbid others to do.
 
 Two actors run independently and never block. Each first announces its intent and then reads the
-other's, so at least one of them sees the conflict. An expiry announces the versions that go, then
-reads the tags; a tagger creates the tag, then reads the announcements.
+other's, so at least one of them sees the conflict. An expiry announces the versions that it
+deletes, then reads the tags; a tagger creates the tag, then reads the announcements.
 
 An expiry's announcement holds while the snapshot `end` is the one it names. Without that snapshot
 the expiry is done, or the table was rolled back: numbers that come again are other versions.
 
 A rollback deletes the newest snapshot first, so its announcement holds while the newest snapshot is
-among those that go. Otherwise it is done, or it died and another committer went on.
+one of the deleted ones. Otherwise it is done, or it died and another committer continued.
 
 Source: none; Paimon has no means against these races.
 """
@@ -32,7 +32,7 @@ def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool
 def expiry_is_over(
     announcement: ExpiryAnnouncement, end_list: str | None, earliest: int | None
 ) -> bool:
-    """Whether nobody needs an expiry's announcement any more.
+    """Whether an expiry's announcement has become obsolete.
 
     Args:
         end_list: as `expiry_holds`.
@@ -43,7 +43,7 @@ def expiry_is_over(
 
 
 def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
-    """Whether a version may be half gone, so that no new tag can keep it.
+    """Whether a version may be half deleted, so that no new tag can keep it.
 
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
@@ -53,7 +53,7 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
 def rollback_holds(
     announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
 ) -> bool:
-    """Whether a rollback goes on, or has died and nothing has happened since.
+    """Whether a rollback is running, or has died and no commit followed.
 
     Args:
         newest: the number of the newest snapshot; None: there is none.

@@ -29,7 +29,7 @@ class ExpireConfig:
     """How long snapshots and changelogs are kept.
 
     Attributes:
-        limit: how many of each go at most in one expiry.
+        limit: most of each that one expiry deletes.
         writes_changelog: whether the table has changelog files; else its flushed files are it.
         consumers_keep_snapshots: whether consumers protect snapshots, and not only changelogs.
         cleans_folders: whether folders that became empty are deleted.
@@ -46,7 +46,7 @@ class ExpireConfig:
         for what, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
             if retention.num_max < retention.num_min:
                 raise UsageError(
-                    f"at most {retention.num_max} {what}s are to be kept, and at least "
+                    f"the most {what}s to keep, {retention.num_max}, are fewer than the least, "
                     f"{retention.num_min}",
                     fix=f"lower '{what}.num-retained.min', or raise '{what}.num-retained.max'",
                 )
@@ -70,7 +70,7 @@ def expire_config(
     time_ms: int | None = None,
     limit: int | None = None,
 ) -> ExpireConfig:
-    """What the options say; what is not said of changelogs is as of snapshots.
+    """What the options say; the defaults for changelogs are those for snapshots.
 
     Args:
         num_max, num_min, time_ms, limit: of snapshots, instead of the options. A maximum below the

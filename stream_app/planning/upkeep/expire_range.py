@@ -1,12 +1,12 @@
-"""Which snapshots, and which long-lived changelogs, are to go: a range of numbers.
+"""Which snapshots, and which long-lived changelogs, expire: a range of numbers.
 
 Called by `table.upkeep.expire_snapshots` and `table.upkeep.expire_changelogs`. Numbers and times
-in, numbers out; which files go with them is decided in `unused_files`.
+in, numbers out; `unused_files` decides which files they take along.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
-`options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: what counts against
-``time-retained`` is since when a snapshot is no longer the newest one, not when it was made. So
-who opens the newest version has that time to read it, also when the table was idle before.
+`options/ExpireConfig.java`. In one point the rule is that of Paimon after 1.4: ``time-retained``
+counts from the commit of the next snapshot, not of its own. So a reader of the newest version has
+that time, even if the table was idle before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Retention:
 
     Attributes:
         num_max: more go, however young they are.
-        num_min: so many stay, however old they are.
+        num_min: snapshots to keep, however old.
         time_ms: milliseconds for which a version is kept.
     """
 
@@ -47,7 +47,7 @@ class ExpireRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing goes."""
+        """Whether nothing expires."""
         return self.end <= self.begin
 
 
@@ -59,12 +59,12 @@ def snapshot_range(
     limit: int,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The snapshots that go, unless a consumer wants them (`but_for_consumer`).
+    """The snapshots that expire, unless a consumer needs them (`but_for_consumer`).
 
     Args:
         ids: of all snapshots, ascending; at least one.
         older_than_ms: the time from which on snapshots are kept.
-        limit: how many may go at most.
+        limit: most that may expire.
         time_of: is asked only for what lies between the two numbers of the retention, and ends.
     """
     begin, latest = ids[0], ids[-1]
@@ -79,7 +79,7 @@ def snapshot_range(
 
 
 def but_for_consumer(going: ExpireRange, protected_from: int | None) -> ExpireRange:
-    """What goes when a consumer still has to read the snapshots from a number on; None: none."""
+    """What expires when a consumer has yet to read the snapshots from a number on; None: none."""
     if protected_from is None or protected_from >= going.end:
         return going
     return replace(going, end=max(going.begin, protected_from), kept_by="a consumer")
@@ -95,7 +95,7 @@ def changelog_range(
     protected_from: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """The long-lived changelogs that go; as Paimon's, the newest of them stays.
+    """The long-lived changelogs that expire; as Paimon's, the newest of them stays.
 
     Args:
         ids: of all long-lived changelogs, ascending; at least one.

@@ -1,4 +1,4 @@
-"""Which files of a table nobody needs: old enough, and named by nothing.
+"""Which files of a table are orphans: old enough, and named by no version.
 
 Source: Paimon `operation/OrphanFilesClean.java`.
 """
@@ -14,7 +14,7 @@ HINTS = ("EARLIEST", "LATEST")
 
 
 CLOCKS_APART_MS = 60_000
-"""Clocks that differ by more are told: one of them is wrong."""
+"""A greater difference of clocks is reported: one of them is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ def is_temporary(name: str) -> bool:
 def may_be_cleaned(folder: str, name: str) -> bool:
     """Whether a file of a folder that holds no data may be an orphan at all.
 
-    In folders of versions all that is no version and no hint; in others that hold what is named by
-    nothing (schemas, tags, consumers; without a name the table's own), only what was never
-    finished.
+    In folders of versions these are all files that are neither version nor hint. Other folders hold
+    files that no version names (schemas, tags, consumers; the table's own has an empty name). There
+    these are only temporary files.
     """
     prefix = VERSION_FOLDERS.get(folder)
     if prefix is not None:
@@ -58,7 +58,7 @@ def orphans(
 ) -> list[Candidate]:
     """The candidates that were written before a time and whose name is not used, by path.
 
-    Names of files are never given twice, so the name alone tells.
+    Names of files are never reused, so the name is sufficient.
     """
     found = [
         candidate
@@ -73,7 +73,7 @@ def emptied_folders(
 ) -> list[str]:
     """The folders that nothing is left in, the inner ones first.
 
-    A young one is left alone: a writer may have made it for a file that he is about to write.
+    A young folder stays: a writer may have made it for a file that it is about to write.
 
     Args:
         folders: of partitions and buckets, and when something was last changed in each (since 1970

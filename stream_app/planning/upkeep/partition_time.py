@@ -1,7 +1,8 @@
-"""The time that a partition's values tell, and which partitions are too old.
+"""The time in a partition's values, and which partitions have expired.
 
 `table.upkeep.expire_partitions` calls it. Times are local times of day read as if they were UTC, in
-milliseconds, as Paimon compares them. A value that tells no time is None: its partition stays.
+milliseconds, as Paimon compares them. A value without a readable time gives None: its partition
+stays.
 
 Source: Paimon `partition/PartitionTimeExtractor.java`; Java's `DateTimeFormatterBuilder` for what
 letters mean. Known letters: y, u, M, d, H, m, s and S; ``MM`` is two digits, ``M`` any number.
@@ -33,8 +34,8 @@ class PartitionTime:
 
     Attributes:
         pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first one.
-        formatter: ``partition.timestamp-formatter`` as a regular expression; None: Paimon's two
-            usual forms, in which a 13th month is the first of the next year, and so on.
+        formatter: ``partition.timestamp-formatter`` as a regular expression. None: Paimon's two
+            default forms, in which a 13th month is the first of the next year, and so on.
     """
 
     pattern: str | None

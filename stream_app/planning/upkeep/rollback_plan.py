@@ -1,8 +1,8 @@
-"""What goes when a table is rolled back, by number alone.
+"""What a rollback deletes, by numbers alone.
 
-Source: Paimon `table/RollbackHelper.java`. Unlike Paimon, consumers are looked at: one that is
-ahead of the table would wait for the number that it wants next, and silently miss the snapshots
-that take the numbers before it again.
+Source: Paimon `table/RollbackHelper.java`. Unlike Paimon's, the plan includes consumers. One that
+is ahead of the table would wait for its next number, and silently miss the snapshots that reuse the
+numbers before it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from stream_app.model.consumer import Consumer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackNumbers:
-    """What goes and what is changed.
+    """What is deleted and what is changed.
 
     Attributes:
-        snapshots, changelogs: numbers, in the order in which they go: the newest first.
+        snapshots, changelogs: numbers, in the order of their deletion: the newest first.
         tags: names, likewise.
         is_restored: whether the target is no snapshot any more, so that its file is written again.
         consumers: those that are ahead of the target, which the rollback would cut.
@@ -44,10 +44,10 @@ def rollback_numbers(
     tags: Mapping[str, int],
     consumers: Iterable[Consumer] = (),
 ) -> RollbackNumbers:
-    """All that is newer than the target goes.
+    """Everything newer than the target is deleted.
 
-    The newest go first, so that at every moment the snapshots that are left follow each other; only
-    before a target that has expired there may be a gap, until the rollback is done.
+    The newest are deleted first, so that the remaining snapshots are always consecutive. Only
+    before an expired target there may be a gap, until the rollback is done.
     """
     numbers = set(snapshots)
     is_restored = target not in numbers

@@ -18,7 +18,7 @@ from stream_app.model.tag import Tag
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTime:
-    """A snapshot and the time that tags go by, on the wall; None: it has no watermark."""
+    """A snapshot and its time for tags, on the wall clock; None: it has no watermark."""
 
     snapshot_id: int
     time_ms: int | None
@@ -26,7 +26,7 @@ class SnapshotTime:
 
 @dataclass(frozen=True, slots=True)
 class DueTag:
-    """A tag to be given."""
+    """A tag to make."""
 
     name: str
     snapshot_id: int
@@ -34,12 +34,12 @@ class DueTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRules:
-    """How a table's tags are given of their own accord.
+    """Automatic tagging of a table: whether, how often, by which clock.
 
     Attributes:
         delay_ms: how long a period waits after its end.
-        completes: give the tags of periods without a snapshot, too.
-        num_max: automatic tags that stay; None: all.
+        completes: make the tags of periods without a snapshot, too.
+        num_max: automatic tags to retain; None: all.
     """
 
     periods: TagPeriods
@@ -71,7 +71,7 @@ def due_tags(
 
     Args:
         next_begin: of the period that has no tag yet; None: any that has ended is tagged.
-        snapshots: those that were not looked at yet, in order.
+        snapshots: those that were not examined yet, in order.
     """
     due = []
     for snapshot in snapshots:
@@ -111,7 +111,7 @@ def lacks_snapshot(
 
 
 def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
-    """The names of the oldest automatic tags beyond the number that stays."""
+    """The names of the oldest automatic tags beyond the retained number."""
     automatic = sorted(
         (tag.snapshot.snapshot_id, tag.name)
         for tag in tags
@@ -165,7 +165,7 @@ class TagPeriods:
         return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
 
     def begin(self, name: str) -> int | None:
-        """When the period of a tag begins; None when nobody would name a period so."""
+        """The begin of a tag's period; None when the name is not a period's."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         form = self.pattern
         for directive, digits in _DIGITS.items():

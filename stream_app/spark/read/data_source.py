@@ -1,8 +1,8 @@
 """``spark.read.format("stream_app")``: Paimon tables as a source of Spark, in Python.
 
 Spark finds `pyspark_stream_app` by itself where this package is installed; else `register` says it.
-Everything happens in processes that Spark starts for it: the source is made and asked for its
-columns in one, plans in another, and reads in tasks.
+Everything happens in processes that Spark starts: one makes the source and gets its columns,
+another plans, and tasks read.
 
 Source: Spark `pyspark/sql/datasource.py`.
 """
@@ -38,7 +38,7 @@ class PaimonDataSource(DataSource):
     """A table at a path; ``path$name`` is one of its system tables.
 
     The table is opened once, when Spark makes the source: all reads of a data frame have the same
-    columns. Which version is the latest is found out anew by each.
+    columns. Each query looks up the latest version.
 
     Raises:
         StreamAppError: an option is wrong, or there is no table that we can read.
@@ -107,7 +107,7 @@ def register(spark: SparkSession) -> None:
     try:
         spark.dataSource.register(PaimonDataSource)
     except AnalysisException as error:
-        # Spark 4.0 does not take a source anew that it has found by itself.
+        # Spark 4.0 does not register a source again that it has found by itself.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
     if not spark.version.startswith("4.0"):

@@ -1,8 +1,8 @@
 """Arrow columns as Spark takes them from a source in Python.
 
 Spark's reader of Arrow knows one unit of time. Types are those that Paimon's own Spark connector
-shows: a TIME is its milliseconds as INT, a TIMESTAMP is TIMESTAMP_NTZ, one with local time zone is
-TIMESTAMP, both of microseconds; what is finer is cut off downwards.
+shows: a TIME is an INT of milliseconds, a TIMESTAMP is TIMESTAMP_NTZ, and one with local time zone
+is TIMESTAMP. Both timestamps are floored to microseconds.
 
 Source: Paimon `SparkTypeUtils.java`, `data/Timestamp.java#toMicros`.
 """

@@ -1,9 +1,9 @@
 """Spark's streaming read: offsets are places in the table's snapshots, kept in Spark's checkpoint.
 
 Spark asks one reader on the driver for offsets and parts, for as long as the query runs, and
-pickles another one to the tasks. It does not say from which offset on it wants the latest one, so
-the reader on the driver remembers which it gave last; after a restart Spark asks for the parts of
-the last offset first, and by that the reader knows it again.
+pickles another one to the tasks. Spark asks for the latest offset without the previous one, so the
+driver's reader remembers its last answer. After a restart Spark first asks for the parts of the
+last offset, which restores it.
 
 Source: Spark `pyspark/sql/datasource.py#DataSourceStreamReader`,
 `PythonMicroBatchStream.scala#setLatestSeenOffset`.
@@ -131,7 +131,7 @@ class StreamReader(DataSourceStreamReader):
                 yield spark_batch(batch.filter(added), self._columns)
 
     def commit(self, end: Offset) -> None:
-        """A micro-batch is done: what a consumer keeps from expiry goes on."""
+        """A micro-batch is done: the consumer's protection moves on."""
         self._offsets.taken(end)
         self._told_at = self._now()
 
@@ -145,7 +145,7 @@ class StreamReader(DataSourceStreamReader):
         return self._now() - since < fewest.seconds
 
     def _stay(self) -> None:
-        """A query that waits is no consumer that has gone."""
+        """A waiting query keeps its consumer alive."""
         silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
         if silent_s is not None and (told_at is None or now - told_at >= silent_s):
             self._offsets.stay()
@@ -167,7 +167,7 @@ def stream_reader(
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
-            fix="leave it out: a consumer-id keeps what the stream has not read yet",
+            fix="leave it out: a consumer-id protects what the stream has yet to read",
         )
     limits = {
         "max_files": options[READ_STREAM_MAX_FILES_PER_TRIGGER],

@@ -112,7 +112,8 @@ class VersionScan:
         if self.retained_ms is None:
             _, snapshot = self._version()
         else:
-            # Nobody tells when the last task has ended: the tag is left to its time to live.
+            # Spark does not report the end of the last task, so the tag stays until its time to
+            # live is over.
             again = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, again=again)
         least_level = self.shown.least_level(self.table)
@@ -177,7 +178,7 @@ class SystemScan:
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name](self.table, None).schema)
+        object.__setattr__(self, "schema", SYSTEM_TABLES[self.name].schema)
 
     def filtered(self, row_filter: RowFilter) -> None:
         """Its columns are not the table's."""
@@ -208,8 +209,8 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         isinstance(choice, Between | BetweenTimes) or system not in ("", *ROW_TABLES)
     ):
         raise UsageError(
-            "read.protect keeps the files of one version, and this read has none such",
-            fix="leave it out; tags keep both ends of a range",
+            "read.protect protects one version, and this read has no single version",
+            fix="leave it out; tags protect both ends of a range",
         )
     row_kind = options[READ_CHANGELOG] or system == AUDIT_LOG
     if isinstance(choice, Between | BetweenTimes):

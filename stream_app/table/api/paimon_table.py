@@ -53,7 +53,7 @@ from stream_app.table.versions.time_travel import (
 )
 
 THREADS_MAX = 8
-"""Threads that read when nobody says how many; fewer on a machine with fewer cores."""
+"""Default number of reading threads; fewer on a machine with fewer cores."""
 Where: TypeAlias = str | pc.Expression
 """``"amount > 5 AND dt = '2026-01-01'"``, or ``pc.field("amount") > 5``."""
 
@@ -161,7 +161,7 @@ class PaimonTable:
         mode = scan_mode_of(scan_mode)
         if (between is None) == (between_timestamps is None):
             raise UsageError(
-                "a range is wanted: two versions or two times",
+                "this read needs a range: two versions or two times",
                 fix="give between=(3, 7), between=('tag1', 'tag2') or between_timestamps=(…, …)",
             )
         if between is not None:
@@ -235,7 +235,7 @@ class PaimonTable:
         """What the table is made of: one of Paimon's system tables, such as ``files``.
 
         ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
-        compaction has taken away yet; changes between versions: `read_incremental`. ``ro`` is what
+        compaction has removed yet. `read_incremental` has changes between versions. ``ro`` is what
         a full compaction has merged.
 
         Args:

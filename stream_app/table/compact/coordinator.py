@@ -88,8 +88,7 @@ class CompactCoordinator:
                 self._managers[change.bucket_id].add_new_file(file)
 
     def trigger(self) -> int:
-        """Start the compactions that are due, most sorted runs first; returns how many were
-        started.
+        """Start due compactions, most sorted runs first; returns how many were started.
 
         A bucket whose compaction failed waits for its next attempt.
         """

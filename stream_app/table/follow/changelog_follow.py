@@ -166,9 +166,7 @@ class ChangelogFollow:
         )
 
     def _tell(self, position: StreamPosition) -> None:
-        """Writes the consumer's progress when it is new, or refreshes it so that it does not
-        expire.
-        """
+        """Writes the consumer's progress when it is new, or refreshes it before it expires."""
         consumer_id = self._how.consumer_id
         if consumer_id is None or position.is_full:
             return
@@ -182,9 +180,7 @@ class ChangelogFollow:
             self._told, self._told_at = position.snapshot_id, now
 
     def _check_not_going(self, consumer_id: str, number: int) -> None:
-        """Runs after the consumer is written: a deletion is announced first, and then reads
-        consumers.
-        """
+        """Called after writing the consumer: deleters announce first, and then read consumers."""
         try:
             # Changes that live longer than their snapshots stay.
             longer = expire_config(self._table.options).is_changelog_longer

@@ -10,7 +10,9 @@ Source: Paimon `table/system/FilesTable.java`, `FileKeyRangesTable.java`, `Manif
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -19,20 +21,17 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.options.table_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.system_rows import Row, columns, table_of
-from stream_app.table.versions.bucket_summary import (
-    FilesSummary,
-    bucket_summaries,
-    partition_summaries,
-)
+from stream_app.table.read.system_rows import Fact, SystemTable, columns
+from stream_app.table.versions.bucket_summary import bucket_summaries, partition_summaries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_FILES = columns(
+_FILE_COLUMNS = columns(
     "partition STRING, bucket INT NOT NULL, file_path STRING NOT NULL, "
     "file_format STRING NOT NULL, schema_id BIGINT NOT NULL, level INT NOT NULL, "
     "record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, min_key STRING, "
@@ -41,21 +40,132 @@ _FILES = columns(
     "creation_time TIMESTAMP(3), deleteRowCount BIGINT, file_source STRING, first_row_id BIGINT",
     pa.field("write_cols", pa.list_(pa.string())),
 )
-_KEY_RANGES = pa.schema([*list(_FILES)[:10], _FILES.field("first_row_id")])
-_MANIFESTS = columns(
-    "file_name STRING NOT NULL, file_size BIGINT NOT NULL, num_added_files BIGINT NOT NULL, "
-    "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
-    "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT"
+
+
+def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    return FileStoreScan(table).live(snapshot)
+
+
+def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
+    """Facts of the manifest entry of a live file."""
+    shown = _Shown(table)
+    # Three columns show the statistics of one file, which are decoded once.
+    stats = lru_cache(maxsize=1)(lambda entry: shown.stats(entry.file))
+    return {
+        **_place_facts(table),
+        "file_path": shown.path,
+        "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
+        "schema_id": "file.schema_id",
+        "level": "file.level",
+        "record_count": "file.row_count",
+        "file_size_in_bytes": "file.file_size",
+        "min_key": lambda entry: shown.key(entry.file, entry.file.min_key),
+        "max_key": lambda entry: shown.key(entry.file, entry.file.max_key),
+        "null_value_counts": lambda entry: stats(entry)[0],
+        "min_value_stats": lambda entry: stats(entry)[1],
+        "max_value_stats": lambda entry: stats(entry)[2],
+        "min_sequence_number": "file.min_sequence_number",
+        "max_sequence_number": "file.max_sequence_number",
+        "creation_time": "file.creation_time_ms",
+        "deleteRowCount": "file.delete_row_count",
+        "file_source": lambda entry: (
+            None if entry.file.file_source is None else entry.file.file_source.name
+        ),
+        "first_row_id": "file.first_row_id",
+        "write_cols": "file.write_cols",
+    }
+
+
+FILES = SystemTable(schema=_FILE_COLUMNS, rows=_live_files, facts=_file_facts)
+FILE_KEY_RANGES = SystemTable(
+    schema=pa.schema([*list(_FILE_COLUMNS)[:10], _FILE_COLUMNS.field("first_row_id")]),
+    rows=_live_files,
+    facts=_file_facts,
 )
-_PARTITIONS = columns(
-    "partition STRING, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
-    "file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3), created_at TIMESTAMP(3), "
-    "created_by STRING, updated_by STRING, options STRING"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedManifest:
+    """A manifest, and the snapshot's list that names it: base, delta or changelog."""
+
+    part: str
+    meta: ManifestFileMeta
+
+
+def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[ListedManifest]:
+    if snapshot is None:
+        return
+    lists = {
+        "base": snapshot.base_manifest_list,
+        "delta": snapshot.delta_manifest_list,
+        "changelog": snapshot.changelog_manifest_list,
+    }
+    for part, name in lists.items():
+        for meta in table.manifests.read_list(name) if name else ():
+            yield ListedManifest(part, meta)
+
+
+def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
+    shown = _Shown(table)
+    return {
+        **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
+        "min_partition_stats": lambda one: shown.partition(one.meta.partition_stats.min_values),
+        "max_partition_stats": lambda one: shown.partition(one.meta.partition_stats.max_values),
+    }
+
+
+MANIFESTS = SystemTable(
+    schema=columns(
+        "file_name STRING NOT NULL, file_size BIGINT NOT NULL, num_added_files BIGINT NOT NULL, "
+        "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
+        "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT"
+    ),
+    rows=_manifests,
+    facts=_manifest_facts,
 )
-_BUCKETS = columns(
-    "partition STRING, bucket INT NOT NULL, record_count BIGINT NOT NULL, "
-    "file_size_in_bytes BIGINT NOT NULL, file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3)"
+
+
+def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
+    """Facts of what lies in a partition: Java's text of it, and its folder."""
+    shown = _Shown(table)
+    return {
+        "partition": lambda row: shown.partition(row.partition),
+        "partition_path": lambda row: table.paths.partition(row.partition),
+    }
+
+
+_SUMS: dict[str, Fact] = {
+    "record_count": "rows",
+    "file_size_in_bytes": "bytes",
+    "file_count": "files",
+    "last_update_time": "updated_ms",
+}
+# Only catalogs know the rest of a partition.
+_OF_CATALOGS = dict.fromkeys(("created_at", "created_by", "updated_by", "options"), lambda _: None)
+PARTITIONS = SystemTable(
+    schema=columns(
+        "partition STRING, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
+        "file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3), created_at TIMESTAMP(3), "
+        "created_by STRING, updated_by STRING, options STRING"
+    ),
+    rows=partition_summaries,
+    facts=lambda table: {
+        **_place_facts(table),
+        "partition": lambda row: _Shown(table).spec(row.partition),
+        **_SUMS,
+        **_OF_CATALOGS,
+    },
 )
+BUCKETS = SystemTable(
+    schema=columns(
+        "partition STRING, bucket INT NOT NULL, record_count BIGINT NOT NULL, "
+        "file_size_in_bytes BIGINT NOT NULL, file_count BIGINT NOT NULL, "
+        "last_update_time TIMESTAMP(3)"
+    ),
+    rows=bucket_summaries,
+    facts=lambda table: {**_place_facts(table), **_SUMS},
+)
+
 _VECTOR = pa.struct(
     [
         pa.field("f0", pa.string(), nullable=False),
@@ -64,99 +174,36 @@ _VECTOR = pa.struct(
         pa.field("_CARDINALITY", pa.int64()),
     ]
 )
-_INDEXES = columns(
-    "partition STRING, bucket INT NOT NULL, index_type STRING NOT NULL, "
-    "file_name STRING NOT NULL, file_size BIGINT NOT NULL, row_count BIGINT NOT NULL",
-    pa.field("dv_ranges", pa.list_(_VECTOR)),
-)
 
 
-def files(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """The live data files."""
-    shown = _Shown(table)
-    return table_of(_FILES, map(shown.file, FileStoreScan(table).live(snapshot)))
-
-
-def file_key_ranges(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """As `files`, without what is costly to show."""
-    return files(table, snapshot).select(_KEY_RANGES.names)
-
-
-def manifests(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """Those of data files, then those of changelog files."""
-    metas: list[ManifestFileMeta] = []
-    if snapshot is not None:
-        metas = FileStoreScan(table).manifests(snapshot)
-        if snapshot.changelog_manifest_list is not None:
-            metas += table.manifests.read_list(snapshot.changelog_manifest_list)
-    shown = _Shown(table)
-    return table_of(
-        _MANIFESTS,
-        (
-            (
-                meta.file_name,
-                meta.file_size,
-                meta.num_added_files,
-                meta.num_deleted_files,
-                meta.schema_id,
-                shown.partition(meta.partition_stats.min_values),
-                shown.partition(meta.partition_stats.max_values),
-                meta.min_row_id,
-                meta.max_row_id,
-            )
-            for meta in metas
-        ),
-    )
-
-
-def partitions(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """By name; who made a partition is known to catalogs alone."""
-    shown = _Shown(table)
-    found = partition_summaries(table, snapshot).items()
-    unknown = (None, None, None, None)
-    return table_of(
-        _PARTITIONS, ((shown.spec(one), *_sums(summary), *unknown) for one, (_, summary) in found)
-    )
-
-
-def buckets(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """By partition and number."""
-    shown = _Shown(table)
-    found = bucket_summaries(table, snapshot).items()
-    return table_of(
-        _BUCKETS,
-        ((shown.partition(one), bucket, *_sums(summary)) for (one, bucket), summary in found),
-    )
-
-
-def _sums(summary: FilesSummary) -> Row:
-    return summary.rows, summary.bytes, summary.files, summary.updated_ms
-
-
-def table_indexes(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    """The index files."""
+def _index_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
     name = None if snapshot is None else snapshot.index_manifest
-    shown = _Shown(table)
-    return table_of(
-        _INDEXES,
-        (
-            (
-                shown.partition(entry.partition),
-                entry.bucket,
-                entry.index_file.index_type,
-                entry.index_file.file_name,
-                entry.index_file.file_size,
-                entry.index_file.row_count,
-                None
-                if entry.index_file.deletion_vectors is None
-                else [
-                    (one.data_file_name, one.offset, one.length, one.cardinality)
-                    for one in entry.index_file.deletion_vectors
-                ],
-            )
-            for entry in table.manifests.read_index_manifest(name)
-        ),
-    )
+    return table.manifests.read_index_manifest(name)
+
+
+def _vectors(entry: IndexManifestEntry) -> list[tuple[object, ...]] | None:
+    vectors = entry.index_file.deletion_vectors
+    if vectors is None:
+        return None
+    return [(one.data_file_name, one.offset, one.length, one.cardinality) for one in vectors]
+
+
+TABLE_INDEXES = SystemTable(
+    schema=columns(
+        "partition STRING, bucket INT NOT NULL, index_type STRING NOT NULL, "
+        "file_name STRING NOT NULL, file_size BIGINT NOT NULL, row_count BIGINT NOT NULL",
+        pa.field("dv_ranges", pa.list_(_VECTOR)),
+    ),
+    rows=_index_files,
+    facts=lambda table: {
+        **_place_facts(table),
+        "index_type": "index_file.index_type",
+        "file_name": "index_file.file_name",
+        "file_size": "index_file.file_size",
+        "row_count": "index_file.row_count",
+        "dv_ranges": _vectors,
+    },
+)
 
 
 class _Shown:
@@ -186,41 +233,21 @@ class _Shown:
             for value, kind in zip(values, types, strict=True)
         ]
 
-    def file(self, entry: ManifestEntry) -> Row:
-        """A row of `files`."""
-        file = entry.file
-        path = file.external_path
-        if path is None:
-            path = self.table.paths.data_file(entry.partition, entry.bucket, file)
-        return (
-            self.partition(entry.partition),
-            entry.bucket,
-            path,
-            file.file_name.rpartition(".")[2],
-            file.schema_id,
-            file.level,
-            file.row_count,
-            file.file_size,
-            self._key(file, file.min_key),
-            self._key(file, file.max_key),
-            *self._stats(file),
-            file.min_sequence_number,
-            file.max_sequence_number,
-            file.creation_time_ms,
-            file.delete_row_count,
-            None if file.file_source is None else file.file_source.name,
-            file.first_row_id,
-            None if file.write_cols is None else list(file.write_cols),
-        )
+    def path(self, entry: ManifestEntry) -> str:
+        """Where a data file lies."""
+        if entry.file.external_path is not None:
+            return entry.file.external_path
+        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
 
-    def _key(self, file: DataFileMeta, key: bytes) -> str | None:
+    def key(self, file: DataFileMeta, key: bytes) -> str | None:
+        """``[7]``; None without a primary key."""
         types = self._schema_of(file.schema_id).key_type.types
         if not types:
             return None
         values = zip(deserialize_row(key, types), types, strict=True)
         return f"[{', '.join(_object_text(value, kind) for value, kind in values)}]"
 
-    def _stats(self, file: DataFileMeta) -> tuple[str, str, str]:
+    def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Null counts, least and largest values, of the columns of today."""
         schema = self._schema_of(file.schema_id)
         told = file.value_stats_cols

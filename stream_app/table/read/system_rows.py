@@ -1,15 +1,25 @@
-"""Rows of system tables as Arrow, by columns that are written as Paimon writes types."""
+"""The one source of rows that show a table's metadata: rows, their facts, and Paimon's view.
+
+A row is a value of the metadata, such as a `Snapshot`. A fact is a function of a row, and only the
+facts that a view names are evaluated. `inspect` and Paimon's system tables are two such views.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
 
-Row = tuple[object, ...]
+Fact = str | Callable[[Any], object]
+"""A function of a row; a text is the path of an attribute, such as ``file.row_count``."""
 
 
 def columns(text: str, *nested: pa.Field) -> pa.Schema:
@@ -19,10 +29,42 @@ def columns(text: str, *nested: pa.Field) -> pa.Schema:
     )
 
 
-def table_of(schema: pa.Schema, rows: Iterable[Row]) -> pa.Table:
-    """The rows, with times as milliseconds."""
-    found = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.Table.from_arrays(
-        [pa.array(list(column), field.type) for column, field in zip(found, schema, strict=True)],
-        schema=schema,
-    )
+def _no_facts(_: FileStoreTable) -> Mapping[str, Fact]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemTable:
+    """One kind of rows; called with a table and a snapshot, it gives Paimon's system table.
+
+    Attributes:
+        schema: Paimon's columns, named like facts. A time is milliseconds of the local wall clock.
+        rows: the rows of a table, in order.
+        facts: by name. A fact that is not declared is the row's attribute of that name.
+    """
+
+    schema: pa.Schema
+    rows: Callable[[FileStoreTable, Snapshot | None], Iterable[Any]]
+    facts: Callable[[FileStoreTable], Mapping[str, Fact]] = _no_facts
+
+    def __call__(self, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
+        """The rows in Paimon's columns."""
+        values = self.values(table, self.rows(table, snapshot), self.schema.names)
+        found = list(zip(*values, strict=True)) or [()] * len(self.schema)
+        arrays = [
+            pa.array(list(column), field.type)
+            for column, field in zip(found, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def values(
+        self, table: FileStoreTable, rows: Iterable[Any], facts: Sequence[Fact]
+    ) -> Iterator[tuple[object, ...]]:
+        """These facts of each row."""
+        declared = self.facts(table)
+        getters = []
+        for fact in facts:
+            found = declared.get(fact, fact) if isinstance(fact, str) else fact
+            getters.append(attrgetter(found) if isinstance(found, str) else found)
+        for row in rows:
+            yield tuple(getter(row) for getter in getters)

@@ -8,10 +8,10 @@ Source: Paimon `table/system/*.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache, lru_cache
+from operator import attrgetter, itemgetter
 
 import orjson
-import pyarrow as pa
 
 from stream_app.clock import wall_clock_ms
 from stream_app.errors import UsageError
@@ -23,159 +23,181 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
 from stream_app.table.read.row_tables import ROW_TABLES
-from stream_app.table.read.system_rows import Row, columns, table_of
+from stream_app.table.read.system_rows import Fact, SystemTable, columns
 
-_SNAPSHOTS = columns(
-    "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, commit_user STRING NOT NULL, "
-    "commit_identifier BIGINT NOT NULL, commit_kind STRING NOT NULL, "
-    "commit_time TIMESTAMP(3) NOT NULL, base_manifest_list STRING NOT NULL, "
-    "delta_manifest_list STRING NOT NULL, changelog_manifest_list STRING, "
-    "total_record_count BIGINT, delta_record_count BIGINT, changelog_record_count BIGINT, "
-    "watermark BIGINT, next_row_id BIGINT"
-)
-_SCHEMAS = columns(
-    "schema_id BIGINT NOT NULL, fields STRING NOT NULL, partition_keys STRING NOT NULL, "
-    "primary_keys STRING NOT NULL, options STRING NOT NULL, comment STRING, "
-    "update_time TIMESTAMP(3) NOT NULL"
-)
-_OPTIONS = columns("key STRING NOT NULL, value STRING NOT NULL")
-_TAGS = columns(
-    "tag_name STRING NOT NULL, snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, "
-    "commit_time TIMESTAMP(3) NOT NULL, record_count BIGINT, create_time TIMESTAMP(3), "
-    "time_retained STRING"
-)
-_BRANCHES = columns("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL")
-_CONSUMERS = columns("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL")
-_AGGREGATION_FIELDS = columns(
-    "field_name STRING NOT NULL, field_type STRING NOT NULL, function STRING, "
-    "function_options STRING, comment STRING"
-)
-_STATISTICS = columns(
-    "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, mergedRecordCount BIGINT, "
-    "mergedRecordSize BIGINT, colstat STRING"
+_SNAPSHOTS = SystemTable(
+    schema=columns(
+        "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, commit_user STRING NOT NULL, "
+        "commit_identifier BIGINT NOT NULL, commit_kind STRING NOT NULL, "
+        "commit_time TIMESTAMP(3) NOT NULL, base_manifest_list STRING NOT NULL, "
+        "delta_manifest_list STRING NOT NULL, changelog_manifest_list STRING, "
+        "total_record_count BIGINT, delta_record_count BIGINT, changelog_record_count BIGINT, "
+        "watermark BIGINT, next_row_id BIGINT"
+    ),
+    rows=lambda table, _: list(table.snapshots.backwards())[::-1],
+    facts=lambda table: {
+        "commit_kind": "commit_kind.value",
+        "commit_time": _wall_clock("time_millis"),
+        **_manifest_counts(table),
+    },
 )
 
 
-def _snapshots(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    found = list(table.snapshots.backwards())[::-1]
-    return table_of(
-        _SNAPSHOTS,
-        (
-            (
-                one.snapshot_id, one.schema_id, one.commit_user, one.commit_identifier,
-                one.commit_kind.value, wall_clock_ms(one.time_millis), one.base_manifest_list,
-                one.delta_manifest_list, one.changelog_manifest_list, one.total_record_count,
-                one.delta_record_count, one.changelog_record_count, one.watermark, one.next_row_id,
-            )
-            for one in found
-        ),
-    )  # fmt: skip
+def _manifest_counts(table: FileStoreTable) -> dict[str, Fact]:
+    """Facts of a snapshot: the files that it adds and deletes, by its manifest lists."""
+    read_list = lru_cache(maxsize=1)(table.manifests.read_list)
+
+    def total(manifest_list: str, count: str) -> Fact:
+        def of(snapshot: Snapshot) -> int:
+            name = getattr(snapshot, manifest_list)
+            return sum(getattr(meta, count) for meta in read_list(name)) if name else 0
+
+        return of
+
+    return {
+        "files_added": total("delta_manifest_list", "num_added_files"),
+        "files_deleted": total("delta_manifest_list", "num_deleted_files"),
+        "changelog_files": total("changelog_manifest_list", "num_added_files"),
+    }
 
 
-def _schemas(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    return table_of(
-        _SCHEMAS,
-        (
-            (
-                schema.schema_id,
-                _json(field_objects(schema)),
-                _json(schema.partition_keys),
-                _json(schema.primary_keys),
-                _json(dict(schema.options)),
-                schema.comment,
-                wall_clock_ms(schema.time_millis),
-            )
-            for schema in map(table.schemas.schema, table.schemas.ids())
-        ),
-    )
+_SCHEMAS = SystemTable(
+    schema=columns(
+        "schema_id BIGINT NOT NULL, fields STRING NOT NULL, partition_keys STRING NOT NULL, "
+        "primary_keys STRING NOT NULL, options STRING NOT NULL, comment STRING, "
+        "update_time TIMESTAMP(3) NOT NULL"
+    ),
+    rows=lambda table, _: map(table.schemas.schema, table.schemas.ids()),
+    facts=lambda _: {
+        "fields": lambda schema: _json(field_objects(schema)),
+        "partition_keys": lambda schema: _json(schema.partition_keys),
+        "primary_keys": lambda schema: _json(schema.primary_keys),
+        "options": lambda schema: _json(dict(schema.options)),
+        "update_time": _wall_clock("time_millis"),
+    },
+)
+_OPTIONS = SystemTable(
+    schema=columns("key STRING NOT NULL, value STRING NOT NULL"),
+    rows=lambda table, _: sorted(table.schema.options.items()),
+    facts=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
+)
+_TAGS = SystemTable(
+    schema=columns(
+        "tag_name STRING NOT NULL, snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, "
+        "commit_time TIMESTAMP(3) NOT NULL, record_count BIGINT, create_time TIMESTAMP(3), "
+        "time_retained STRING"
+    ),
+    rows=lambda table, _: table.tags.tags(),
+    facts=lambda _: {
+        "tag_name": "name",
+        "snapshot_id": "snapshot.snapshot_id",
+        "schema_id": "snapshot.schema_id",
+        "commit_time": _wall_clock("snapshot.time_millis"),
+        "record_count": "snapshot.total_record_count",
+        "create_time": "create_time_ms",
+        "time_retained": lambda tag: duration_text(tag.time_retained_ms),
+    },
+)
 
 
-def _options(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    return table_of(_OPTIONS, sorted(table.schema.options.items()))
-
-
-def _tags(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    return table_of(
-        _TAGS,
-        (
-            (
-                tag.name,
-                tag.snapshot.snapshot_id,
-                tag.snapshot.schema_id,
-                wall_clock_ms(tag.snapshot.time_millis),
-                tag.snapshot.total_record_count,
-                tag.create_time_ms,
-                None if tag.time_retained_ms is None else duration_text(tag.time_retained_ms),
-            )
-            for tag in table.tags.tags()
-        ),
-    )
-
-
-def _branches(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
+def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]]:
     prefix = branch_root("", "").rpartition("/")[2]
-    found = sorted(
+    return sorted(
         (status.name.removeprefix(prefix), wall_clock_ms(status.modified_millis))
         for status in table.file_io.list_status(f"{table.location}/branch")
         if status.is_folder and status.name.startswith(prefix)
     )
-    return table_of(_BRANCHES, found)
 
 
-def _consumers(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    found = table.consumers.consumers()
-    return table_of(_CONSUMERS, ((one.consumer_id, one.next_snapshot) for one in found))
+_BRANCHES = SystemTable(
+    schema=columns("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL"),
+    rows=_branches,
+    facts=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
+)
 
 
-def _aggregation_fields(table: FileStoreTable, _: Snapshot | None) -> pa.Table:
-    options = [(key.split("."), key, value) for key, value in table.schema.options.items()]
-    told = [(parts[1], key, value) for parts, key, value in options if _is_of_field(parts)]
+def _progress(table: FileStoreTable) -> dict[str, Fact]:
+    """Facts of a consumer: its distance to the snapshots of the table."""
+    earliest = cache(lambda: table.snapshots.earliest_id() or 1)
+    latest = cache(lambda: table.snapshots.latest_id() or 0)
+    return {
+        "next_snapshot_id": "next_snapshot",
+        "behind": lambda one: max(latest() + 1 - one.next_snapshot, 0),
+        "has_expired": lambda one: one.next_snapshot < earliest(),
+    }
+
+
+_CONSUMERS = SystemTable(
+    schema=columns("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL"),
+    rows=lambda table, _: table.consumers.consumers(),
+    facts=_progress,
+)
+
+
+def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
+    """Facts of a column: its options ``fields.NAME.…``, and their values."""
+    split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
+    told = [one for one in split if len(one[0]) > 2 and one[0][0] == "fields"]
 
     def texts(name: str, place: int) -> str:
-        return f"[{', '.join(one[place] for one in told if one[0] == name)}]"
+        return f"[{', '.join(str(one[place]) for one in told if one[0][1] == name)}]"
 
-    return table_of(
-        _AGGREGATION_FIELDS,
-        (
-            (
-                field.name,
-                str(field.data_type),
-                texts(field.name, 2),
-                texts(field.name, 1),
-                field.description,
-            )
-            for field in table.schema.fields
-        ),
-    )
+    return {
+        "field_name": "name",
+        "field_type": lambda field: str(field.data_type),
+        "function": lambda field: texts(field.name, 2),
+        "function_options": lambda field: texts(field.name, 1),
+        "comment": "description",
+    }
 
 
-def _is_of_field(parts: list[str]) -> bool:
-    return len(parts) > 2 and parts[0] == "fields"
+_AGGREGATION_FIELDS = SystemTable(
+    schema=columns(
+        "field_name STRING NOT NULL, field_type STRING NOT NULL, function STRING, "
+        "function_options STRING, comment STRING"
+    ),
+    rows=lambda table, _: table.schema.fields,
+    facts=_aggregation_facts,
+)
 
 
-def _statistics(table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    rows: list[Row] = []
-    if snapshot is not None and snapshot.statistics is not None:
-        data = table.file_io.read_bytes(table.paths.statistics(snapshot.statistics))
-        told = JsonObject.decode(data, what="a file of statistics")
-        rows = [
-            (
-                told.integer("snapshotId"),
-                told.integer("schemaId"),
-                told.optional_integer("mergedRecordCount"),
-                told.optional_integer("mergedRecordSize"),
-                _json(told.raw("colStats")),
-            )
-        ]
-    return table_of(_STATISTICS, rows)
+def _statistics(table: FileStoreTable, snapshot: Snapshot | None) -> list[JsonObject]:
+    if snapshot is None or snapshot.statistics is None:
+        return []
+    data = table.file_io.read_bytes(table.paths.statistics(snapshot.statistics))
+    return [JsonObject.decode(data, what="a file of statistics")]
+
+
+_STATISTICS = SystemTable(
+    schema=columns(
+        "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, mergedRecordCount BIGINT, "
+        "mergedRecordSize BIGINT, colstat STRING"
+    ),
+    rows=_statistics,
+    facts=lambda _: {
+        "snapshot_id": lambda told: told.integer("snapshotId"),
+        "schema_id": lambda told: told.integer("schemaId"),
+        "mergedRecordCount": lambda told: told.optional_integer("mergedRecordCount"),
+        "mergedRecordSize": lambda told: told.optional_integer("mergedRecordSize"),
+        "colstat": lambda told: _json(told.raw("colStats")),
+    },
+)
+
+
+def _wall_clock(path: str) -> Fact:
+    """A time of the metadata on the local wall clock."""
+    time_ms = attrgetter(path)
+    return lambda row: wall_clock_ms(time_ms(row))
 
 
 def _json(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def duration_text(millis: int) -> str:
-    """``PT24H0.5S``: as Java's Duration prints it."""
+def duration_text(millis: int | None) -> str | None:
+    """``PT24H0.5S``: as Java's Duration prints it; None stays None."""
+    if millis is None:
+        return None
     seconds, fraction = divmod(millis, 1000)
     hours, minutes = seconds // 3600, seconds // 60 % 60
     text = f"{hours}H" if hours else ""
@@ -186,21 +208,21 @@ def duration_text(millis: int) -> str:
     return f"PT{text}"
 
 
-SYSTEM_TABLES: dict[str, Callable[[FileStoreTable, Snapshot | None], pa.Table]] = {
-    "snapshots": _snapshots,
-    "schemas": _schemas,
-    "options": _options,
-    "files": system_files.files,
-    "file_key_ranges": system_files.file_key_ranges,
-    "manifests": system_files.manifests,
-    "partitions": system_files.partitions,
-    "buckets": system_files.buckets,
-    "table_indexes": system_files.table_indexes,
-    "tags": _tags,
-    "branches": _branches,
-    "consumers": _consumers,
-    "aggregation_fields": _aggregation_fields,
-    "statistics": _statistics,
+SYSTEM_TABLES: dict[str, SystemTable] = {
+    "snapshots": _SNAPSHOTS,
+    "schemas": _SCHEMAS,
+    "options": _OPTIONS,
+    "files": system_files.FILES,
+    "file_key_ranges": system_files.FILE_KEY_RANGES,
+    "manifests": system_files.MANIFESTS,
+    "partitions": system_files.PARTITIONS,
+    "buckets": system_files.BUCKETS,
+    "table_indexes": system_files.TABLE_INDEXES,
+    "tags": _TAGS,
+    "branches": _BRANCHES,
+    "consumers": _CONSUMERS,
+    "aggregation_fields": _AGGREGATION_FIELDS,
+    "statistics": _STATISTICS,
 }
 """By name; those of files and statistics look at one snapshot."""
 

@@ -1,9 +1,10 @@
-"""Versions that are announced to be going, and tags that were given to them too late.
+"""Announced deletions: which versions are about to disappear, and tags that come too late to save
+them.
 
-`expire_snapshots` and `rollback` announce, and ask for each other; `tags` and
-`changelog_follow` ask. A tag that came too late is taken
-back by whoever gave it. Who dies before that, or is another engine and does not know, leaves a tag
-that holds nothing: the expiry takes that one back at its end, or the next one after a crash.
+`expire_snapshots` and `rollback` announce, and check each other's announcements; `tags` and
+`changelog_follow` only check. The maker of a tag that came too late deletes it again. A maker that
+dies, or another engine, leaves a tag without files. The expiry deletes it at its end, or after a
+crash the next expiry does.
 
 The rules: `planning.upkeep.announcements`.
 """
@@ -33,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_announced(table: FileStoreTable, number: int) -> bool:
-    """Whether a version may be half gone by an expiry, so that nothing can keep it.
+    """Whether an expiry may have half deleted a version, so that nothing can keep it.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -53,7 +54,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 def whole_or_staying(
     table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
-    """Of tagged versions those that are to be kept: all but what a tag came too late for.
+    """Of tagged versions those that are to be kept: all but the tags that came too late.
 
     Args:
         folder: as it was when the tags were found.
@@ -75,12 +76,12 @@ def delete_void_tags(
     tags: Mapping[str, FileStatus],
     known: Mapping[str, FileStatus] | None = None,
 ) -> None:
-    """Take back the tags that came too late for what expiries have deleted.
+    """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
         going: what these have announced.
         tags: those that there are.
-        known: tags that need not be looked at, because all of them have thought of these.
+        known: tags that need no check, because all plans have considered them.
 
     Raises:
         CorruptFileError: a tag cannot be read.
@@ -98,15 +99,15 @@ def delete_void_tags(
         if table.tags.tag(name) == tag:  # the name may have been given to another version
             table.tags.delete(name)
         _LOG.warning(
-            "the tag %s of snapshot %d was given when its files were being deleted: it held "
-            "nothing, and was deleted",
+            "the tag %s of snapshot %d was made while an expiry deleted its files: it protected "
+            "nothing, and has been deleted",
             name,
             tag.snapshot.snapshot_id,
         )
 
 
 def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
-    """Take back what was announced and is done, or means nothing any more.
+    """Withdraw announcements that are done or void.
 
     Args:
         listed: names beside the tags, as they were just now.
@@ -129,10 +130,10 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
 def holding_announcements(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
-    """What expiries have announced that go on, or have died.
+    """Announcements of expiries that are running, or have died.
 
     Args:
-        listed: names beside the tags, where somebody has listed them just now.
+        listed: names beside the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -144,7 +145,7 @@ def holding_announcements(
 def holding_rollbacks(
     table: FileStoreTable, listed: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
-    """What rollbacks have announced that go on, or have died; as `holding_announcements`.
+    """Announcements of rollbacks that are running, or have died; as `holding_announcements`.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -158,7 +159,7 @@ def holding_rollbacks(
 
 
 def withdraw_rollbacks(table: FileStoreTable) -> None:
-    """Take back what rollbacks have announced that have taken no snapshot away.
+    """Withdraw announcements of rollbacks that have deleted no snapshot.
 
     Raises:
         CorruptFileError: what was announced cannot be read.

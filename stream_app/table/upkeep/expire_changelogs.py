@@ -1,12 +1,11 @@
 """Takes old long-lived changelogs away, with the files that only they need.
 
-As `expire_snapshots`, and after it. Changelog files go. Where flushed files were the changelog when
-the snapshot expired, those go as well that it took out of the table: they belong to changelogs
-before it.
+As `expire_snapshots`, and after it. It deletes changelog files. Where flushed files were the
+changelog when the snapshot expired, those go as well that it took out of the table: they belong to
+changelogs before it.
 
-Which files are the changelog follows from the producer of today, for that is by what those who
-follow the table read all of it. So flushed files of a time without changelog files need not stay
-when there are some today.
+The current producer decides which files are the changelog, because followers read all snapshots by
+it. So flushed files of a time without changelog files need not stay when there are some today.
 
 Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
 """
@@ -46,10 +45,10 @@ class ExpireChangelogs:
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
-        """What goes now. Where changelogs are kept no longer than snapshots, all of them.
+        """What expires now. Where changelogs are kept no longer than snapshots, all of them.
 
         Raises:
-            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+            CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id() if ids else None
@@ -72,7 +71,7 @@ class ExpireChangelogs:
         """Delete it.
 
         Raises:
-            OSError: the file system refused; the next expiry finishes what is left.
+            OSError: the file system refused; the next expiry finishes the rest.
         """
         if not expiry.numbers:
             return
@@ -106,8 +105,8 @@ class ExpireChangelogs:
         collector.keep_metadata_of(later, may_be_gone=True)
         for changelog in changelogs:
             add_changelog(collector, changelog, protected)
-            # They are gone, unless flushed files were the changelog when the snapshot expired; that
-            # may be so although it has changelog files, for the producer may have been changed.
+            # They are deleted, unless flushed files were the changelog when the snapshot expired.
+            # That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
             add_manifest_lists(collector, changelog)
         self._cache.forget_unasked()

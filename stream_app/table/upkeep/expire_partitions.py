@@ -1,11 +1,12 @@
 """Drops partitions that are too old.
 
-A drop is an OVERWRITE commit of a user of its own: a job that writes the table finds it as another
-writer's, and forgets what it knew of these buckets. The files go when the snapshots before it do.
+A drop is an OVERWRITE commit with a user of its own. A job that writes the table treats it as
+another writer's, and drops its state of these buckets. The files are deleted when the earlier
+snapshots expire.
 
-By update-time a partition is young again as soon as somebody writes to it. So a drop is made only
-on top of a snapshot in which all of its partitions are still too old. By their values they stay
-old, and rows that come late go with them.
+By update-time a partition is young again after each write to it. So a drop is made only on top of a
+snapshot in which all of its partitions are still too old. By their values they stay old, and late
+rows are dropped with them.
 
 Source: Paimon `operation/PartitionExpire.java`.
 """
@@ -56,7 +57,7 @@ class PartitionRetention:
 
     Attributes:
         time_ms: milliseconds for which a partition is kept.
-        at_most: partitions that go each time.
+        at_most: most partitions to drop each time.
         batch_size: partitions that one commit drops; None: all.
     """
 
@@ -73,7 +74,7 @@ class PartitionExpiry:
 
     Attributes:
         partitions: in the order in which they go.
-        undated: how many partitions have no time, and stay for that.
+        undated: how many partitions stay because they have no time.
     """
 
     partitions: tuple[DatedPartition, ...]
@@ -122,7 +123,7 @@ class ExpirePartitions:
     retention: PartitionRetention
 
     def plan(self) -> PartitionExpiry:
-        """What goes now."""
+        """What expires now."""
         dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
             partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
@@ -133,7 +134,7 @@ class ExpirePartitions:
     def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
         """Drop them, in one snapshot or more; each as it is made.
 
-        Those are left that have become young again since they were planned.
+        Partitions that have become young again since the plan stay.
 
         Raises:
             CommitError: others won every race; what was not dropped is found again next time.
@@ -164,7 +165,7 @@ class ExpirePartitions:
         return None
 
     def _check(self, files: Sequence[ManifestEntry]) -> None:
-        """See that the partitions of files that go are too old."""
+        """Check that the partitions of the deleted files have expired."""
         if self.retention.age_of is AgeOf.VALUES:
             return
         dated = self._dated(files)
@@ -173,7 +174,7 @@ class ExpirePartitions:
             raise CommitConflictError(
                 f"{young} of the partitions were written to meanwhile",
                 where=self.table.location,
-                fix="expire partitions again, which looks how old they are",
+                fix="expire partitions again, which checks their age",
             )
 
     def _too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:

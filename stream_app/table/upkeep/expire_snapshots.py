@@ -1,9 +1,9 @@
 """Takes old snapshots away, with the files that only they need.
 
-`plan` reads and decides; `execute` deletes. A plan is made anew each time, so whatever a crash has
-left half done is found and finished by the next one. A snapshot whose file cannot be read goes as
-well: what it alone names becomes orphans (`readable_range`). What is going to go is announced
-first, and then the tags are looked at once more (`planning.upkeep.announcements`). The order of
+`plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
+finishes what a crash has interrupted. A snapshot whose file cannot be read expires as well: what it
+alone names becomes orphans (`readable_range`). An expiry first announces what it deletes, and then
+reads the tags once more (`planning.upkeep.announcements`). The order of
 deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
@@ -57,11 +57,11 @@ from stream_app.table.versions.manifest_reads import ManifestReads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """What goes, of snapshots or of long-lived changelogs.
+    """What expires, of snapshots or of long-lived changelogs.
 
     Attributes:
         versions: those that can be read.
-        unreadable: the numbers of the others, whose files stay as orphans.
+        unreadable: the numbers of the unreadable ones, whose files become orphans.
     """
 
     versions: tuple[Snapshot, ...]
@@ -71,20 +71,20 @@ class Expiry:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that go, ascending."""
+        """The numbers of all that expire, ascending."""
         return tuple(sorted([*(one.snapshot_id for one in self.versions), *self.unreadable]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotExpiry(Expiry):
-    """What goes of snapshots.
+    """The snapshots that expire.
 
     Attributes:
-        kept: the first snapshot that stays.
+        kept: the earliest retained snapshot.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
-        kept_by: why no more go, for people.
+        kept_by: why no more expire, as text.
         tags: when each tag was written that was thought of, by name.
-        announcement: what is to be said before anything is deleted; None: nothing goes.
+        announcement: the announcement to make before anything is deleted; None: nothing goes.
     """
 
     kept: int | None
@@ -100,8 +100,8 @@ class ExpireSnapshots:
     """Expires snapshots of one table; remembers what tags hold from one time to the next.
 
     Attributes:
-        gives_up: let a snapshot go that cannot be read also when, for all we know, it alone tells
-            the newest epoch of a job.
+        gives_up: expire an unreadable snapshot even if it may hold the only record of a job's
+            newest epoch.
     """
 
     table: FileStoreTable
@@ -109,21 +109,21 @@ class ExpireSnapshots:
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
-        """What goes now.
+        """What expires now.
 
-        The newest snapshot that tells of the jobs' epochs stays: by it a job that starts again
-        knows what it has committed, and does not write the epoch twice.
+        The newest snapshot with the record of the jobs' epochs stays. By it a restarted job knows
+        what it has committed, and does not write an epoch twice.
 
         Raises:
-            UsageError: a snapshot that was to stay has gone meanwhile.
-            CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+            UsageError: a retained snapshot has been deleted meanwhile.
+            CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         try:
             return self._plan(config)
         except FileNotFoundError as error:
             raise UsageError(
-                "a snapshot that was to stay has gone: another expiry has taken it away, or "
-                "the table is rolled back; nothing was deleted",
+                "a retained snapshot is gone: another expiry has deleted it, or the table is "
+                "rolled back; this expiry has deleted nothing",
                 where=self.table.location,
                 fix="expire again; a job does so by itself",
             ) from error
@@ -138,7 +138,7 @@ class ExpireSnapshots:
         found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
         kept_by, numbers = going.kept_by, found.numbers
         if may_tell is None and found.held_by is not None:
-            kept_by = f"snapshot {found.held_by} cannot be read, and goes only with the next one"
+            kept_by = f"snapshot {found.held_by} cannot be read, and expires only with the next one"
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
         while numbers and found.kept is not None and announcement is None:
@@ -171,13 +171,13 @@ class ExpireSnapshots:
         Raises:
             UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
                 table is rolled back; nothing is deleted.
-            OSError: the file system refused; the next expiry finishes what is left.
+            OSError: the file system refused; the next expiry finishes the rest.
         """
         table = self.table
         if expiry.announcement is None or expiry.kept is None:
             return
-        # In this order: who tags a version, begins to follow the table there, or rolls it back,
-        # does the opposite, so one of both sees the other.
+        # In this order: tagging, following and rolling back use the opposite one, so at least one
+        # side sees the conflict.
         announced = table.expiry_announcements.announce(expiry.announcement)
         try:
             folder = table.tags.folder()
@@ -185,7 +185,7 @@ class ExpireSnapshots:
             self._check_not_rolled_back(expiry.announcement, others)
             self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
             self._check_no_new_consumer(expiry, expiry.kept)
-            # Left by expiries that died; afterwards nobody knows any more what was going.
+            # Left by expiries that died; afterwards their plans are lost.
             delete_void_tags(table, holding_announcements(table, others), folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announced)
@@ -197,7 +197,7 @@ class ExpireSnapshots:
             table.changelogs.write_hints()
         latest_hint = table.snapshots.latest_hint()
         if latest_hint is not None and latest_hint < expiry.kept:
-            # Who died before he wrote the next one left it at what goes; Paimon would believe it.
+            # A writer that died before the next hint left this one stale, and Paimon trusts hints.
             table.snapshots.write_hints(table.snapshots.ids()[-1])
         for number in expiry.numbers:
             if table.snapshots.delta_list(expiry.kept) != expiry.announcement.end_list:
@@ -220,14 +220,14 @@ class ExpireSnapshots:
                 f"the table is rolled back to snapshot {rollback.target}, or was until that was "
                 "interrupted: nothing was deleted",
                 where=self.table.location,
-                fix="when that is done, expire again; if it was interrupted, finish it: stream-app "
-                f"rollback-to --snapshot {rollback.target}; a job that commits goes on with what "
-                "there is",
+                fix="expire again after the rollback; if it was interrupted, finish it: stream-app "
+                f"rollback-to --snapshot {rollback.target}; a committing job continues with what "
+                f"exists",
             )
         if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
             raise UsageError(
-                f"the table was rolled back behind snapshot {announcement.end}, which was to stay: "
-                "nothing was deleted",
+                f"the table was rolled back behind snapshot {announcement.end}, which was to be "
+                f"retained: nothing was deleted",
                 where=self.table.location,
                 fix="expire again",
             )
@@ -242,8 +242,8 @@ class ExpireSnapshots:
             tag = None if status == expiry.tags.get(name) else self.table.tags.tag(name)
             if tag is not None and is_expiring(tag.snapshot.snapshot_id, [announcement]):
                 raise UsageError(
-                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just been "
-                    f"given the tag {name!r}: nothing was deleted",
+                    f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just got "
+                    f"the tag {name!r}: nothing was deleted",
                     where=self.table.location,
                     fix="expire again, which keeps what the tag needs; a job does so by itself",
                 )
@@ -254,7 +254,7 @@ class ExpireSnapshots:
         wanted = first_wanted(self.table, self.table.clock.now_ms())
         if wanted is not None and wanted < kept:
             raise UsageError(
-                f"snapshot {wanted} was about to expire, and a consumer has just begun there: "
+                f"snapshot {wanted} was about to expire, and a consumer has just started there: "
                 "nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job does so by itself",
@@ -276,7 +276,7 @@ class ExpireSnapshots:
     def _without_newest_epochs(
         self, ids: Sequence[int], going: ExpireRange
     ) -> tuple[ExpireRange, int | None]:
-        """What goes, and the snapshot that cannot be read and stays for what it may tell."""
+        """What expires, and the unreadable snapshot that may hold the only record of a job."""
         now, unread = self.table.clock.now_ms(), list[int]()
         needed = first_that_tells(self.table.snapshots, ids, now, unread)
         if needed is not None and needed < going.end:
@@ -285,8 +285,8 @@ class ExpireSnapshots:
         if not held or self.gives_up:
             return going, None
         kept_by = (
-            f"snapshot {held[-1]} cannot be read, and may alone tell what a job has committed; "
-            "restore its file, or add --give-up-unreadable"
+            f"snapshot {held[-1]} cannot be read, and may hold the only record of what a job has "
+            f"committed; restore its file, or add --give-up-unreadable"
         )
         return replace(going, end=held[-1], kept_by=kept_by), held[-1]
 
@@ -295,7 +295,7 @@ class ExpireSnapshots:
         return thread_count(self.table)
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
-        """Tags and branches, but for the tags that came too late for what an expiry has deleted."""
+        """Tags and branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
         kept = whole_or_staying(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in kept})
@@ -339,7 +339,7 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
-    """The first snapshot that a consumer has not read yet; None: nobody waits."""
+    """The first snapshot that a consumer has yet to read; None: no consumer waits."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)
 

@@ -1,8 +1,9 @@
-"""Which files go, and deleting them in an order that a crash cannot spoil.
+"""Collects files to delete, and deletes them in a crash-safe order.
 
-Used by all who take versions away: expiry of snapshots and changelogs, deletion of tags, rollback.
-They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a file names is
-deleted before the file itself, so that after a crash the names of the rest can still be found.
+Used by everything that deletes versions: expiry of snapshots and changelogs, deletion of tags,
+rollback. They collect a `FilesToDelete`, which can be shown, and `delete_files` does it. What a
+file names is deleted before the file itself, so that after a crash the names of the rest can still
+be found.
 
 Source: Paimon `operation/FileDeletionBase.java`.
 """
@@ -25,8 +26,8 @@ class FilesToDelete:
 
     Attributes:
         lists: manifest lists and index manifests: what names other metadata.
-        folders: of buckets and partitions from which files go, the inner ones first.
-        seen: names of metadata and index files that are collected already, or must stay.
+        folders: of buckets and partitions with deleted files, the inner ones first.
+        seen: names of metadata and index files that are collected already, or retained.
     """
 
     data: dict[str, int] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class FilesToDelete:
         return sum(sum(step.values()) for step in self.steps())
 
     def steps(self) -> tuple[dict[str, int], ...]:
-        """All, in the order in which they go."""
+        """All, in the order of their deletion."""
         return (
             self.data,
             self.changelogs,
@@ -62,10 +63,10 @@ class FilesToDelete:
 
 @dataclass(slots=True)
 class FileCollector:
-    """Collects what goes.
+    """Collects the files to delete.
 
     Attributes:
-        files: `seen` is told first what must stay.
+        files: `seen` gets the retained files first.
     """
 
     reads: ManifestReads
@@ -76,10 +77,10 @@ class FileCollector:
         return self.reads.table
 
     def keep_metadata_of(self, snapshots: Iterable[Snapshot], *, may_be_gone: bool = False) -> None:
-        """Let metadata and index files of versions stay; see `ManifestReads.names`.
+        """Retain metadata and index files of versions; see `ManifestReads.names`.
 
         Raises:
-            CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
+            CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         for snapshot in snapshots:
             self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
@@ -141,11 +142,11 @@ class FileCollector:
 
 
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
-    """Delete them: each kind when the one before it is gone. What is gone already is no error.
+    """Delete them: each kind when the one before it is gone. A file that is deleted already is no
+    error.
 
-    First of all, the versions and tags that are gone, whoever deleted them, are made to stay away:
-    one that a crash of the machine brought back would name what is deleted here. Files themselves
-    may come back, and are orphans then.
+    First it syncs the deletions of versions and tags. One that a crash of the machine brought back
+    would name files that are deleted here. Files themselves may come back, and are orphans then.
 
     Args:
         clean_folders: delete also folders that became empty (``snapshot.clean-empty-directories``).

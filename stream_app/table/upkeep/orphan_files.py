@@ -1,16 +1,16 @@
 """Finds and deletes files that no version of a table names: what crashes have left.
 
-First all files are listed that are old enough, then all names are read that versions use: so what
-is committed meanwhile is safe whatever its age. Versions are snapshots, tags and long-lived
-changelogs, of the table and of its branches. When one of them cannot be read whole, nothing is
-deleted, because nobody knows what it needs.
+The search first lists all files that are old enough, and then reads the names that versions use. So
+a commit in between is safe, whatever the age of its files. Versions are snapshots, tags and
+long-lived changelogs, of the table and of its branches. When a version cannot be read completely,
+nothing is deleted, because its files cannot be determined.
 
-A writer's files are named by nothing until they are committed; their age alone keeps them, so it
-is judged with care (`time_of_age`). Files outside of the table's folder, and folders that are none
-of Paimon's, are left alone.
+A writer's files are named by nothing until they are committed; their age alone keeps them, so it is
+judged with care (`time_of_age`). The search ignores files outside of the table's folder, and
+folders that are not Paimon's.
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
-passes over manifests that are missing and goes on.
+ignores missing manifests.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanPlan:
-    """What nobody needs.
+    """Files and folders that no version needs.
 
     Attributes:
         folders: of buckets and partitions that may be empty, the inner ones first.
-        versions: how many name what is used.
+        versions: how many versions were read.
     """
 
     files: tuple[Candidate, ...]
@@ -64,8 +64,8 @@ class OrphanPlan:
 def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     """Before when a file was written that is of some age, by our clock and by the files' own.
 
-    One of both may be ahead, and would take the files that a living writer has just written for
-    old ones: so the one that is behind counts. Clocks that are far apart are told in the log.
+    One of both may be ahead, and would take the files that a living writer has just written for old
+    ones: so the one that is behind counts. The log reports clocks that are far apart.
 
     Returns:
         Milliseconds since 1970 in UTC.
@@ -77,8 +77,8 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     there = store_now_ms(table.file_io, table.location)
     if abs(here - there) > CLOCKS_APART_MS:
         _LOG.warning(
-            "the clock of this machine is %d s %s that of the file system at %s: files are judged "
-            "by the one that is behind; set the clock that is wrong",
+            "the clock of this machine is %d s %s that of the file system at %s: the slower "
+            "clock decides the age of files; set the wrong clock",
             abs(here - there) // 1000,
             "ahead of" if here > there else "behind",
             table.location,
@@ -90,7 +90,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     """What was written before a time (since 1970 in UTC) and is named by nothing.
 
     Raises:
-        CorruptFileError: a version cannot be read whole, so that nobody knows what it needs.
+        CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     roots = [table.location, *branch_roots(table.file_io, table.location)]
     candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)] + [
@@ -124,7 +124,7 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
     """Delete them, and then the folders of buckets and partitions that are empty.
 
     Raises:
-        OSError: the file system refused; the next time finds what is left.
+        OSError: the file system refused; the next run finds the rest.
     """
     threads = thread_count(table)
     each(threads, table.file_io.delete, [file.path for file in plan.files])
@@ -150,10 +150,10 @@ class _UsedNames:
                 return
             raise CorruptFileError(
                 f"nothing is deleted, because {version.path.rpartition('/')[2]} cannot be read "
-                f"whole: {error.what}",
+                f"completely: {error.what}",
                 where=error.where,
-                fix="if an expiry is running, try again when it is done; if one was interrupted, "
-                "finish it: stream-app expire-snapshots; else restore the file, or roll the table "
+                fix="if an expiry is running, try again after it; if one was interrupted, finish "
+                "it: stream-app expire-snapshots; else restore the file, or roll the table "
                 "back or delete the tag",
             ) from error
 

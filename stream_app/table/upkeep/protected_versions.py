@@ -1,4 +1,4 @@
-"""The versions beside the snapshots whose files must stay: tags, and all that branches have.
+"""The versions beside the snapshots whose files are retained: tags, and all that branches have.
 
 Source: Paimon `utils/TagManager.java#taggedSnapshots`, `utils/BranchManager.java`. Branches are
 our care alone: Paimon's expiry of the main table does not look at them.
@@ -49,9 +49,9 @@ class ProtectedVersions:
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all that
-            it began with; but when Paimon fast-forwards the main table to a branch, all of the
-            branch's snapshots are the table's as well, and it lets them go one by one.
+        branches: all snapshots and tags of branches. The oldest snapshot of a branch has all files
+            that it began with. But when Paimon fast-forwards the main table to a branch, the table
+            shares all of the branch's snapshots, and expires them one by one.
         branch_changelogs: the changelog lists of all versions of branches.
     """
 
@@ -62,10 +62,10 @@ class ProtectedVersions:
     def files_needed(
         self, snapshot_id: int, reads: ManifestReads, cache: LiveFilesCache
     ) -> list[Collection[FileKey]]:
-        """Sets of files that must stay, among those that this snapshot took out of the table.
+        """Sets of retained files, among those that this snapshot's delta deletes.
 
         Raises:
-            CorruptFileError: a version's metadata is incomplete: nobody knows what must stay.
+            CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         number = tag_before(tuple(self.tags), snapshot_id)
         tagged = () if number is None else (self.tags[number],)
@@ -75,8 +75,8 @@ class ProtectedVersions:
         """The versions that may share metadata with the snapshots from `begin` to before `end`.
 
         Args:
-            and_next: the first tag from `end` on as well, when what comes at `end` may have lost
-                its own metadata, and cannot tell what later tags share.
+            and_next: the first tag from `end` on as well. The version at `end` may have lost its
+                own metadata, and then its shared files are unknown.
         """
         tagged = tuple(self.tags)
         numbers = tags_of_range(tagged, begin, end)
@@ -91,7 +91,7 @@ def protected_versions(
     """The tags and branches that there are now.
 
     Args:
-        names: of the tags, where somebody has listed them just now.
+        names: of the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: the file of a tag or of a branch's snapshot cannot be read.

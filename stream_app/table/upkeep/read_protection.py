@@ -38,7 +38,7 @@ def retention_ms(text: str | None) -> int | None:
     """How long the tag lives at most; None: nothing is to be protected.
 
     Raises:
-        UsageError: the text is no duration, or one that nobody means.
+        UsageError: the text is no duration of a second or more.
     """
     if text is None:
         return None
@@ -47,7 +47,7 @@ def retention_ms(text: str | None) -> int | None:
     except ValueError:
         raise UsageError(
             f"protect = {text!r} is no duration of a second or more",
-            fix="give longer than the read can take, such as '1 h'",
+            fix="give a time that is longer than the read, such as '1 h'",
         ) from None
 
 
@@ -83,7 +83,7 @@ def tagged_version(
 def protected(
     find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
 ) -> Iterator[FoundVersion]:
-    """As `tagged_version`; the tag goes at the end, with the files that it alone held."""
+    """As `tagged_version`; the tag is deleted at the end, with the files that only it needs."""
     (table, snapshot), name = tagged_version(find, retained_ms, again=again)
     try:
         yield table, snapshot
@@ -92,7 +92,7 @@ def protected(
             if name is not None and table.tags.tag(name) is not None:
                 delete_tags(table, plan_tag_deletion(table, [name]))
         except Exception as error:
-            text = "the tag %s of a read could not be deleted: %s; it goes when its time is over"
+            text = "the tag %s of a read could not be deleted: %s; upkeep deletes it later"
             _LOG.warning(text, name, error)
 
 

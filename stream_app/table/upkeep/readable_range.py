@@ -1,8 +1,8 @@
-"""Up to where old versions may go when the files of some of them cannot be read.
+"""The range of versions that may expire when some of their files cannot be read.
 
-A version that is to go need not be read: what it alone names stays on disk as orphans. The first
-one that stays must be, for it tells which metadata the others share with it. So where that one
-cannot be read, the last one before it that can stays as well.
+An expiring version need not be read: the files that it alone names become orphans. The earliest
+retained one must be, because it names the metadata that the others share with it. So where that one
+cannot be read, the last readable one before it stays as well.
 
 Used by `expire_snapshots` and `expire_changelogs`. Source: none; Paimon's expiry stops there.
 """
@@ -25,7 +25,7 @@ Read = Callable[[int], Snapshot]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadableRange:
-    """Versions that go.
+    """Versions that expire.
 
     Attributes:
         versions: those of them that can be read, by number.
@@ -43,18 +43,18 @@ class ReadableRange:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that go, ascending."""
+        """The numbers of all that expire, ascending."""
         return tuple(sorted([*(one.snapshot_id for one in self.versions), *self.unreadable]))
 
 
 def readable_range(ids: Sequence[int], end: int, read: Read, threads: int) -> ReadableRange:
-    """What goes of the versions below a number.
+    """The versions below a number that expire.
 
     Args:
         ids: of all versions, ascending.
 
     Raises:
-        FileNotFoundError: the first version that stays has expired meanwhile.
+        FileNotFoundError: the earliest retained version has expired meanwhile.
     """
     numbers = [number for number in ids if number < end]
     kept_id = next((number for number in ids if number >= end), None)
@@ -102,18 +102,18 @@ def time_of(ids: Sequence[int], number: int, read: Read) -> int | None:
 
 
 def tell_what_stays(numbers: Sequence[int], what: str) -> None:
-    """Log that the files of versions that have gone unread stay on disk."""
+    """Log that the files of unreadable expired versions are orphans."""
     for number in numbers:
         _LOG.warning(
-            "the file of %s %d could not be read, and has expired: what it alone needed stays on "
-            "disk for stream-app remove-orphan-files",
+            "the file of %s %d could not be read, and has expired: its own files are orphans for "
+            "stream-app remove-orphan-files",
             what,
             number,
         )
 
 
 def _found(read: Read, number: int) -> Snapshot | CorruptFileError | None:
-    """None: it is gone; somebody else may expire as well."""
+    """None: it is gone; another expiry may run too."""
     try:
         return read(number)
     except FileNotFoundError:

@@ -1,25 +1,24 @@
 """Makes an earlier version of a table the newest one, for good.
 
-`plan_rollback` reads and decides, `roll_back` does it. What is going is announced first
-(`planning.upkeep.announcements`), so that no expiry and no tag comes between. The table is
-right after each of the steps:
+`plan_rollback` reads and decides, `roll_back` acts. It first announces the versions that it deletes
+(`planning.upkeep.announcements`), so that no expiry and no tag interferes. The table is consistent
+after each step:
 
-1. consumers that are ahead go back behind the target, if that was asked for,
-2. the target's snapshot file is there: written again from its tag, when it has expired,
-3. changelogs and tags go: behind a rollback that dies nobody must take them for those of the
-   snapshots that get their numbers again,
-4. the hint LATEST goes, so that readers and writers list the folder: named too early, a target
-   behind a gap would be written on, until the numbers reach the snapshots that were to go,
-5. snapshots go, the newest first: what is left is a right, shorter table; so do those that were
-   committed meanwhile; then the hint LATEST names the target,
-6. files go that only they held: what dies before leaves orphans, and nothing that is missed,
-7. the hint EARLIEST; then the announcement.
+1. reset consumers that are ahead to the target, if the caller asks for that,
+2. restore the target's snapshot file from its tag, if it has expired,
+3. delete changelogs and tags: after a rollback that dies, no reader must take them for those of
+   later snapshots with the same numbers,
+4. delete the hint LATEST, so that readers and writers list the folder. A hint at a target behind a
+   gap would let writers continue there, up to the snapshots that are not deleted yet,
+5. delete snapshots, the newest first, so that a shorter table remains; also those that were
+   committed meanwhile; then write the hint LATEST,
+6. delete the files that only they held: a rollback that dies before leaves orphans,
+7. write the hint EARLIEST, and withdraw the announcement.
 
-Writers must not run meanwhile: what they commit on top of a snapshot that goes would go with it. A
-streaming job of ours finds that the table went back, and stops.
+Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
+A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 to the cleaning of
-orphans.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPlan:
-    """What becomes the newest version, and what goes."""
+    """The target, and what the rollback deletes."""
 
     target: Snapshot
     numbers: RollbackNumbers
@@ -70,7 +69,7 @@ def rollback_target(table: FileStoreTable, version: Version) -> Snapshot:
     """
     if version.is_latest:
         raise UsageError(
-            "no version is named to go back to",
+            "the rollback names no version",
             where=table.location,
             fix="give one of --snapshot, --tag and --timestamp",
         )
@@ -89,14 +88,14 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
     """What a rollback does.
 
     Raises:
-        UsageError: an expiry is deleting, or was stopped while it deleted, files of the target or
-            of what comes before it; or what goes is just expiring.
-        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        UsageError: an expiry is deleting files of the target or of earlier versions, or died in
+            doing so; or it is deleting the same versions.
+        CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     try:
         _check_no_expiry(table, target)
     except UsageError:
-        withdraw_rollbacks(table)  # of those who died, and would keep the expiry from its end
+        withdraw_rollbacks(table)  # of dead rollbacks, which would block the expiry
         raise
     numbers = _numbers(table, target)
     files = FilesToDelete()
@@ -104,7 +103,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         try:
             files = _files(table, target, numbers)
         except FileNotFoundError as error:
-            raise _changed(table, "a snapshot that goes has expired") from error
+            raise _changed(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
             _check_no_expiry(table, target)  # it may just be deleting what was read
             raise
@@ -112,10 +111,10 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
 
 
 def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool) -> None:
-    """Do it; whoever dies may be followed by a rollback to the same version.
+    """Roll back; a rollback to the same version finishes one that died.
 
     Args:
-        resets_consumers: let consumers that are ahead go on behind the target.
+        resets_consumers: reset consumers that are ahead to behind the target.
 
     Raises:
         UsageError: a living consumer would be cut, the table has changed since the plan was made,
@@ -147,7 +146,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
 def _announced(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
 ) -> tuple[str, RollbackNumbers]:
-    """Say what goes, and see that nothing speaks against it; what was said, and what goes now."""
+    """Announce and check for conflicts; the announcement, and what to delete now."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         going={
@@ -156,11 +155,12 @@ def _announced(
     )
     announced = table.rollback_announcements.announce(announcement)
     try:
-        # In this order: who expires, tags or follows does the opposite, so one of both sees it.
+        # In this order: expiring, tagging and following use the opposite one, so one side sees the
+        # conflict.
         _check_no_expiry(table, plan.target)
         numbers = _numbers(table, plan.target)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
-            raise _changed(table, "there are other snapshots, tags or changelogs than before")
+            raise _changed(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
             _check_no_consumer(table, numbers)
     except BaseException:
@@ -179,27 +179,27 @@ def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers
 
 
 def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
-    """Nobody has committed on top of what goes, nor taken our announcement for that of the dead."""
+    """Check that no writer has built on deleted snapshots, or removed our announcement."""
     newest = max((numbers.target, *numbers.snapshots))
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:
         raise UsageError(
-            "somebody has committed, or rolled back, while the table was about to go back: no "
-            "snapshot was taken away; tags and changelogs behind the version were",
+            "another writer has committed, or rolled back, at the start of this rollback: it has "
+            "deleted no snapshot, but tags and changelogs behind the version",
             where=table.location,
-            fix="stop those who write the table, and try again",
+            fix="stop the table's writers, and try again",
         )
 
 
 def _check_target(table: FileStoreTable, target: int) -> None:
-    """An expiry beside us, of those who were not stopped, must not leave a table without any."""
+    """A concurrent expiry must not leave a table without a snapshot."""
     if not table.snapshots.exists(target):
         raise UsageError(
-            f"snapshot {target} has expired while the table was going back to it: somebody has "
-            "committed meanwhile; some of the newest snapshots are gone",
+            f"snapshot {target} has expired during the rollback to it: another writer has "
+            f"committed meanwhile; some of the newest snapshots are gone",
             where=table.location,
-            fix="stop those who write the table; then look which snapshots are left (stream-app "
-            "inspect snapshots), and go back to one of them, or to a tag",
+            fix="stop the table's writers; then see which snapshots are left (stream-app inspect "
+            "snapshots), and roll back to one of them, or to a tag",
         )
 
 
@@ -227,11 +227,11 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
     expiry = expiry_in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
     if expiry is not None:
         raise UsageError(
-            f"snapshots {expiry.begin} to {expiry.end - 1} are going: an expiry is deleting their "
-            "files, or has died while it did so",
+            f"snapshots {expiry.begin} to {expiry.end - 1} are expiring: an expiry is deleting "
+            f"their files, or has died in doing so",
             where=table.location,
-            fix="try again when it is done; if it died, finish it: stream-app expire-snapshots. "
-            "Then go back to a snapshot that is left, or to a tag",
+            fix="try again after it; if it died, finish it: stream-app expire-snapshots. Then "
+            "roll back to a snapshot that is left, or to a tag",
         )
 
 
@@ -242,28 +242,29 @@ def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
         raise UsageError(
             f"consumers have read snapshots behind {target}: {names}",
             where=table.location,
-            fix="stop them and see to what they have taken over already; --force lets them go on "
-            f"at snapshot {target + 1}",
+            fix="stop them and correct what they have already copied; --force resets them to "
+            f"snapshot {target + 1}",
         )
 
 
 def _changed(table: FileStoreTable, what: str) -> UsageError:
     return UsageError(
-        f"the table has changed while the rollback was planned: {what}; nothing was rolled back",
+        f"the table has changed during the planning of the rollback: {what}; nothing was rolled "
+        f"back",
         where=table.location,
-        fix="stop those who write the table, and try again",
+        fix="stop the table's writers, and try again",
     )
 
 
 def _delete_latecomers(table: FileStoreTable, target: int) -> None:
-    """Snapshots that were committed since the plan was made go too: they stand on what has gone.
+    """Snapshots that were committed since the plan are deleted too: their base is gone.
 
-    Who commits later finds the one before his gone, and takes his own back.
+    A later committer finds its base snapshot gone, and takes its own back.
     """
     while late := [number for number in table.snapshots.ids() if number > target]:
         for number in reversed(late):
             _check_target(table, target)
-            _LOG.warning("snapshot %d was committed while the table went back: it goes too", number)
+            _LOG.warning("snapshot %d was committed during the rollback, which deletes it", number)
             table.snapshots.delete(number)
             table.snapshots.sync_deletions()
 
@@ -297,12 +298,12 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
 
 
 def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
-    """A snapshot that goes; a damaged one may be why people go back, and only its own file goes."""
+    """A snapshot to delete; None for a damaged one, of which only its own file is deleted."""
     try:
         return table.snapshots.snapshot(number)
     except CorruptFileError as error:
         _LOG.warning(
-            "files of snapshot %d stay on disk for stream-app remove-orphan-files: %s",
+            "files of snapshot %d are orphans for stream-app remove-orphan-files: %s",
             number,
             error,
         )
@@ -326,7 +327,7 @@ def _add_new(
 
 
 def _without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """Expiry leaves a tag its data, but deletes its changelog files, which nobody must look for."""
+    """Expiry keeps a tag's data, but deletes its changelog files, which no reader may need."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target

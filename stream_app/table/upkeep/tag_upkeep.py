@@ -1,7 +1,7 @@
-"""Gives the tags that a table's options ask for, and deletes those that are over.
+"""Makes the tags that a table's options ask for, and deletes expired ones.
 
-Called by a job after its commits, and when a period is over. Progress is kept nowhere but in the
-tags themselves: whoever comes after a crash looks at the snapshots behind the newest automatic tag.
+Called by a job after its commits, and when a period is over. Only the tags themselves hold the
+progress: after a crash the next job examines the snapshots behind the newest automatic tag.
 
 A period that ends while nothing is committed has no snapshot behind its end. By process time it
 gets one without files, before anything else comes in: Paimon's tags of periods each have a snapshot
@@ -54,7 +54,7 @@ _CAUGHT_UP_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagUpkeepReport:
-    """The names of tags that were given and deleted; files that went with those."""
+    """The names of made and deleted tags; files that were deleted with those."""
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """For one table; remembers which snapshots it has looked at, and when the next tag is due."""
+    """For one table; remembers the examined snapshots, and when the next tag is due."""
 
     table: FileStoreTable
     _looked_at: int = 0
@@ -90,15 +90,15 @@ class TagUpkeep:
         return self._due_ms is not None and now_ms >= self._due_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
-        """Give what is due, then delete what is too much or over.
+        """Make due tags, then delete tags beyond the retained number, and expired ones.
 
         Args:
             makes_snapshots: for periods that are over, and behind which no snapshot has come. Only
-                for who may commit at this moment.
+                for a caller that may commit at this moment.
 
         Raises:
             UsageError: the options contradict each other.
-            CorruptFileError: a tag, or what must stay of it, cannot be read.
+            CorruptFileError: a tag, or its metadata, cannot be read.
             CommitError: others won every race for a snapshot.
         """
         rules = tag_rules(self.table)
@@ -162,7 +162,7 @@ class TagUpkeep:
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "no tags are given: they go by watermark, and no snapshot has one. stream_app "
+                "no tags are made: they go by watermark, and no snapshot has one. stream_app "
                 "writes none: set 'tag.automatic-creation' = 'process-time'"
             )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
@@ -188,7 +188,7 @@ class TagUpkeep:
         return tuple(created)
 
     def _make_up_success_file(self, rules: TagRules) -> None:
-        """Of the newest tag, if who gave it died, or failed, before it was written."""
+        """Of the newest tag, if its maker died, or failed, before it was written."""
         if not self.table.tags.has_success_files:
             return
         for tag in self._tags(rules):
@@ -196,7 +196,7 @@ class TagUpkeep:
                 self.table.tags.write_success_file(tag.name, self.table.clock.now_ms())
 
     def _tags(self, rules: TagRules) -> list[Tag]:
-        """The newest automatic tag alone: it tells how far it has come."""
+        """Only the newest automatic tag: it is the progress."""
         manager = self.table.tags
         begun = [
             (begin, name)

@@ -1,7 +1,7 @@
 """Creates and deletes tags, with the files that only they need, and reads the options of tagging.
 
-A tag's file goes before its data. So a crash in between leaves orphans, which `orphan_files` finds,
-and never a tag without its data.
+A tag's file is deleted before its data. So a crash in between leaves orphans, which `orphan_files`
+finds, and never a tag without its data.
 
 Source: Paimon `utils/TagManager.java`, `operation/TagDeletion.java`, `tag/TagAutoCreation.java`.
 """
@@ -77,7 +77,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     expiry of another engine that is deleting the version's files at this moment cannot be seen.
 
     Raises:
-        UsageError: the snapshot has gone meanwhile, or is just going; there is no tag.
+        UsageError: the snapshot has expired meanwhile, or is expiring; there is no tag.
         OSError: the file system refused; there may be a tag.
     """
     if not table.tags.create(tag):
@@ -90,7 +90,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     if gone is not None:
         table.tags.delete(tag.name)
         raise UsageError(
-            f"snapshot {tag.snapshot.snapshot_id} {gone} while it was given the tag {tag.name!r}",
+            f"snapshot {tag.snapshot.snapshot_id} {gone} while it got the tag {tag.name!r}",
             where=table.location,
             fix="tag a newer one",
         )
@@ -101,14 +101,15 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
 def _gone(table: FileStoreTable, tag: Tag) -> str | None:
     """What has become of the version; None when it is whole. The tag is there already.
 
-    An expiry takes its announcement back when the snapshots are gone, so those are looked at last.
+    An expiry takes its announcement back when the snapshots are gone, so this checks the snapshots
+    last.
     """
     number = tag.snapshot.snapshot_id
     if is_announced(table, number):
         return "was expiring"
     if is_rolled_back(table, number):
-        return "was going with a rollback"
-    # Who deletes the last other name looks for this one afterwards, so one of both is seen.
+        return "was being deleted by a rollback"
+    # The deletion of the last other name looks for this one afterwards, so one side sees the other.
     kept = table.snapshots.exists(number) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
     )
@@ -117,12 +118,12 @@ def _gone(table: FileStoreTable, tag: Tag) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagDeletion:
-    """What goes with tags.
+    """The files that are deleted with tags.
 
     Attributes:
         files: those that only these tags held; none while their snapshots are there.
         held: the numbers of the versions that these tags alone held.
-        unreadable: names of tags that cannot be read: then all files stay, as orphans.
+        unreadable: names of tags that cannot be read: then all its files become orphans.
     """
 
     tags: tuple[Tag, ...]
@@ -132,11 +133,11 @@ class TagDeletion:
 
 
 def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDeletion:
-    """What goes with the tags of these names.
+    """The files that are deleted with the tags of these names.
 
     Raises:
         UsageError: there is no such tag.
-        CorruptFileError: what must stay cannot be read, so that nobody knows what may go.
+        CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
     tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
@@ -156,7 +157,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         if tag.snapshot.snapshot_id not in staying
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    # What a tag needs that cannot be read nobody knows.
+    # The files of an unreadable tag cannot be determined.
     may_delete = bool(held) and not unreadable
     return TagDeletion(
         tags=tuple(going),
@@ -226,7 +227,7 @@ def _files(
 def add_live_files(
     collector: FileCollector, version: Snapshot, needed: Sequence[Collection[FileKey]]
 ) -> None:
-    """Add the data files of a version that is going, unless they are needed."""
+    """Add the data files of a version to delete, unless they are needed."""
     lists = (version.base_manifest_list, version.delta_manifest_list)
     collector.reads.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
@@ -249,7 +250,7 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
         latest = table.snapshots.latest()
         if latest is None:
             raise UsageError(
-                "the table has no snapshot that could have a tag",
+                "the table has no snapshot to tag",
                 where=table.location,
                 fix="wait for its first commit",
             )
@@ -275,12 +276,12 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
                 f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "
                 f"and {name!r} would be another one",
                 where=table.location,
-                fix="give a name that is none of a period, or tag another snapshot",
+                fix="give a name that is not a period's, or tag another snapshot",
             )
 
 
 def tag_rules(table: FileStoreTable) -> TagRules | None:
-    """The rules; None when no tags are given of their own accord.
+    """The rules; None without automatic tagging.
 
     Raises:
         UsageError: the delay is as long as a period, so no tag would ever be in time.

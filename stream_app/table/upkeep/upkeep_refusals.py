@@ -1,9 +1,9 @@
-"""Of which tables we can take versions and files away rightly, or give versions a name.
+"""Which tables stream_app can delete versions and files of, or tag versions of.
 
-Called by the verbs of upkeep before they plan anything. Less is asked than of a table that is
-written (`opening.open_for_writing`) or read (`read_refusals`): who deletes a file must
-find it, and need not know what its rows mean. So another merge engine, file format or way to choose
-buckets is no matter here.
+Called by the verbs of upkeep before they plan anything. These are weaker than for writing
+(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
+and need not understand its rows. So another merge engine, file format or way to choose buckets is
+no matter here.
 
 Source: Paimon `CoreOptions.java`, `utils/FileStorePathFactory.java`, `TableType.java`.
 """
@@ -42,7 +42,7 @@ def check_versions_known(table: FileStoreTable) -> None:
         raise UnsupportedTableError(
             "stream_app cannot find all versions and files of this table: " + ", ".join(reasons),
             where=table.version_root,
-            fix="do it with the engine that made the table; nothing was changed",
+            fix="use the engine that made the table; nothing was changed",
         )
 
 

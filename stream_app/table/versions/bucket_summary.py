@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -17,59 +19,62 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSummary:
-    """Live files together.
+    """The live files of one bucket, or of all buckets of a partition.
 
     Attributes:
-        rows: of all files, deletes and older versions included.
-        updated_ms: when the newest file was made: the writer's local wall clock; None: not told.
+        partition: serialized.
+        bucket: its number; -1 for a whole partition.
+        buckets: how many have files.
+        rows: physical rows of all files; deletes and older versions count.
+        updated_ms: creation time of the newest file on its writer's wall clock; None: unknown.
     """
 
+    partition: bytes
+    bucket: int
+    buckets: int
     rows: int
     bytes: int
     files: int
     updated_ms: int | None
 
 
-def bucket_summaries(
-    table: FileStoreTable, snapshot: Snapshot | None
-) -> dict[BucketId, FilesSummary]:
+def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """By partition and bucket; partitions in the order of their folders' names."""
-    found: dict[BucketId, list[ManifestEntry]] = {}
+    found: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(snapshot):
-        found.setdefault((entry.partition, entry.bucket), []).append(entry)
+        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     order = sorted(found, key=lambda place: (table.paths.partition(place[0]), place[1]))
-    return {place: _summary(found[place]) for place in order}
+    return [
+        FilesSummary(
+            partition=place[0],
+            bucket=place[1],
+            buckets=1,
+            rows=sum(file.row_count for file in found[place]),
+            bytes=sum(file.file_size for file in found[place]),
+            files=len(found[place]),
+            updated_ms=_newest(file.creation_time_ms for file in found[place]),
+        )
+        for place in order
+    ]
 
 
-def partition_summaries(
-    table: FileStoreTable, snapshot: Snapshot | None
-) -> dict[bytes, tuple[int, FilesSummary]]:
-    """By partition, in order: the number of buckets that have files, and all their files."""
-    found: dict[bytes, list[FilesSummary]] = {}
-    for (partition, _), summary in bucket_summaries(table, snapshot).items():
-        found.setdefault(partition, []).append(summary)
-    return {partition: (len(parts), _sum(parts)) for partition, parts in found.items()}
-
-
-def _summary(entries: Iterable[ManifestEntry]) -> FilesSummary:
-    return _sum(
-        [
-            FilesSummary(
-                rows=entry.file.row_count,
-                bytes=entry.file.file_size,
-                files=1,
-                updated_ms=entry.file.creation_time_ms,
-            )
-            for entry in entries
-        ]
-    )
+def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
+    """By partition, in the order of their folders' names."""
+    summaries = bucket_summaries(table, snapshot)
+    return [_sum(list(members)) for _, members in groupby(summaries, key=attrgetter("partition"))]
 
 
 def _sum(parts: list[FilesSummary]) -> FilesSummary:
-    times = [part.updated_ms for part in parts if part.updated_ms is not None]
     return FilesSummary(
+        partition=parts[0].partition,
+        bucket=-1,
+        buckets=len(parts),
         rows=sum(part.rows for part in parts),
         bytes=sum(part.bytes for part in parts),
         files=sum(part.files for part in parts),
-        updated_ms=max(times, default=None),
+        updated_ms=_newest(part.updated_ms for part in parts),
     )
+
+
+def _newest(times: Iterable[int | None]) -> int | None:
+    return max((time for time in times if time is not None), default=None)

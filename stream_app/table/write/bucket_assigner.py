@@ -1,4 +1,4 @@
-"""Which partition and bucket each new row belongs to.
+"""Finds the partition and bucket of each new row.
 
 `BucketAssigner` is the port. A table without buckets has one bucket in each partition; a table with
 a fixed number hashes the bucket key. Rows stay columnar: they are sorted by a code for each

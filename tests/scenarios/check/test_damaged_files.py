@@ -144,7 +144,7 @@ def rollback_of(fix: str) -> list[str]:
 
 def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
-    assert "the newest version does without it" in found_in(table)[0].fix
+    assert "the newest version does not need it" in found_in(table)[0].fix
     changelog_of_fourth(table).unlink()
     assert any("no row depends on it" in one.fix for one in found_in(table))
     data_of_last(table).unlink()
@@ -165,7 +165,7 @@ def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -
         for path in added(table, number):
             path.unlink(missing_ok=True)
     fix = next(one.fix for one in found_in(table) if one.where == str(data_of_last(table)))
-    assert "no other one is whole" in fix
+    assert "no other version is whole" in fix
     assert "stream-app" not in fix
 
 

@@ -125,7 +125,7 @@ def cut_everywhere(table: FileStoreTable, work: Work, *, expires: bool = False) 
         ids = left.snapshots.ids()
         assert left.snapshots.latest_id() == ids[-1], what
         hint = left.snapshots.hints()[0]
-        assert hint is None or hint in ids or hint + 1 in ids, f"{what}: Paimon believes {hint}"
+        assert hint is None or hint in ids or hint + 1 in ids, f"{what}: Paimon trusts {hint}"
         for name, version in versions(left).items():
             if not expires or name in expected:
                 assert rows_of(left, version) == rows[name], (what, name)

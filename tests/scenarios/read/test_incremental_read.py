@@ -135,8 +135,8 @@ def test_wrong_ranges_are_told(small: SmallTable) -> None:
         ((1, 9), {"scan_mode": "diff"}, "snapshot 9 does not exist"),
         (("x", "y"), {}, "unknown tag 'x'"),
         ((1, 2), {"scan_mode": "dif"}, "unknown scan mode 'dif'; did you mean 'diff'?"),
-        ((), {}, "a range is wanted"),
-        ((1, 2), {"between_timestamps": (1, 2)}, "a range is wanted"),
+        ((), {}, "needs a range"),
+        ((1, 2), {"between_timestamps": (1, 2)}, "needs a range"),
         ((), {"between_timestamps": (2, 1)}, "the range ends (1) before it begins (2)"),
     ):
         with pytest.raises(UsageError) as caught:

@@ -155,5 +155,5 @@ def test_names_are_given_only_where_one_of_two_wins(
     s3.ignores_conditions = True
     for verb in (("create-tag", location, "a"), ("rollback-to", location, "--snapshot", "1")):
         assert main([*verb]) == 2
-        assert "cannot be written" in capsys.readouterr().err
+        assert "does not write to this file system" in capsys.readouterr().err
     assert main(["expire-snapshots", location]) == 0, "nobody races for what it writes"

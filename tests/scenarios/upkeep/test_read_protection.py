@@ -190,7 +190,7 @@ def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> No
     with protected(lambda: (table, found.pop(0)), 1000, again=True) as (_, snapshot):
         assert snapshot == table.snapshots.latest()
         assert len(table.tags.names()) == 1
-    with pytest.raises(UsageError, match="snapshot 1 has expired while it was given the tag"):
+    with pytest.raises(UsageError, match="snapshot 1 has expired while it got the tag"):
         tagged_version(lambda: (table, old), 1000, again=False)
     assert table.tags.names() == []
 

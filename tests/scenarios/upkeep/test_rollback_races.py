@@ -158,7 +158,7 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
         living.run_to(stop)
         if announced := other.announcements():
             break
-    with pytest.raises(UsageError, match="other snapshots, tags or changelogs than before"):
+    with pytest.raises(UsageError, match="snapshots, tags or changelogs have changed"):
         roll_back(table, plan, resets_consumers=False)
     assert other.announcements() == announced
     living.finish()
@@ -198,7 +198,7 @@ def test_an_announcement_whose_end_is_damaged_holds(story: FileStoreTable) -> No
     dead.kill()
     [announced] = table.expiry_announcements.announcements().values()
     table.file_io.overwrite(f"{table.location}/snapshot/snapshot-{announced.end}", b"{")
-    with pytest.raises(UsageError, match="was expiring while it was given"):
+    with pytest.raises(UsageError, match="was expiring while it got"):
         create_tag(table, new_tag(table, "half gone", announced.end - 1))
     assert create_tag(table, new_tag(table, "newest", 6))
     expire(table, 1)

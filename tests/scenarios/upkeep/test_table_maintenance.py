@@ -56,7 +56,9 @@ def test_a_write_only_job_expires_nothing(tmp_path: Path) -> None:
 
 def test_options_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) -> None:
     table = a_table(tmp_path, snapshot__num_retained__max=5)
-    with pytest.raises(UsageError, match="at most 5 snapshots are to be kept, and at least 10"):
+    with pytest.raises(
+        UsageError, match="the most snapshots to keep, 5, are fewer than the least, 10"
+    ):
         TableMaintenance(table.table)
 
 

@@ -147,9 +147,9 @@ def data_files(table: FileStoreTable) -> list[str]:
 def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story: Story) -> None:
     table = story.again()
     stopped_expiry(table)
-    with pytest.raises(UsageError, match="snapshot 3 was expiring while it was given the tag"):
+    with pytest.raises(UsageError, match="snapshot 3 was expiring while it got the tag"):
         give_tag(table)
-    with pytest.raises(UsageError, match="snapshots 1 to 4 are going"):
+    with pytest.raises(UsageError, match="snapshots 1 to 4 are expiring"):
         plan_rollback(table, table.snapshots.snapshot(GOING))
     latest = create_tag(table, new_tag(table, "newest"))
     assert latest

@@ -115,7 +115,7 @@ def test_a_table_without_watermarks_is_told_that_it_gets_no_tags_by_them(
     for _ in range(3):
         job.commit()
         assert upkeep.run().created == ()
-    assert [record.message[:31] for record in caplog.records] == ["no tags are given: they go by w"]
+    assert [record.message[:31] for record in caplog.records] == ["no tags are made: they go by wa"]
 
 
 def test_a_snapshot_has_one_tag_of_a_period(tmp_path: Path) -> None:

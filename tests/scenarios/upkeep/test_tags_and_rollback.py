@@ -283,7 +283,7 @@ def test_a_tag_that_is_given_after_an_expiry_was_planned_stops_it(tmp_path: Path
     plan = snapshots.plan(config)
     give(table, "late", 2)
     give(table, "newest")
-    with pytest.raises(UsageError, match="snapshot 2 was about to expire and has just been given"):
+    with pytest.raises(UsageError, match="snapshot 2 was about to expire and has just got"):
         snapshots.execute(plan)
     history.remember()
     history.check()
@@ -302,6 +302,6 @@ def test_a_version_that_gets_another_name_while_its_tag_is_deleted_stays(tmp_pat
     history.rows["again"] = history.rows["2"]
     assert rows_of(table, versions(table)["again"]) == history.rows["again"]
     take_away(table, "again")
-    with pytest.raises(UsageError, match="snapshot 2 has expired while it was given the tag"):
+    with pytest.raises(UsageError, match="snapshot 2 has expired while it got the tag"):
         create_tag(table, replace(plan.tags[0], name="late"))
     assert "late" not in table.tags.names()

@@ -243,4 +243,4 @@ def test_a_configuration_of_another_table_is_refused(
     told = capsys.readouterr().err
     assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in told
     assert main(["check", "warehouse/shop.db/t/", "--conf", "t.toml"]) == 2
-    assert "no snapshot tells how far a job has read orders" in capsys.readouterr().err
+    assert "no snapshot records how far a job has read orders" in capsys.readouterr().err

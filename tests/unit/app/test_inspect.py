@@ -19,7 +19,7 @@ from stream_app.app.inspect.levels import (
     run_rows,
 )
 from stream_app.app.inspect.options import option_rows
-from stream_app.app.inspect.snapshots import snapshot_log, snapshot_rows
+from stream_app.app.inspect.views import listing
 from stream_app.app.output.listing import size_text, time_text
 from stream_app.table.opening import open_table
 from tests.support.plain_object import plain_object
@@ -118,11 +118,12 @@ def test_the_range_of_level_0_spans_all_its_files(tmp_path: Path) -> None:
 
 def test_the_log_is_drawn(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
-    assert snapshot_rows(small.table) == []
+    assert listing("snapshots", small.table).rows == []
     small.commit(("+I", {"k": 1, "v": "x"}))
-    (row,) = snapshot_rows(small.table)
+    log = listing("snapshots", small.table)
+    (row,) = log.rows
     assert (row.kind, row.identifier, row.delta_records, row.files_added) == ("APPEND", 0, 1, 1)
-    assert "APPEND" in drawn(snapshot_log([row], title="log"), 200)
+    assert "APPEND" in drawn(log.rich(title="log"), 200)
 
 
 def test_options_say_whether_they_are_set(tmp_path: Path) -> None:

@@ -182,6 +182,7 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
         "check",
         "bench",
         "broker",
+        "coverage",
         "simulate",
         "soak",
         "docs",

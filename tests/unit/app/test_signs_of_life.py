@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from stream_app.app.job.job_log import quiet_libraries
-from stream_app.app.job.signs_of_life import Activity, SignsOfLife
+from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.clock import Clock
 
 
@@ -64,6 +64,14 @@ def test_a_new_activity_does_not_prolong_the_silence() -> None:
     assert lines_of({0: Activity("begins"), 5: WORK}, {0}, 10) == {
         7: "epoch 3 is at work: 2 s so far"
     }
+
+
+def test_lines_of_all_modules_are_heard() -> None:
+    clock = SetClock()
+    with signs_of_life(clock) as signs:
+        clock.seconds = 5
+        logging.getLogger("stream_app.table.anything").warning("a line")
+        assert signs._heard == 5
 
 
 def test_kafkas_client_keeps_its_inside_to_itself() -> None:

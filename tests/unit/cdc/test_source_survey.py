@@ -58,7 +58,7 @@ def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
 def test_a_snapshot_alone_shows_it_too() -> None:
     (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
     assert not notice.stops
-    assert notice.what.startswith("a delete or an update will not be certain: ")
+    assert notice.what.startswith("the row of a delete or an update will not be certain: ")
     assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
 
 
@@ -95,7 +95,7 @@ def test_keys_that_the_connector_makes_of_invented_values() -> None:
 
 def test_flattened_messages_without_op() -> None:
     (notice,) = notices("idu.shop.orders", "id")
-    assert "a delete that comes as a tombstone alone is not seen" in notice.what
+    assert "a delete is only a tombstone, which is skipped" in notice.what
     assert "add.fields=op" in notice.fix
 
 

@@ -155,5 +155,5 @@ def test_locations(location: str, path: str) -> None:
 
 @pytest.mark.parametrize("location", ["s3://bucket/t", "hdfs://host/t", "file://host/t"])
 def test_locations_of_other_file_systems_are_refused(location: str) -> None:
-    with pytest.raises(UsageError, match="on no file system"):
+    with pytest.raises(UsageError, match="on a file system that stream_app does not"):
         local_path(location)

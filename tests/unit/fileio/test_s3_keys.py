@@ -133,7 +133,7 @@ def test_keys_that_come_late_are_waited_for(
     s3.valid_keys = frozenset()
     with pytest.raises(OSError, match="ExpiredToken") as caught:
         io.read_bytes(path)
-    assert "files that are written anew" in caught.value.__notes__[0]
+    assert "files that are rewritten" in caught.value.__notes__[0]
     assert "key-2" not in str(caught.value)
     clock.waits.clear()
     with pytest.raises(OSError, match="ExpiredToken"):
@@ -157,7 +157,7 @@ def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
     assert elsewhere.read_bytes(path) == b"1", "keys of the driver, and no files here"
     s3.valid_keys = frozenset()
     tired = S3FileIO(elsewhere.options, True, Waiting())
-    with pytest.raises(OSError, match=r"ExpiredToken.*looked up again.*access.*No such file"):
+    with pytest.raises(OSError, match=r"ExpiredToken.*could not be renewed.*access.*No such file"):
         tired.read_bytes(path)
 
 

@@ -52,7 +52,7 @@ def test_a_store(one: str, other: str, *, same: bool) -> None:
 
 
 def test_a_location_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(UsageError, match="is on no file system"):
+    with pytest.raises(UsageError, match="file system that stream_app does not support"):
         is_same_location("ftp://host/t", "/t")
 
 

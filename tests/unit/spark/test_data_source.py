@@ -183,8 +183,8 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("{t}", {"scan__snapshot_id": "9"}, "snapshot 9 does not exist: the table has 1 to 3"),
         ("{t}", {"incremental_between": "a,b"}, "unknown tag 'a'"),
         ("{t}$files", {"incremental_between": "1,2"}, "has no range of versions"),
-        ("{t}$files", {"read__protect": "1 h"}, "this read has none such"),
-        ("{t}", {"read__protect": "1 h", "incremental_between": "1,2"}, "this read has none such"),
+        ("{t}$files", {"read__protect": "1 h"}, "this read has no single"),
+        ("{t}", {"read__protect": "1 h", "incremental_between": "1,2"}, "this read has no single"),
         ("{t}", {"s3__secret-key": "hush"}, "set AWS_ACCESS_KEY_ID"),
     ],
 )

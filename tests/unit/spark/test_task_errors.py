@@ -103,5 +103,5 @@ def test_a_worker_that_was_killed_is_told_in_a_sentence(said: str) -> None:
     found = readable(RuntimeError(text))
     assert type(found) is WorkerLostError
     assert said.splitlines()[0].split(" (crashed)")[0] in str(found)
-    assert "start the job again, it goes on where it was" in found.fix
+    assert "start the job again, it continues where it was" in found.fix
     assert len(found.what.splitlines()) == 1
