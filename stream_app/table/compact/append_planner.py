@@ -201,9 +201,9 @@ class AppendCompactPlanner:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
-                # Rows of files that earlier rounds read were deleted, so the search starts anew. It
-                # finds the same files again if they are live. A fresh read does not list deleted
-                # files.
+                # Rows of files that earlier rounds read were deleted, so the search starts anew.
+                # The round forgets its files, because a fresh read reports no deletions. It finds
+                # the live ones again.
                 self._next, self._subs = None, {}
                 looked_at.forget()
                 return self._next_entries(looked_at)

@@ -194,7 +194,7 @@ class ChangelogFollow:
                     "interrupted, finish it: stream-app expire-snapshots); a consumer who was "
                     "there before with --ignore-progress (ignore_progress)",
                 )
-            if is_rolled_back(self._table, number - 1):  # its successor may change
+            if is_rolled_back(self._table, number - 1):  # its number may be reused
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to go on, follows one "
                     "that goes with a rollback",
