@@ -57,7 +57,7 @@ _NO_CHANGELOG = (
 )
 _TWO_STORIES = (
     "the table or its changelog has lost changes: compare the rows with the source (--conf, "
-    "--source-kafka). If the table is right, those who follow it begin anew with all rows "
+    "--source-kafka). If the table is right, its followers begin anew with all rows "
     "(latest-full); else roll it back to a snapshot at which both agree (stream-app rollback-to)"
 )
 

@@ -133,8 +133,8 @@ class CommitConflicts:
             f"the table got schema {cause.schema_id} under a job that began with schema "
             f"{ours.schema_id}: {problem}; {schema_origin(cause, window)}",
             where=schemas.path(cause.schema_id),
-            fix="start the job again, which takes the table as it is then; if it refuses that, let "
-            "whoever changed the schema take the change back",
+            fix="start the job again: it takes the table as it is then. If the job refuses that, "
+            "take the change of the schema back",
         )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:

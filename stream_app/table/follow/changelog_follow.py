@@ -191,7 +191,7 @@ class ChangelogFollow:
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
                     where=self._table.location,
                     fix="begin at a later snapshot, or again when that is done (if an expiry was "
-                    "interrupted, finish it: stream-app expire-snapshots); a consumer who was "
+                    "interrupted, finish it: stream-app expire-snapshots); a consumer that was "
                     "there before with --ignore-progress (ignore_progress)",
                 )
             if is_rolled_back(self._table, number - 1):  # its number may be reused

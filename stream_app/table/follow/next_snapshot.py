@@ -59,15 +59,15 @@ def next_snapshot(table: FileStoreTable, number: int, *, whole: bool = False) ->
             raise UsageError(
                 f"snapshot {number} is missing among those from {earliest} to {latest}",
                 where=table.location,
-                fix="stream-app check tells what there is; what the snapshot changed is lost to "
-                "those who follow changes, so begin anew with all rows (latest-full)",
+                fix="stream-app check tells what there is. Followers have lost what the snapshot "
+                "changed: begin anew with all rows (latest-full)",
             )
         raise UsageError(
             f"snapshot {number} has expired: the table has {earliest} to {latest}",
             where=table.location,
-            fix=f"begin with {earliest}, the earliest that is left; what came before is lost to "
-            "those who follow changes, so rather begin with all rows (latest-full). A consumer "
-            "keeps expiry from what it has not taken yet",
+            fix=f"begin with {earliest}, the earliest that is left; followers have lost what came "
+            "before, so rather begin with all rows (latest-full). A consumer keeps expiry from "
+            "what it has not taken yet",
         )
     if latest + 1 < number:
         raise UsageError(
