@@ -196,7 +196,7 @@ def test_a_tag_of_another_engine_that_came_too_late_does_not_stop_expiry(
     stopped_expiry(table)
     table.tags.create(tag)
     expire_to(table, keep=1)
-    assert "the tag t of snapshot 3 was given when its files were being deleted" in caplog.text
+    assert "the tag t of snapshot 3 was made while an expiry deleted its files" in caplog.text
     assert versions(table).keys() == {str(table.snapshots.latest_id())}
 
 
@@ -210,7 +210,7 @@ def test_a_name_that_was_given_to_another_version_since_the_plan_is_seen(story: 
     plan = expiry.plan(expire_config(table.options, num_max=1, num_min=1))
     table.tags.delete("t")
     assert give_tag(table)
-    with pytest.raises(UsageError, match="has just been given the tag 't': nothing was deleted"):
+    with pytest.raises(UsageError, match="has just got the tag 't': nothing was deleted"):
         expiry.execute(plan)
     assert rows_of(table, versions(table)["t"]) == story.rows[str(GOING)]
     assert table.expiry_announcements.announcements() == {}
