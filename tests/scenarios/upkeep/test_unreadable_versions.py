@@ -170,7 +170,7 @@ def test_what_may_alone_tell_of_a_job_stays_until_somebody_gives_it_up(
     told = capsys.readouterr().out
     assert "snapshot 4 cannot be read, and may hold the only record of what a job" in told
     assert main([*command, "--give-up-unreadable"]) == 0
-    assert "4 cannot be read: what nothing else needs of it stays" in capsys.readouterr().out
+    assert "4 cannot be read: the files that only it needs" in capsys.readouterr().out
     assert table.snapshots.ids() == [latest - 1, latest]
 
 
