@@ -149,7 +149,7 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         .start()
     )
     query.awaitTermination()
-    return {"s": time.perf_counter() - began}
+    return {"s": time.perf_counter() - began, "processor_s": tree_seconds()}
 
 
 def write_conf(job: dict[str, Any]) -> Path:
@@ -163,6 +163,7 @@ bootstrap-servers = "{job["bootstrap"]}"
 topics = ["{TOPIC}"]
 max-offsets-per-trigger = {job["epoch"]}
 min-partitions = {PARTITIONS}
+reader = "{job.get("reader", "native")}"
 [table]
 warehouse = "{folder}/warehouse"
 database = "shop"

@@ -41,3 +41,18 @@ def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         elif each.size:
             found.append(each)
     return found
+
+
+def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
+    """The ranges of each task, in order: the longest first, to the task that has least.
+
+    Args:
+        tasks: at most; none gets nothing.
+    """
+    shares: list[list[OffsetRange]] = [[] for _ in range(min(tasks, len(ranges)))]
+    loads = [0] * len(shares)
+    for each in sorted(ranges, key=lambda each: (-each.size, each)):
+        least = loads.index(min(loads))
+        shares[least].append(each)
+        loads[least] += each.size
+    return [sorted(share) for share in shares]

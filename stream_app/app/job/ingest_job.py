@@ -249,7 +249,8 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
     stop_requested = threading.Event()
     runner: FrameEpochs | RangeEpochs = FrameEpochs(spark)
     if reader is not None:
-        runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint))
+        readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
+        runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint), readers)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:

@@ -7,6 +7,7 @@ bytes, and Spark compiles no code for it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.offset_ranges import OffsetRange, shared_out
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -34,40 +35,44 @@ class RangeEpochs:
 
     Attributes:
         query_id: of the streaming query; read when an epoch has arrived.
+        readers: tasks that read, at most. A task reads one range after the other, and librdkafka
+            fetches the next one meanwhile.
     """
 
     spark: SparkSession
     settings: ReaderSettings
     query_id: Callable[[], str]
+    readers: int
 
     def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Sequence[TableOutput]:
         """See `EpochRunner.run`."""
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: read, decode, route, write")
-        outputs = outputs_of(plan, self.results(planned_ranges(messages), plan))
+        shares = shared_out(planned_ranges(messages), self.readers)
+        outputs = outputs_of(plan, self.results(shares, plan))
         read = sum(output.counts.messages for output in outputs)
         count_input_rows(self.spark, self.query_id(), read)
         return outputs
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        self.results([OffsetRange("", 0, 0, 0)] * plan.shape.tasks, plan)
+        self.results([[]] * self.readers, plan)
 
-    def results(self, ranges: Sequence[OffsetRange], plan: EpochPlan) -> list[TaskResult]:
-        """Read ranges, one in each task, and write their messages."""
-        if not ranges:
+    def results(self, shares: Sequence[Sequence[OffsetRange]], plan: EpochPlan) -> list[TaskResult]:
+        """Read ranges, a share in each task, and write their messages."""
+        if not shares:
             return []
         settings, tasks = self.settings, plan.shape.tasks
 
-        def route(planned: Iterable[OffsetRange]) -> Iterator[Pair]:
-            messages = kept_reader(settings).read(list(planned))
+        def route(planned: Iterable[Sequence[OffsetRange]]) -> Iterator[Pair]:
+            messages = kept_reader(settings).read(list(itertools.chain.from_iterable(planned)))
             return _pairs(route_partition(messages, plan), tasks)
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_partition(map(_task_block, pairs), plan)
 
-        routed = self.spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(route)
+        routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
         dealt = routed.repartitionAndSortWithinPartitions(
             tasks, partitionFunc=_task, keyfunc=_order
         )

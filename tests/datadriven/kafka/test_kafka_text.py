@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.jaas import JaasError, read_jaas
-from stream_app.kafka.offset_ranges import OffsetRange, joined
+from stream_app.kafka.offset_ranges import OffsetRange, joined, shared_out
 from tests.support.datadriven import Case, files, run_file
 
 
@@ -43,6 +43,12 @@ def join(case: Case) -> str:
     return "\n".join(map(_short, joined(_ranges(case))))
 
 
+def share(case: Case) -> str:
+    """Ranges PLACE BEGIN END, dealt out to at most tasks=N; a line for each task."""
+    shares = shared_out(_ranges(case), int(case.args["tasks"]))
+    return "\n".join(", ".join(map(_short, each)) for each in shares) or "no task"
+
+
 def _ranges(case: Case) -> list[OffsetRange]:
     found = []
     for line in case.input_lines:
@@ -56,7 +62,7 @@ def _short(each: OffsetRange) -> str:
     return f"{each.topic}/{each.partition} {each.begin} {each.end}"
 
 
-COMMANDS = {command.__name__: command for command in (options, jaas, join)}
+COMMANDS = {command.__name__: command for command in (options, jaas, join, share)}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
