@@ -1,13 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+    ./run.sh bench [goals|steps|hostile|ingest|memory|simulation|commits|requests|compaction|
                     checksums|latency|reading] [--messages N] [--quick]
 
-Steps on one core beside their limits, and hostile messages at two sizes; then the whole of ingest
-on two cores beside Spark alone, then memory beside its budget, commits one after the other, what a
-commit asks of a store, and compaction: simulated, beside decode and encode, and beside the epochs;
-what checksums cost; at last reading, beside other readers. About forty-five minutes; `--quick`
-takes five. With a name only that part.
+In turn: the goals of ingest; steps on one core beside their limits; hostile messages at two sizes;
+the whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
+other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
+the epochs; what checksums cost; reading, beside other readers. About fifty minutes; `--quick` takes
+eight. With a name only that part.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench import (
     compaction,
     compaction_memory,
     compaction_simulation,
+    goals,
     hostile,
     ingest,
     latency,
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] | None = N
                 print()
     if missed:
         sys.exit("\n".join(missed))
+
+
+def _goals(folder: Path, messages: int, _quick: bool) -> Iterator[str]:
+    yield from goals.lines(folder, messages)
 
 
 def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
@@ -110,6 +115,7 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 
 PARTS: dict[str, Part] = {
+    "goals": _goals,
     "steps": _steps,
     "hostile": _hostile,
     "ingest": _ingest,
