@@ -32,6 +32,7 @@ _EVENT_ERROR = 0x8
 _CONF_OK = 0
 _TEXT_BYTES = 512
 _FEATURES_BYTES = 4096
+_DROPPED_AT_ONCE = 256
 
 
 class KafkaCode(IntEnum):
@@ -179,11 +180,19 @@ class Client:
         options: of librdkafka.
 
     Raises:
-        UsageError: the library refuses the options.
+        UsageError: the library refuses the options, or is missing.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._library = library()
+        try:
+            self._library = library()
+        except LibraryMissingError as error:
+            raise UsageError(
+                f"librdkafka of confluent-kafka cannot be used: {error}",
+                where="source.reader",
+                fix="install confluent-kafka on the executors as on the driver, or set "
+                "source.reader = 'spark'",
+            ) from None
         conf = self._library.configured(options)
         self._library.conf_set_events(conf, _EVENT_ERROR)
         self._library.conf_enable_sasl_queue(conf, 1)
@@ -210,6 +219,10 @@ class Client:
     def stop(self, topic: str, partition: int) -> None:
         """Stop fetching, and drop the fetched messages."""
         self._library.consume_stop(self._topics[topic], partition)
+        # The library drops outdated messages, and frees their memory, when it is asked for more.
+        pointers: Int64s = np.empty(_DROPPED_AT_ONCE, np.int64)
+        while count := self.consume(topic, partition, pointers, wait_ms=0):
+            self.release(pointers[:count].tolist())
 
     def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
         """Put addresses of messages into `pointers` until it is full or the time is over.

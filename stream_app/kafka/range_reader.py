@@ -84,11 +84,13 @@ class _Progress:
     since: float
     at_end: bool = False
     has_asked: bool = False
+    has_restarted: bool = False
     last_error: str = ""
 
     def moved(self, to: int, now: float) -> None:
         if to > self.at:
-            self.at, self.since, self.at_end, self.has_asked = to, now, False, False
+            self.at, self.since = to, now
+            self.at_end = self.has_asked = self.has_restarted = False
 
 
 class RangeReader:
@@ -190,11 +192,10 @@ class RangeReader:
     def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
         """Handles the rest: the range's end, messages after it, and errors."""
         now, whole = self._clock.steady_seconds(), progress.whole
-        if ((fields.errors == 0) & (fields.offsets >= whole.end)).any():
-            self._check_tail(progress)
-            progress.moved(whole.end, now)
-            return
+        behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
+            if behind and index > behind[0]:
+                break
             code, offset = int(fields.errors[index]), int(fields.offsets[index])
             if code == KafkaCode.PARTITION_EOF:
                 if offset >= whole.end:
@@ -208,6 +209,9 @@ class RangeReader:
                 progress.last_error = self._client.text(code)
             else:
                 raise self._failure(progress, code)
+        if behind:
+            self._check_tail(progress)
+            progress.moved(whole.end, now)
 
     def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
@@ -235,9 +239,11 @@ class RangeReader:
         if progress.at >= newest or oldest >= whole.end:
             self._lose(progress, whole.end, there)
             return
-        # If the offset exists after all, the topic was created anew in between.
         to = max(oldest, progress.at)
-        self._lose(progress, to, there)
+        if to > progress.at or progress.has_restarted:
+            # If the offset exists after all, the topic was created anew in between.
+            self._lose(progress, to, there)
+        progress.has_restarted = True  # the error may be of an earlier start of this partition
         self._client.stop(whole.topic, whole.partition)
         self._client.start(whole.topic, whole.partition, to)
 
@@ -327,6 +333,8 @@ def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]
     offsets = fields.offsets
     good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.whole.end)
     good &= fields.errors == 0
+    seen = np.maximum.accumulate(np.where(good, offsets, -1))
+    good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out
     return good
 
 

@@ -7,7 +7,7 @@ Order: a task reads one range of offsets of a Kafka partition, or whole partitio
 changes of one Kafka partition in the order of its offsets. No other block of its table has offsets
 between them. Within a bucket, blocks reach the writer by (topic, Kafka partition, first offset). So
 changes of one key keep the order of their Kafka partition, for any split into tasks. A repeated
-task gives the same blocks.
+task cuts its blocks elsewhere, and gives each writing task the same rows in the same order.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class CommitConflicts:
             f"{ours.schema_id}: {problem}; {schema_origin(cause, window)}",
             where=schemas.path(cause.schema_id),
             fix="start the job again: it takes the table as it is then. If the job refuses that, "
-            "take the change of the schema back",
+            "take the change back",
         )
 
     def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
