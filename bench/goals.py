@@ -162,7 +162,7 @@ def main() -> None:
     if args.record:
         figures = {goal.name: round(goal.found, 3) for goal in found}
         with args.record.open("a", encoding="utf-8") as sink:
-            sink.write(json.dumps({"version": __version__, **figures}) + "\n")
+            sink.write(json.dumps({"version": __version__, **figures}, ensure_ascii=False) + "\n")
     if not all(goal.is_met for goal in found):
         sys.exit(1)
 
