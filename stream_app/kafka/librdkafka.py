@@ -32,7 +32,6 @@ _EVENT_ERROR = 0x8
 _CONF_OK = 0
 _TEXT_BYTES = 512
 _FEATURES_BYTES = 4096
-_DROPPED_AT_ONCE = 256
 
 
 class KafkaCode(IntEnum):
@@ -207,11 +206,14 @@ class Client:
         self._library.sasl_background_callbacks_enable(self._client)
         self._events = self._library.queue_get_main(self._client)
         self._topics: dict[str, int] = {}
+        self._stopped: deque[tuple[str, int]] = deque()
 
     def start(self, topic: str, partition: int, offset: int) -> None:
         """Prefetch from `offset` on."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
+        if (topic, partition) in self._stopped:  # its messages are no longer outdated
+            self._stopped.remove((topic, partition))
         if self._library.consume_start(self._topics[topic], partition, offset) != 0:
             code = self._library.last_error()
             raise RuntimeError(f"{topic}/{partition} cannot be started: {self.text(code)}")
@@ -219,10 +221,15 @@ class Client:
     def stop(self, topic: str, partition: int) -> None:
         """Stop fetching, and drop the fetched messages."""
         self._library.consume_stop(self._topics[topic], partition)
-        # The library drops outdated messages, and frees their memory, when it is asked for more.
-        pointers: Int64s = np.empty(_DROPPED_AT_ONCE, np.int64)
-        while count := self.consume(topic, partition, pointers, wait_ms=0):
-            self.release(pointers[:count].tolist())
+        self._stopped.append((topic, partition))
+        # The library frees outdated messages when it is asked for more. The newest partition waits
+        # for the next stop, because a reply of the broker may still be on its way.
+        while len(self._stopped) > 1:
+            self._drop_outdated(*self._stopped.popleft())
+
+    def _drop_outdated(self, topic: str, partition: int) -> None:
+        pointers: Int64s = np.empty(1, np.int64)
+        self.release(pointers[: self.consume(topic, partition, pointers, wait_ms=0)].tolist())
 
     def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
         """Put addresses of messages into `pointers` until it is full or the time is over.
