@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
+from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.data_type import RowType
 
 
@@ -114,6 +115,8 @@ class Format:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
+        origins: of which source table each message tells, without decoding it; never raises for
+            a message.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Format:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
+    origins: Callable[[pa.RecordBatch], Origins]
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""
