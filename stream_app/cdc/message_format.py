@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 
 class MessageFormat(Protocol):
@@ -114,6 +116,9 @@ class Format:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
+        describe: what some messages of one source table tell of its columns and key, of
+            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
+            be read tell nothing, and never raise.
     """
 
     name: str
@@ -123,6 +128,7 @@ class Format:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
+    describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -108,7 +108,7 @@ def read_record(
         _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
     has_row = not document.keys().isdisjoint(keys or columns)
-    if _is_envelope(document):
+    if is_envelope(document):
         _check_once(document, frozenset({"op", "before", "after"}))
         return _envelope(document, document["op"], columns)
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
@@ -119,7 +119,7 @@ def read_record(
     return _flat(document, columns)
 
 
-def _is_envelope(document: dict[str, Any]) -> bool:
+def is_envelope(document: dict[str, Any]) -> bool:
     """Whether it is a whole message; a table may have columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
