@@ -15,6 +15,8 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 
 class MessageFormat(Protocol):
@@ -117,6 +119,9 @@ class Format:
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
         origins: of which source table each message tells, without decoding it; never raises for
             a message.
+        describe: what some messages of one source table tell of its columns and key, of
+            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
+            be read tell nothing, and never raise.
     """
 
     name: str
@@ -127,6 +132,7 @@ class Format:
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     origins: Callable[[pa.RecordBatch], Origins]
+    describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -14,22 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.model.origin import Origin
 
 NO_TABLE = -1
 """Code of a message that tells of no table."""
 Codes = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Origin:
-    """A table of the source; empty where the message says nothing."""
-
-    database: str
-    schema: str
-    table: str
-
-    def __str__(self) -> str:
-        return table_name(self.database, self.schema, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
+from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
@@ -344,4 +345,5 @@ DEBEZIUM_JSON = Format(
     make=DebeziumJson,
     survey=survey,
     origins=debezium_origins,
+    describe=describe,
 )

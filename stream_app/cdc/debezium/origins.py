@@ -35,7 +35,8 @@ from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.source_tables import NO_TABLE, Codes, Origin, Origins
+from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
+from stream_app.model.origin import Origin
 
 Index = npt.NDArray[np.int32]
 

@@ -19,8 +19,8 @@ from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.source_tables import Origin as TableOrigin
 from stream_app.cdc.source_tables import table_name
+from stream_app.model.origin import Origin as TableOrigin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"
@@ -109,7 +109,7 @@ def read_record(
         _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
     has_row = not document.keys().isdisjoint(keys or columns)
-    if _is_envelope(document):
+    if is_envelope(document):
         _check_once(document, frozenset({"op", "before", "after"}))
         return _envelope(document, document["op"], columns)
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
@@ -133,7 +133,7 @@ def origin_in(value: bytes) -> TableOrigin | None:
         return None
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
-    if _is_envelope(document):
+    if is_envelope(document):
         if document["op"] == "m":
             return None
         told = document.get("source")
@@ -159,7 +159,7 @@ def _table_names(told: dict[str, Any]) -> list[str]:
     ]
 
 
-def _is_envelope(document: dict[str, Any]) -> bool:
+def is_envelope(document: dict[str, Any]) -> bool:
     """Whether it is a whole message; a table may have columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
