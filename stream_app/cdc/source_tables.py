@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
-from stream_app.model.origin import Origin
+from stream_app.model.schema.origin import Origin
 
 NO_TABLE = -1
 """Code of a message that tells of no table."""

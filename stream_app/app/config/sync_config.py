@@ -186,14 +186,16 @@ def sync_problems(
         yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"
     if not sync.warehouse:
         yield "sync.warehouse", "is missing: the folder of all databases"
-    for key, value in sync.options.items():
-        for problem in option_problems({key: value}):
-            yield f"sync.options.{key}", problem
-    for name, table in sync.table_rules.tables.items():
-        for key, value in table.options.items():
-            for problem in option_problems({key: value}):
-                yield f"sync.tables.{name}.options.{key}", problem
     try:
         parse_mapping_options(sync.type_mapping)
     except UsageError as error:
         yield "sync.type-mapping", f"{error.what} ({error.fix})"
+    yield from _option_problems("sync.options", sync.options)
+    for name, table in sync.table_rules.tables.items():
+        yield from _option_problems(f"sync.tables.{name}.options", table.options)
+
+
+def _option_problems(section: str, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in options.items():
+        for problem in option_problems({key: value}):
+            yield f"{section}.{key}", problem

@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
-from stream_app.model.origin import Origin
+from stream_app.model.schema.origin import Origin
 
 Index = npt.NDArray[np.int32]
 

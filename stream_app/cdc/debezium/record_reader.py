@@ -20,7 +20,7 @@ from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.origin import Origin as TableOrigin
+from stream_app.model.schema.origin import Origin as TableOrigin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
-from stream_app.model.origin import Origin
+from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import DEFAULT_BUCKETS
 
 Names = tuple[str, ...]

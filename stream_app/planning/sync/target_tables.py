@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from stream_app.model.origin import Origin
+from stream_app.model.schema.origin import Origin
 
 _EVERY = ".*"
 _NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.errors import UsageError
-from stream_app.model.origin import Origin
+from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
 from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
 from tests.support.datadriven import Case, run_file
@@ -25,7 +25,8 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _origin(line: str) -> Origin:
     *before, table = line.split(".")
-    return Origin(*[*before, "", ""][:2], table)
+    database, schema = [*before, "", ""][:2]
+    return Origin(database, schema, table)
 
 
 def _tables(case: Case) -> str:
