@@ -116,5 +116,9 @@ class EpochPlan:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether a format reads the messages' keys; else the source may omit them."""
-        return any(table.message_format.reads_keys for table in self.tables if table is not None)
+        """Whether keys are read; else the source may omit them.
+
+        The key of a table that appears is that of its messages.
+        """
+        known = (table.message_format for table in self.tables if table is not None)
+        return self.shape.isolates or any(each.reads_keys for each in known)
