@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,6 +94,14 @@ class DatabaseBench:
         check_chain(table)
         return read_rows(table)
 
+    def status(self) -> list[dict[str, Any]]:
+        """What ``stream-app status`` says of the job, which does not run."""
+        done = subprocess.run(
+            [sys.executable, "-m", "stream_app", "status", "--conf", str(self.conf), "--json"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
     def quarantine(self, name: str = "") -> list[str]:
         files = sorted((self.folder / "quarantine" / name).glob("*.jsonl"))
         lines = itertools.chain.from_iterable(file.read_text().splitlines() for file in files)
@@ -169,6 +179,13 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
     last = [event["table"] for event in epochs if event["epoch"] == epochs[-1]["epoch"]]
     assert sorted(last) == ["ods_late", "ods_more", "ods_orders"]
     assert len(database.quarantine()) == 1
+    status = {row["table"]: row for row in database.status()}
+    assert sorted(status) == database.tables()
+    assert {row["state"] for row in status.values()} == {"ready"}
+    assert {row["lag"] for row in status.values()} == {0}
+    assert status["all_items"]["epoch"] < status["ods_late"]["epoch"]
+    database.send("b.items", creates("shop_b.items", range(7, 10)))
+    assert {row["lag"] for row in database.status()} == {3}
 
 
 def test_shards_stay_apart_when_they_are_divided(
@@ -208,9 +225,13 @@ def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> No
         ]
         keys = {name: count + 20 for name, count in keys.items()}
         before = len(snapshots())
+
+        def is_committed(_: object, before: int = before) -> bool:
+            return len(snapshots()) > before
+
         job.start()
         database.send("all", sent)
-        job.wait_for(lambda _, before=before: len(snapshots()) > before, every=0.002)
+        job.wait_for(is_committed, every=0.002)
         job.kill()
         counts = {
             name: len(database.rows(name)) if (database.table(name) / "snapshot").exists() else 0

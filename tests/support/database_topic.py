@@ -46,13 +46,28 @@ def change(
     database, _, table = origin.partition(".")
     op = op or ("c" if before is None else "u")
     old, new = (row, None) if op == "d" else (before, row)
-    source = {"version": "3.5.0.Final", "connector": "mariadb", "name": "shop", "ts_ms": 1}
+    source: dict[str, Any] = {
+        "version": "3.5.0.Final",
+        "connector": "mariadb",
+        "name": "shop",
+        "ts_ms": 1,
+    }
     source |= {"snapshot": "false", "db": database, "sequence": None, "table": table, "pos": lsn}
-    payload = {"before": old, "after": new, "source": source, "transaction": None, "op": op}
+    payload: dict[str, Any] = {
+        "before": old,
+        "after": new,
+        "source": source,
+        "transaction": None,
+        "op": op,
+    }
     payload |= {"ts_ms": 1709251199123}
     document = {"schema": _schema(tuple(row)), "payload": payload}
     key = {"schema": {"type": "struct"}, "payload": {"id": row["id"]}}
-    return tuple(json.dumps(each, separators=(",", ":")).encode() for each in (key, document))
+    return _json(key), _json(document)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def creates(origin: str, keys: Iterable[int], text: str = "new") -> list[Message]:
