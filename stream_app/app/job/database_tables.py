@@ -116,7 +116,8 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            taken=dict(self._taken),
+            # Only divided tables ask who came first; every task gets these.
+            taken={} if self.sync.merge_shards else dict(self._taken),
             refused=dict(self._refused),
         )
         return OriginSplitter(format_named(self.config.source.format).origins, assignment)

@@ -101,7 +101,7 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
     Args:
         results: of all writing tasks, in any order.
     """
-    outputs = [TableOutput() for _ in plan.tables]
+    outputs = [TableOutput() for _ in range(len(plan.tables))]
     newcomers: list[pa.RecordBatch] = []
     unreadable: list[pa.RecordBatch] = []
     for table, kind, payload in results:
