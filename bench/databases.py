@@ -30,8 +30,9 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
-from stream_app.spark.epoch.epoch_runner import EpochOutput
+from stream_app.spark.epoch.epoch_runner import Writing
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.micro_batch import MicroBatch
@@ -70,7 +71,7 @@ class Shipped(EpochHere):
     plan_bytes: int = 0
     plan_s: list[float] = field(default_factory=list)
 
-    def run(self, epoch: int, messages: Parts, plan: EpochPlan) -> EpochOutput:
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Writing:
         began = time.process_time()
         for _stage in range(2):
             data = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
@@ -78,7 +79,7 @@ class Shipped(EpochHere):
                 shipped: EpochPlan = cloudpickle.loads(data)
         self.plan_bytes = len(data)
         self.plan_s.append(time.process_time() - began)
-        return super().run(epoch, messages, shipped)
+        return super().route(epoch, messages, shipped)
 
 
 @dataclass
@@ -114,6 +115,8 @@ class DatabaseJob:
             config=config, sync=sync, checkpoint=checkpoint, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
+        files = checkpoint.files
+        files.overwrite(checkpoint.path("metadata"), b'{"id": "bench"}')
         feeds = list(made.feeds(self._messages(range(self.tables), 1)))
         self.batch = MicroBatch(
             work=EpochRun(
@@ -123,8 +126,7 @@ class DatabaseJob:
                 clock=SystemClock(),
                 newcomers=made,
             ),
-            commit_user=lambda: "bench",
-            source_end=lambda epoch: f'{{"shop": {{"0": {epoch}}}}}',
+            log=EpochLog(checkpoint, goes_back=False),
             held=HeldTables(checkpoint, lambda: time.time_ns() // 1_000_000),
         )
 
@@ -152,6 +154,9 @@ class DatabaseJob:
         first = number * self.changed
         changed = [(first + each) % self.tables for each in range(self.changed)]
         parts = self._messages(changed, self.rows // self.changed).combine_chunks().to_batches()
+        folder = Folder(str(self.folder / "checkpoint"), LocalFileIO())
+        ends = f'v1\n{{}}\n{{"shop": {{"0": {number}}}}}'
+        folder.files.overwrite(folder.path(f"offsets/{number}"), ends.encode())
         began = time.process_time()
         self.batch(parts, number)
         return time.process_time() - began
