@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
@@ -16,6 +19,7 @@ from stream_app.table.write.strict_partitions import strict_partitions
 
 def format_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
     """The setup of the source's format for a table."""
+    rules = evolution_rules(source)
     return FormatSetup(
         columns=schema.fields,
         arrow_schema=arrow_schema(schema.fields),
@@ -27,6 +31,24 @@ def format_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
         ),
+        mapping=None if rules is None else rules.options,
+    )
+
+
+def evolution_rules(source: SourceConfig) -> EvolutionRules | None:
+    """How a table follows its source; None: it does not.
+
+    Raises:
+        UsageError: an unknown option of the mapping of types.
+    """
+    given = source.format_options
+    if given.get(DriftKind.UNKNOWN.option) != Reaction.EVOLVE.value:
+        return None
+    narrowed = given.get(NARROWED_COLUMNS, Reaction.WARN.value)
+    return EvolutionRules(
+        options=parse_mapping_options(given.get(TYPE_MAPPING, "").split(",")),
+        stops=narrowed == Reaction.STOP.value,
+        tells=narrowed != Reaction.IGNORE.value,
     )
 
 

@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
-from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
@@ -69,6 +70,7 @@ from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -254,7 +256,7 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
         readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
         runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint), readers)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
+    job = TableJob(table, partial(SparkCompactExecutor, compactions), stop_requested.is_set)
     try:
         batch = MicroBatch(
             work=EpochRun(
@@ -297,7 +299,7 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
 
 
 def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -> TableFeed:
-    quarantine = config.stream.quarantine
+    quarantine, rules = config.stream.quarantine, evolution_rules(config.source)
     return TableFeed(
         name=_job_name(config),
         job=job,
@@ -308,6 +310,7 @@ def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -
         ),
         check_tables=SourceTableCheck(checkpoint).check,
         listener=log,
+        evolution=None if rules is None else SchemaEvolution(rules),
     )
 
 

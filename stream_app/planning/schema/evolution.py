@@ -11,7 +11,7 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extract
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import DataField, DataType
@@ -58,17 +58,8 @@ class Evolution:
     kept: tuple[KeptColumn, ...] = ()
 
 
-def evolution(
-    schema: TableSchema,
-    told: SourceTable,
-    options: MappingOptions,
-    missing: Collection[str] = (),
-) -> Evolution:
-    """Compare a table with what its messages tell.
-
-    Args:
-        missing: columns that rows of the source do not have.
-    """
+def evolution(schema: TableSchema, told: SourceTable, options: MappingOptions) -> Evolution:
+    """Compare a table with what its messages tell."""
     changes: list[SchemaChange] = []
     kept: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
@@ -86,11 +77,13 @@ def evolution(
                     comment=source.comment,
                 )
             )
-    relaxed = {change.name for change in changes if isinstance(change, ChangeNullability)}
     changes += (
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
-        if column.name in missing and column.name not in relaxed and _may_be_relaxed(schema, column)
+        if told.is_typed
+        and told.column(column.name) is None
+        and column.default_value is None
+        and _may_be_relaxed(schema, column)
     )
     return Evolution(tuple(changes), tuple(kept))
 

@@ -74,6 +74,7 @@ class StreamTableCommit:
             stopping: whether the job shall end.
         """
         self.table = table
+        self._given_identifier, self._stopping = last_identifier, stopping
         self.state = TableState(table, commit_user, executor, last_identifier)
         self._commit = FileStoreCommit(table, self.state.history)
         self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
@@ -178,6 +179,23 @@ class StreamTableCommit:
             compactions=self.take_reports(),
             compactions_begun=begun,
         )
+
+    def seen_through(self, table: FileStoreTable, executor: CompactExecutor) -> StreamTableCommit:
+        """The same, for another schema of the table; this one must not be used any more.
+
+        Compactions under way belong to the older schema. They are waited for and published, and
+        none begins: so files of the newer schema, which they cannot take, do no harm.
+        """
+        self.state.constraints.judges_files = False
+        while self.last_identifier is not None and not self.coordinator.is_idle():
+            if snapshot := self._wait_and_publish():
+                self._while_waiting.append(snapshot)
+        other = StreamTableCommit(
+            table, self.commit_user, executor, self._given_identifier, stopping=self._stopping
+        )
+        other._while_waiting = self._while_waiting
+        other._publisher.take_over(self._publisher)
+        return other
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
@@ -17,6 +18,7 @@ from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_end
+from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 
@@ -43,7 +45,7 @@ class TableJob:
     """One table of a job. Any thread may call `compaction_metrics`; the rest is not thread safe.
 
     Attributes:
-        executor: runs the table's compactions.
+        executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         upkeep: of the table; it runs before the first epoch too.
 
@@ -52,7 +54,7 @@ class TableJob:
     """
 
     table: FileStoreTable
-    executor: CompactExecutor
+    executor_of: Callable[[FileStoreTable], CompactExecutor]
     stopping: Callable[[], bool] = lambda: False
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
@@ -76,7 +78,8 @@ class TableJob:
             CheckpointError: the table and the checkpoint do not fit together.
         """
         assert self._commit is None, "once, unless its state was forgotten"
-        commit = StreamTableCommit(self.table, commit_user, self.executor, stopping=self.stopping)
+        executor = self.executor_of(self.table)
+        commit = StreamTableCommit(self.table, commit_user, executor, stopping=self.stopping)
         check_not_behind(commit.state, epoch, newest)
         self._commit = commit
 
@@ -119,9 +122,29 @@ class TableJob:
         return True
 
     def begin_epoch(self) -> int:
-        """Tag the periods that have ended; then see `StreamTableCommit.begin_epoch`."""
+        """Take the newest schema, tag the periods that have ended; then see `StreamTableCommit`.
+
+        Raises:
+            UnsupportedTableError: the job cannot write by the newest schema.
+        """
+        self.adopt()
         self.upkeep.before_rows()
         return self._opened.begin_epoch()
+
+    def adopt(self) -> bool:
+        """Take the table's newest schema; returns whether it is another one.
+
+        Raises:
+            UnsupportedTableError: the job cannot write by it.
+        """
+        table = newest_version(self.table)
+        if table is self.table:
+            return False
+        self.upkeep.adopt(table)
+        if self._commit is not None:
+            self._commit = self._commit.seen_through(table, self.executor_of(table))
+        self.table = table
+        return True
 
     def commit_epoch(
         self, epoch: int, changes: Sequence[BucketChange], properties: Mapping[str, str]
@@ -131,7 +154,12 @@ class TableJob:
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""
-        snapshot = None if self._commit is None else self._commit.commit_idle()
+        try:
+            snapshot = None if self._commit is None else self._commit.commit_idle()
+        except UnsupportedTableError:
+            if not self.adopt():  # another writer's files have a newer schema
+                raise
+            snapshot = None
         if snapshot is None:
             self.upkeep.while_idle()
             return None
@@ -140,6 +168,7 @@ class TableJob:
 
     def drain(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
+        self.adopt()
         draining = () if self._commit is None else self._commit.draining()
         reports = [self._idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()

@@ -3,7 +3,7 @@
 Commands: ``table key=a partition=b option=value …`` with the columns as input is the table. The
 table has rows, unless it is ``empty``. ``alter`` takes a change a line, as the arguments of
 ``stream-app alter``, and prints what differs; ``show`` prints the columns then, with their ids.
-``messages missing=a,b options=…`` takes the columns that messages tell (``x TYPE [-- comment]``,
+``messages options=…`` takes the columns that messages tell (``x TYPE [-- comment]``,
 ``x ?`` where only the name is known), prints the changes and makes them.
 """
 
@@ -83,9 +83,8 @@ class _Table:
 
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
-        missing = case.args.get("missing", "").split(",")
         told = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
-        found = evolution(self.schema, told, options, missing)
+        found = evolution(self.schema, told, options)
         return "\n".join([self._changed(list(found.changes)), *map(str, found.kept)])
 
     def merge(self, case: Case) -> str:
