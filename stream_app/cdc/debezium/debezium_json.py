@@ -55,6 +55,7 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
+from stream_app.cdc.debezium.origins import debezium_origins
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
@@ -350,5 +351,6 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
+    origins=debezium_origins,
     describe=describe,
 )

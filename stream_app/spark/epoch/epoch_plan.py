@@ -46,7 +46,9 @@ class MessageSplitter(Protocol):
         """The messages of each table, by the table's index; each part in the order of offsets.
 
         Some messages of a table that the job should have, and does not have yet, come under the
-        index `blocks.NEWCOMERS`; a few of each suffice. Messages of no table are left out.
+        index `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table
+        come under `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no
+        row, and those of tables that the job does not take, are left out.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
@@ -114,5 +116,9 @@ class EpochPlan:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether a format reads the messages' keys; else the source may omit them."""
-        return any(table.message_format.reads_keys for table in self.tables if table is not None)
+        """Whether keys are read; else the source may omit them.
+
+        The key of a table that appears is that of its messages.
+        """
+        known = (table.message_format for table in self.tables if table is not None)
+        return self.shape.isolates or any(each.reads_keys for each in known)

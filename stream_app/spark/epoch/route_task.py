@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, whole_messages
-from stream_app.spark.epoch.blocks import NEWCOMERS, Block, BlockKind
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
@@ -47,6 +47,8 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
                     continue
                 if table == NEWCOMERS:
                     yield from router.newcomers(where, part)
+                elif table == UNREADABLE:
+                    yield _bad_block(UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
                     yield from router.take(table, where, part)
     yield from router.finish()
@@ -127,14 +129,7 @@ class _Router:
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
-            yield Block(
-                table=table,
-                kind=BlockKind.BAD_RECORDS,
-                where=where,
-                first_offset=first,
-                rows=bad.num_rows,
-                data=bad.serialize(),
-            )
+            yield _bad_block(table, where, bad)
         counts = counts_of_batch(where, messages, decoded)
         self._counts[table] = self._counts[table].plus(counts)
 
@@ -184,6 +179,17 @@ class _Router:
                 bucket=bucket,
                 keeps_order=assigner.keeps_order,
             )
+
+
+def _bad_block(table: int, where: Where, bad: pa.RecordBatch) -> Block:
+    return Block(
+        table=table,
+        kind=BlockKind.BAD_RECORDS,
+        where=where,
+        first_offset=bad.column("offset")[0].as_py(),
+        rows=bad.num_rows,
+        data=bad.serialize(),
+    )
 
 
 def by_source_partition(

@@ -60,8 +60,18 @@ class Newcomers(Protocol):
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
         """New tables, created in the warehouse.
 
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+
         Args:
             messages: some of each new table, in columns of `MESSAGE_SCHEMA`.
+        """
+        ...
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """Take an epoch's messages that cannot be given to a table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`; empty for most epochs.
         """
         ...
 
@@ -108,15 +118,25 @@ class EpochRun(Generic[Messages]):
     totals: DecodeCounts = field(default_factory=DecodeCounts)
 
     def run(
-        self, epoch: int, messages: Messages, feeds: Iterable[TableFeed], source_end: str
+        self,
+        epoch: int,
+        messages: Messages,
+        feeds: Iterable[TableFeed],
+        source_end: str,
+        *,
+        newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
-        """Bring an epoch into some of the tables; returns those that it was committed to."""
-        lacking = list(feeds)
+        """Bring an epoch into some of the tables; returns those that it was committed to.
+
+        Args:
+            newcomers: makes tables that appear; None: the messages are of known tables.
+        """
+        lacking, looks = list(feeds), newcomers is not None
         committed: list[TableFeed] = []
         for _ in range(_ROUNDS_MAX):
             began = self.clock.steady_seconds()
             plan = self._plan(lacking)
-            if not plan.has_tables:
+            if not (plan.has_tables or looks):
                 return committed
             waited = self.clock.steady_seconds()
             output = self.runner.run(epoch, messages, plan)
@@ -129,8 +149,12 @@ class EpochRun(Generic[Messages]):
             work = _Round(self, epoch, messages, source_end, plan, times)
             lacking = work.commit(shares)
             committed += work.committed
-            if output.newcomers.num_rows:
-                lacking += self._arrived(output.newcomers)
+            # Another round finds more tables, and the messages of those that could not be made.
+            looks = newcomers is not None and output.newcomers.num_rows > 0
+            if newcomers is not None and looks:
+                lacking += self._arrived(output.newcomers, newcomers)
+            elif newcomers is not None and output.unreadable.num_rows:
+                newcomers.unreadable(epoch, output.unreadable.sort_by(_SOURCE_ORDER))
         raise CommitError(
             f"epoch {epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
             where=", ".join(feed.job.table.location for feed in lacking),
@@ -159,12 +183,11 @@ class EpochRun(Generic[Messages]):
             self.isolation.failed(feed, error)
             return None
 
-    def _arrived(self, messages: pa.Table) -> Sequence[TableFeed]:
-        assert self.newcomers is not None, "the splitter knows that tables may appear"
+    def _arrived(self, messages: pa.Table, newcomers: Newcomers) -> Sequence[TableFeed]:
         assert self.isolation is not None, "such tables come and fail each for itself"
-        arrived = self.newcomers.feeds(messages)
+        arrived = newcomers.feeds(messages)
         self.feeds += arrived
-        splitter = self.newcomers.splitter(self.feeds)
+        splitter = newcomers.splitter(self.feeds)
         self.shape = self.shape.with_splitter(splitter)
         self.isolation.open(arrived)
         return [feed for feed in arrived if feed.job.is_open]

@@ -156,7 +156,9 @@ class MicroBatch(Generic[Messages]):
         if held.tables.epoch < epoch:
             ready = [feed for feed in self.feeds if feed.name not in held]
             lacking = self._lacking(ready, epoch, source_end)
-            committed = self.work.run(epoch, messages, lacking, source_end)
+            committed = self.work.run(
+                epoch, messages, lacking, source_end, newcomers=self.work.newcomers
+            )
         held.finish(epoch, {feed.name: epoch for feed in committed})
         self._catch_up(epoch, held)
 
