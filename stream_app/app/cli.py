@@ -73,7 +73,7 @@ VERBS = (
     ),
     Verb(
         "alter",
-        "stream_app.app.verbs.alter",
+        "stream_app.app.schema.alter",
         "change a table's columns, options and comments",
     ),
     Verb("rollback-to", "stream_app.app.verbs.rollback", "roll back to an earlier version"),

@@ -2,7 +2,7 @@
 
 Wraps a format where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
 each schema that messages bring, the first with each unknown column, and the bad records. That is
-little beside the batch. Only what differs from the table is told.
+little beside the batch. It tells only what differs from the table.
 """
 
 from __future__ import annotations

@@ -49,13 +49,13 @@ class Merge:
     data_type: DataType
 
 
-def merge_types(column: DataType, told: DataType, options: MappingOptions) -> Merge:
+def merge_types(column: DataType, source: DataType, options: MappingOptions) -> Merge:
     """Merge a column's type with that of the source; nullability stays the column's."""
-    wanted = _wider(column.as_nullable(), told.as_nullable(), options)
+    wanted = _wider(column.as_nullable(), source.as_nullable(), options)
     if wanted is None:
         return Merge(MergeKind.INCOMPATIBLE, column)
     if wanted == column.as_nullable():
-        is_same = told.as_nullable() == wanted
+        is_same = source.as_nullable() == wanted
         return Merge(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
     if _keeps_its_type(column, options):
         return Merge(MergeKind.SAME, column)
@@ -69,36 +69,36 @@ def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
     )
 
 
-def _wider(column: DataType, told: DataType, options: MappingOptions) -> DataType | None:
+def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
     """The least type with the values of both, of the column's family; None: there is none."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
-        if column.root in roots and told.root in roots:
-            return max(column, told, key=lambda each: _ORDER.index(each.root))
+        if column.root in roots and source.root in roots:
+            return max(column, source, key=lambda each: _ORDER.index(each.root))
     for roots in (STRING_ROOTS, BINARY_ROOTS):
-        if column.root in roots and told.root in roots:
-            return _longer(column, told)
-    if column.root is TypeRoot.DECIMAL and told.root is TypeRoot.DECIMAL:
-        return _decimal(column, told)
-    if column.root is told.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
-        return max(column, told, key=lambda each: each.precision)
-    if column.root is told.root:
+        if column.root in roots and source.root in roots:
+            return _longer(column, source)
+    if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
+        return _decimal(column, source)
+    if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
+        return max(column, source, key=lambda each: each.precision)
+    if column.root is source.root:
         return column
     is_allowed = MappingMode.ALLOW_NON_STRING_TO_STRING in options
-    return STRING if is_allowed and told.root in STRING_ROOTS else None
+    return STRING if is_allowed and source.root in STRING_ROOTS else None
 
 
-def _longer(column: DataType, told: DataType) -> DataType:
+def _longer(column: DataType, source: DataType) -> DataType:
     """A text that is filled up becomes one that varies when its length changes."""
-    if column.length >= told.length:
+    if column.length >= source.length:
         return column
     varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
-    root = column.root if column.root is told.root else varying
-    return replace(told, root=root)
+    root = column.root if column.root is source.root else varying
+    return replace(source, root=root)
 
 
-def _decimal(column: DataType, told: DataType) -> DataType | None:
-    scale = max(column.scale, told.scale)
-    digits = max(column.precision - column.scale, told.precision - told.scale)
+def _decimal(column: DataType, source: DataType) -> DataType | None:
+    scale = max(column.scale, source.scale)
+    digits = max(column.precision - column.scale, source.precision - source.scale)
     if digits + scale > DECIMAL_PRECISION_MAX:
         return None
     return DataType(root=TypeRoot.DECIMAL, precision=digits + scale, scale=scale)

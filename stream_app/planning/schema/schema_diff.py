@@ -22,7 +22,7 @@ def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
             yield f"column {column.name!r} {column.data_type} is dropped"
     if [each for each in before if each in after] != [each for each in after if each in before]:
         yield f"the columns' order is {', '.join(new.fields.names)}"
-    if old.primary_keys and not new.primary_keys:
+    if len(new.primary_keys) < len(old.primary_keys):
         yield "the primary key is dropped"
     if old.comment != new.comment:
         yield f"the table's comment is {_text(new.comment)}"

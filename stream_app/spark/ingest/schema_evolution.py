@@ -29,7 +29,7 @@ class SchemaEvolution:
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def apply(self, table: FileStoreTable, told: SourceTable) -> bool:
-        """Commit a new version if what is told needs one; returns whether it did.
+        """Commit a new version if the messages need one; returns whether it did.
 
         Raises:
             WrongSourceError: a column cannot follow its source, and the rules say to stop.

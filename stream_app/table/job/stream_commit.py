@@ -74,7 +74,6 @@ class StreamTableCommit:
             stopping: whether the job shall end.
         """
         self.table = table
-        self._given_identifier, self._stopping = last_identifier, stopping
         self.state = TableState(table, commit_user, executor, last_identifier)
         self._commit = FileStoreCommit(table, self.state.history)
         self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
@@ -91,11 +90,6 @@ class StreamTableCommit:
     def last_identifier(self) -> int | None:
         """See `TableState.last_identifier`."""
         return self.state.last_identifier
-
-    @property
-    def last_source_end(self) -> str | None:
-        """See `TableState.last_source_end`."""
-        return self.state.last_source_end
 
     @property
     def coordinator(self) -> Compactions:
@@ -180,22 +174,20 @@ class StreamTableCommit:
             compactions_begun=begun,
         )
 
-    def seen_through(self, table: FileStoreTable, executor: CompactExecutor) -> StreamTableCommit:
-        """The same, for another schema of the table; this one must not be used any more.
+    def settle(self) -> None:
+        """Publish the compactions under way, and let none begin: a newer schema takes over.
 
-        Compactions under way belong to the older schema. They are waited for and published, and
-        none begins: so files of the newer schema, which they cannot take, do no harm.
+        Other writers' files of the newer schema, which this one could not compact, do no harm.
         """
         self.state.constraints.judges_files = False
         while self.last_identifier is not None and not self.coordinator.is_idle():
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
-        other = StreamTableCommit(
-            table, self.commit_user, executor, self._given_identifier, stopping=self._stopping
-        )
-        other._while_waiting = self._while_waiting
-        other._publisher.take_over(self._publisher)
-        return other
+
+    def take_over(self, earlier: StreamTableCommit) -> None:
+        """Go on with the reports of a settled one."""
+        self._while_waiting += earlier._while_waiting
+        self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""

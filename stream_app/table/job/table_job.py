@@ -78,8 +78,7 @@ class TableJob:
             CheckpointError: the table and the checkpoint do not fit together.
         """
         assert self._commit is None, "once, unless its state was forgotten"
-        executor = self.executor_of(self.table)
-        commit = StreamTableCommit(self.table, commit_user, executor, stopping=self.stopping)
+        commit = self._committer(commit_user)
         check_not_behind(commit.state, epoch, newest)
         self._commit = commit
 
@@ -92,7 +91,7 @@ class TableJob:
     @property
     def last_source_end(self) -> str | None:
         """Where the newest epoch ends, in the source's own words; None: not known."""
-        return self._opened.last_source_end
+        return self._opened.state.last_source_end
 
     @property
     def next_sequence_number(self) -> int:
@@ -141,9 +140,11 @@ class TableJob:
         if table is self.table:
             return False
         self.upkeep.adopt(table)
-        if self._commit is not None:
-            self._commit = self._commit.seen_through(table, self.executor_of(table))
-        self.table = table
+        self.table, earlier = table, self._commit
+        if earlier is not None:
+            earlier.settle()
+            self._commit = self._committer(earlier.commit_user)
+            self._commit.take_over(earlier)
         return True
 
     def commit_epoch(
@@ -187,6 +188,10 @@ class TableJob:
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
         self.upkeep.close()
+
+    def _committer(self, commit_user: str) -> StreamTableCommit:
+        executor = self.executor_of(self.table)
+        return StreamTableCommit(self.table, commit_user, executor, stopping=self.stopping)
 
     @property
     def _opened(self) -> StreamTableCommit:

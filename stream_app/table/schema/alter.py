@@ -1,7 +1,7 @@
 """Commits a new version of a table's schema; files of older versions stay as they are.
 
 1. The next schema is made from the newest one (`planning.schema.alteration`).
-2. It is created under the next number. Whoever loses the race for it begins again with the winner's
+2. It is created under the next number. The loser of a race for it begins again with the winner's
    schema.
 
 Readers cast and fill what an older version lacks (`filestore.data.data_file_reader`), and so do

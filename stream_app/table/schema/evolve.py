@@ -25,7 +25,7 @@ class EvolutionRules:
     Attributes:
         options: of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
-        tells: whether such a type is told.
+        tells: whether the log names such a type.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
