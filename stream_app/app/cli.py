@@ -71,6 +71,7 @@ VERBS = (
         "stream_app.app.verbs.delete_tag",
         "delete tags and the files that only they need",
     ),
+    Verb("init", "stream_app.app.schema.init", "write a configuration from a topic's messages"),
     Verb(
         "alter",
         "stream_app.app.schema.alter",

@@ -27,7 +27,7 @@ LONG = {**INT, "type": "int64"}
 NOTE = {"type": "string", "optional": True, "field": "note"}
 OF_EACH = 300
 """Rows of each version of the source's table."""
-VERSIONS = ([KEY, INT], [KEY, INT, NOTE], [KEY, LONG, NOTE])
+VERSIONS: tuple[list[Any], ...] = ([KEY, INT], [KEY, INT, NOTE], [KEY, LONG, NOTE])
 
 
 def messages() -> Iterator[tuple[bytes, bytes]]:
@@ -58,6 +58,11 @@ def rows() -> list[Mapping[str, Any]]:
     ]
 
 
+def wait_for_schema(job: IngestProcess, table: Path, number: int) -> None:
+    schema = table / "schema" / f"schema-{number}"
+    job.wait_for(lambda _: schema.exists(), every=0.001)
+
+
 def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
@@ -81,8 +86,7 @@ def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     job = IngestProcess(conf, tmp_path)
     for number in (1, 2):
         job.start()
-        schema = table / "schema" / f"schema-{number}"
-        job.wait_for(lambda _, schema=schema: schema.exists(), every=0.001)
+        wait_for_schema(job, table, number)
         job.kill()
     job.start("--set", "stream.trigger=availableNow")
     assert job.finish() == 0, job.log()
