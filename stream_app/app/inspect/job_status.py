@@ -16,7 +16,7 @@ from stream_app.app.job.database_tables import remembered_origins
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.job_epoch import JobEpoch
-from stream_app.spark.ingest.checkpoint_state import query_id, source_end
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.held_tables import JobTables, read_tables
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
@@ -114,14 +114,14 @@ class JobStatus:
         if job.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
-                told = source_end(self.checkpoint, job.epoch)
+                told = _log(self.checkpoint).source_end(job.epoch)
         found: Offsets = json.loads(told) if told else {}
         return found
 
 
 def _user(checkpoint: Folder) -> str:
     try:
-        return query_id(checkpoint)
+        return _log(checkpoint).query_id()
     except FileNotFoundError:
         return ""
 
@@ -132,3 +132,7 @@ def _behind(position: Offsets, ends: Offsets) -> int:
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     )
+
+
+def _log(checkpoint: Folder) -> EpochLog:
+    return EpochLog(checkpoint, goes_back=True)
