@@ -8,7 +8,6 @@ it starts one.
 from __future__ import annotations
 
 import argparse
-import functools
 import logging
 import os
 import sys
@@ -63,10 +62,9 @@ from stream_app.spark.ingest.checkpoint_state import (
     DATABASE,
     is_begun,
     open_checkpoint,
-    query_id,
     remember_topics,
-    source_end,
 )
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.held_tables import HeldTables
@@ -234,11 +232,12 @@ def _stream(
         log=log,
     )
     try:
-        runner = _runner(config, prepared, spark)
+        source = _source(config)
+        epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
+        runner = _runner(config, prepared, spark, source, epochs)
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner),
-            commit_user=lambda: query_id(checkpoint),
-            source_end=lambda epoch: source_end(checkpoint, epoch),
+            log=epochs,
             held=None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held),
         )
         plan = batch.plan()
@@ -255,7 +254,7 @@ def _stream(
         log.started(_location(config), str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(_source(config).read_stream(spark), config.name)
+            running.run(source.read_stream(spark), config.name)
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
@@ -277,14 +276,16 @@ def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int
 
 
 def _runner(
-    config: AppConfig, prepared: _Prepared, spark: SparkSession
+    config: AppConfig,
+    prepared: _Prepared,
+    spark: SparkSession,
+    source: KafkaSource | FilesSource,
+    epochs: EpochLog,
 ) -> FrameEpochs | RangeEpochs:
     if prepared.reader is None:
-        source = _source(config)
-        reads = source.read_between if isinstance(source, KafkaSource) else None
-        return FrameEpochs(spark, None if reads is None else functools.partial(reads, spark))
+        return FrameEpochs(spark, source.read_between if isinstance(source, KafkaSource) else None)
     readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
-    return RangeEpochs(spark, prepared.reader, lambda: query_id(prepared.checkpoint), readers)
+    return RangeEpochs(spark, prepared.reader, epochs.query_id, readers)
 
 
 def _work(

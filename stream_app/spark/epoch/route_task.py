@@ -70,8 +70,7 @@ class _Router:
         self._plan = plan
         self._gathered: dict[tuple[int, Where], _Gathered] = {}
         self._gathered_bytes = 0
-        buckets = (each.assigner().buckets for each in plan.tables if each is not None)
-        self._enough_bytes = max(buckets, default=1) * _WORTHWHILE_BLOCK_BYTES
+        self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
@@ -121,7 +120,11 @@ class _Router:
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
         assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
-        decoded = self._plan.table(table).message_format.decode(messages)
+        plan = self._plan.table(table)
+        if gathered is None:
+            needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
+            self._enough_bytes = max(self._enough_bytes, needed)
+        decoded = plan.message_format.decode(messages)
         rows, bad = decoded.changes.rows, decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault((table, where), _Gathered(first, last))

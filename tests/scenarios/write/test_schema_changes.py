@@ -20,6 +20,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -63,7 +64,7 @@ class Job:
     rules: EvolutionRules | None = field(default_factory=EvolutionRules)
     epochs: list[list[bytes]] = field(default_factory=list)
 
-    def started(self, ends_at: int | None = None) -> MicroBatch[Parts]:
+    def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
         table = open_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
@@ -78,13 +79,16 @@ class Job:
         )
         return MicroBatch(
             work=EpochRun(
-                feeds=[feed], shape=EpochShape(tasks=2), runner=EpochHere(), clock=table.clock
+                feeds=[feed],
+                shape=EpochShape(tasks=2),
+                runner=EpochHere(overlaps=overlaps),
+                clock=table.clock,
             ),
-            commit_user=lambda: "the job",
-            source_end=lambda epoch: json.dumps(
-                {"t": {"0": sum(map(len, self.epochs[: epoch + 1]))}}
-            ),
+            log=EpochLog(self.checkpoint(), goes_back=True),
         )
+
+    def checkpoint(self) -> Folder:
+        return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
 
     def _format_of(self, table: FileStoreTable) -> MessageFormat:
         schema = table.schema
@@ -102,7 +106,13 @@ class Job:
 
     def send(self, *values: bytes) -> int:
         self.epochs.append(list(values))
-        return len(self.epochs) - 1
+        epoch, folder = len(self.epochs) - 1, self.checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        return epoch
 
     def parts(self, epoch: int) -> Parts:
         before = sum(map(len, self.epochs[:epoch]))
@@ -209,6 +219,22 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     assert [each.schema_id for each in _snapshots(job)] == [0, 1]
     assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
     sound_report(open_table(job.table.location))
+
+
+def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None:
+    """Each epoch is decoded by the schema before the one that the epoch before it asks for."""
+    job = a_job(tmp_path)
+    batch = job.started(overlaps=True)
+    names = [f"n{number}" for number in range(5)]
+    rows = []
+    for number in range(5):
+        rows.append({"k": number, "v": "a", **dict.fromkeys(names[: number + 1], "x")})
+        job.run(batch, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
+        rows.append({"k": 10 + number, "v": "b"})
+    batch.settle()
+    wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
+    assert job.rows() == by_content(wanted)
+    assert [each.schema_id for each in _snapshots(job)] == [1, 2, 3, 4, 5]
 
 
 def test_types_of_an_envelope_widen_the_table(tmp_path: Path) -> None:
