@@ -118,7 +118,7 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            # Only divided tables ask who came first; every task gets these.
+            # Only divided tables need the order in which they came; each task gets these.
             taken={} if self.sync.merge_shards else dict(self._taken),
             refused=dict(self._refused),
         )
