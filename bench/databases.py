@@ -109,7 +109,7 @@ class DatabaseJob:
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:
             return TableFeed(
                 name=name,
-                job=TableJob(table, CompactHere(table)),
+                job=TableJob(table, CompactHere),
                 format_of=lambda seen: job_format(config, seen),
                 dead_letters=DeadLetters(None, 0),
                 check_tables=lambda _: None,

@@ -273,13 +273,20 @@ class _Round(Generic[Messages]):
     def commit(self, shares: Sequence[Share]) -> list[TableFeed]:
         """Commit all shares; returns the tables whose rows must be written anew."""
         if self.run.isolation is None:
-            self._all_or_nothing(list(shares))
-            return []
+            return self._all_or_nothing(list(shares))
         return self._each_for_itself(shares, self.run.isolation)
 
-    def _all_or_nothing(self, uncommitted: list[Share]) -> None:
-        """Check every table's share before the first commit; then commit one after another."""
+    def _all_or_nothing(self, uncommitted: list[Share]) -> list[TableFeed]:
+        """Check every table's share before the first commit; then commit one after another.
+
+        Returns:
+            All tables, if one of them got a new schema: then nothing is committed.
+        """
         try:
+            if any([share.feed.is_outdated(share.plan, share.output) for share in uncommitted]):
+                for share in uncommitted:
+                    share.feed.job.table.discard(share.output.changes)
+                return [share.feed for share in uncommitted]
             for share in uncommitted:
                 self._set_aside(share)
             while uncommitted:
@@ -289,6 +296,7 @@ class _Round(Generic[Messages]):
             for share in uncommitted:
                 share.feed.job.table.discard(share.output.changes)
             raise
+        return []
 
     def _each_for_itself(self, shares: Sequence[Share], isolation: Isolation) -> list[TableFeed]:
         for share in shares:
@@ -319,6 +327,9 @@ class _Round(Generic[Messages]):
         try:
             if share.output.failure is not None:
                 raise share.output.failure
+            if share.feed.is_outdated(share.plan, share.output):
+                job.table.discard(share.output.changes)
+                return None
             self._set_aside(share)
             newest = job.begin_epoch()
             if newest != share.plan.next_sequence_number or job.table is not share.plan.table:
