@@ -1,13 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [goals|steps|hostile|ingest|memory|simulation|commits|requests|compaction|databases|
-                    checksums|latency|reading] [--messages N] [--quick]
+    ./run.sh bench [goals|steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+                    databases|checksums|latency|reading] [--messages N] [--quick]
 
 In turn: the goals of ingest; steps on one core beside their limits; hostile messages at two sizes;
 the whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
-the epochs; many tables in one job; what checksums cost; reading, beside other readers. About fifty minutes; `--quick` takes
-eight. With a name only that part.
+the epochs; many tables in one job; what checksums cost; reading, beside other readers. About fifty
+minutes; `--quick` takes eight. With a name only that part.
 """
 
 from __future__ import annotations
