@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -33,7 +34,7 @@ from stream_app.table.schema.evolve import EvolutionRules
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, SmallTable, small_table
 from tests.support.sound_table import sound_report
-from tests.support.table_writer import by_content, read_rows
+from tests.support.table_writer import CompactInThreads, by_content, read_rows
 from tests.support.two_tables import EndedError, Reports
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -63,12 +64,14 @@ class Job:
     table: FileStoreTable
     rules: EvolutionRules | None = field(default_factory=EvolutionRules)
     epochs: list[list[bytes]] = field(default_factory=list)
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactHere
 
     def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
         table = open_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
-            job=TableJob(table, CompactHere),
+            job=TableJob(table, self.executor_of),
             format_of=self._format_of,
             dead_letters=DeadLetters(
                 Folder(f"{self.table.location}-bad", self.table.file_io), None
@@ -98,7 +101,10 @@ class Job:
                 columns=schema.fields,
                 arrow_schema=arrow_schema(schema.fields),
                 primary_keys=schema.primary_keys,
-                options={} if self.rules is None else {"unknown-columns": "evolve"},
+                options={
+                    **({} if self.rules is None else {"unknown-columns": "evolve"}),
+                    **self.format_options,
+                },
                 keep_update_before=False,
                 mapping=None if self.rules is None else self.rules.options,
             ),
@@ -193,6 +199,32 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
     rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
     assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
     assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
+    sound_report(open_table(job.table.location))
+
+
+def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
+    """It takes files of the older schema alone, and ends after the ALTER and another's rows."""
+    job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
+    executors: list[CompactInThreads] = []
+
+    def executor_of(table: FileStoreTable) -> CompactInThreads:
+        executors.append(CompactInThreads(table))
+        return executors[-1]
+
+    job.executor_of = executor_of
+    batch = job.started()
+    for number in range(2):
+        job.run(batch, plain({"k": number, "v": "old"}))
+    assert len(executors[0].requests) == 1
+    alter(job, "--add-column", "n INT")
+    SmallTable(open_table(job.table.location)).commit(("+I", {"k": 10, "v": "x", "n": 5}))
+    job.run(batch, plain({"k": 2, "v": "new", "n": 1}))
+    kinds = [(each.commit_kind.value, each.schema_id) for each in _snapshots(job)]
+    assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
+    batch.drain()
+    rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
+    assert rows == {0: None, 1: None, 2: 1, 10: 5}
+    assert [len(executor.requests) > 0 for executor in executors] == [True, True]
     sound_report(open_table(job.table.location))
 
 
@@ -321,6 +353,33 @@ def test_a_column_that_no_table_can_have_is_told(
         job.run(batch, plain({"k": number, "v": "a", "_KEY_k": 1}))
     assert job.columns() == ["k INT NOT NULL", "v STRING"]
     assert sum("Paimon reserves the name" in each.getMessage() for each in caplog.records) == 1
+
+
+def test_a_bad_record_adds_no_column(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    job.run(job.started(), b'{"nonsense":1}', plain({"k": 1, "v": "a"}), b'{"more":{"x":2}}')
+    assert job.columns() == ["k INT NOT NULL", "v STRING"]
+    assert job.rows() == by_content([{"k": 1, "v": "a"}])
+
+
+def test_a_renamed_column_goes_on_by_an_alias(tmp_path: Path) -> None:
+    """Both names stand in one epoch; the type under the newer name widens the column."""
+    job = a_job(tmp_path, "k INT, qty INT")
+    job.format_options = {"column-aliases": "amount=qty"}
+    job.run(
+        job.started(),
+        enveloped({"k": 1, "qty": 1}, k=INT32, qty=INT32),
+        enveloped({"k": 2, "amount": 2**40}, k=INT32, amount=INT64),
+        enveloped({"k": 3, "amount": 3, "more": "x"}, k=INT32, amount=INT64, more=TEXT),
+    )
+    assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "more STRING"]
+    assert job.rows() == by_content(
+        [
+            {"k": 1, "qty": 1, "more": None},
+            {"k": 2, "qty": 2**40, "more": None},
+            {"k": 3, "qty": 3, "more": "x"},
+        ]
+    )
 
 
 def test_a_column_with_a_bad_value_is_widened_before_the_record_is_bad(tmp_path: Path) -> None:
