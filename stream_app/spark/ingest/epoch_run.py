@@ -170,8 +170,8 @@ class EpochRun(Generic[Messages]):
             feeds: the tables that lack the epoch, whether `begin` knew it or not.
             newcomers: makes tables that appear; None: the messages are of known tables.
         """
-        committed: list[TableFeed] = []
         lacking, looks = list(feeds), newcomers is not None
+        committed: list[TableFeed] = []
         for _ in range(_ROUNDS_MAX):
             if not (lacking or looks):
                 return committed
@@ -180,13 +180,8 @@ class EpochRun(Generic[Messages]):
             waited = self.clock.steady_seconds()
             output = begun.write(plan)
             write_s = begun.route_s + self.clock.steady_seconds() - waited
-            shares = [
-                Share(feed, part, of_table)
-                for feed, of_table, part in zip(
-                    self.feeds, output.tables, plan.tables, strict=False
-                )
-                if part is not None
-            ]
+            parts = zip(self.feeds, plan.tables, output.tables, strict=True)
+            shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
             work = _Round(self, begun, Times(waited - began, write_s))
             lacking = [*others, *work.commit(shares)]
             committed += work.committed
@@ -194,8 +189,10 @@ class EpochRun(Generic[Messages]):
             looks = newcomers is not None and output.newcomers.num_rows > 0
             if newcomers is not None and looks:
                 lacking += self._arrived(output.newcomers, newcomers)
-            elif newcomers is not None and output.unreadable.num_rows:
-                newcomers.unreadable(begun.epoch, output.unreadable.sort_by(_SOURCE_ORDER))
+            elif newcomers is not None:
+                if output.unreadable.num_rows:
+                    newcomers.unreadable(begun.epoch, output.unreadable.sort_by(_SOURCE_ORDER))
+                newcomers = None
             if lacking or looks:
                 begun = self.begin(begun.epoch, begun.messages, lacking, begun.source_end)
         raise CommitError(
