@@ -212,6 +212,29 @@ def test_shards_stay_apart_when_they_are_divided(
         assert open_table(str(database.table(f"{shard}_orders"))).schema.primary_keys == ("n", "id")
 
 
+def test_a_table_gets_the_column_that_its_source_gets(
+    database: DatabaseBench, paimon_java: PaimonJava
+) -> None:
+    """In the middle of an epoch, and in a table that is made in the same epoch."""
+    database.send("all", creates("shop.orders", range(5)), is_new=True)
+    database.configure({"options.bucket": 1})
+    database.run()
+    noted = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
+    of_each = [
+        [*creates(name, [6]), *(change(name, row) for row in noted)]
+        for name in ("shop.orders", "shop.late")
+    ]
+    database.send("all", [*of_each[0], *of_each[1], *creates("shop.others", range(3))])
+    database.run()
+    old = [{**row, "note": None} for row in rows([*range(5), 6])]
+    for name, wanted in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
+        same(database.rows(name), wanted)
+        same(paimon_java.read(database.table(name)), wanted)
+    same(database.rows("others"), rows(range(3)))
+    assert open_table(str(database.table("orders"))).schemas.ids() == [0, 1]
+    assert open_table(str(database.table("others"))).schemas.ids() == [0]
+
+
 def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> None:
     """Each table gets each epoch once, whatever had been committed when the job ended."""
     names = [f"t{number}" for number in range(12)]
