@@ -53,6 +53,10 @@ class Isolation(Protocol):
         """Read the state of tables; those that cannot be read have failed."""
         ...
 
+    def takes_part(self, feed: TableFeed) -> bool:
+        """Whether a table is not held back."""
+        ...
+
 
 class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
@@ -255,7 +259,7 @@ class EpochRun(Generic[Messages]):
         self.feeds += arrived
         self.shape = self.shape.with_splitter(newcomers.splitter(self.feeds))
         self.isolation.open(arrived)
-        return [feed for feed in found if feed.job.is_open]
+        return [feed for feed in found if self.isolation.takes_part(feed)]
 
 
 @dataclass(slots=True)
