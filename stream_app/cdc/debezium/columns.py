@@ -47,7 +47,8 @@ from stream_app.cdc.debezium.record_reader import (
     TABLE_FIELDS,
 )
 from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.debezium.record_frames import FramedRecords
+from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
@@ -108,7 +109,7 @@ class _Parsed:
         is_op_told: False: flattened records without ``__op``, which count as creates.
     """
 
-    images: Images
+    images: StackedImages
     connector: pa.Array | None = None
     is_op_told: bool = True
 
@@ -126,14 +127,63 @@ def decode_columns(
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
     parsed = parse(values, readings, shape, settings)
-    if parsed is None or _holds_base64_beside_numbers(values, readings, shape):
+    if parsed is None or _holds_base64_beside_numbers(
+        values, readings, shape.kinds, is_flat=shape.is_flat
+    ):
         return None
+    return _decoded(values, values, parsed, readings, shape, settings)
+
+
+def decode_framed(
+    values: pa.Array,
+    framed: FramedRecords,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> DecodedRecords | None:
+    """The same for values of which `framed` has the images; None also when the shape is flat."""
+    if shape.is_flat:
+        return None
+    columns = parse_objects(framed.images, pa.schema(_row_fields(readings, shape)))
+    if columns is None or _holds_base64_beside_numbers(
+        framed.images, readings, shape.kinds, is_flat=True
+    ):
+        return None
+    before_at, after_at = framed.image_places()
+    told = {name: framed.told(name) for name in settings.source_fields}
+    connector = told.pop("connector", None)
+    images = StackedImages(
+        ops=framed.ops,
+        before_at=before_at,
+        after_at=after_at,
+        kinds=shape.kinds,
+        columns=columns,
+        suspects=_without_image(framed.ops, before_at >= 0, after_at >= 0),
+        tables=tuple(told.values()),
+    )
+    parsed = _Parsed(images, connector)
+    return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
+
+
+def _decoded(
+    values: pa.Array,
+    named: pa.Array,
+    parsed: _Parsed,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> DecodedRecords:
+    """
+    Args:
+        named: binary [n]; the part of each value whose names are counted.
+    """
     has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
     images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
     decoded = rows_of(images, readings, settings.rows)  # step 3
     questions = _questions(parsed, decoded.suspects, settings.key_rules)
-    looks = settings.policy.looks
-    drift = _drift(values, images, decoded.suspects, shape, settings.policy) if looks else {}
+    drift: Mapping[Column, Sighting] = {}
+    if settings.policy.looks:
+        drift = _drift(values, named, images, decoded.suspects, shape, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
@@ -150,26 +200,33 @@ def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
     return asked
 
 
-def _inner_names(columns: Sequence[pa.Array], count: int) -> Int64s:
+def _inner_names(images: StackedImages) -> Int64s:
     """How many names of each record stand in values of columns that are parsed as objects."""
-    names = np.zeros(count, np.int64)
-    for column in columns:
+    names = np.zeros(len(images.ops), np.int64)
+    for column in images.columns:
         if pa.types.is_struct(column.type):
-            names += column.type.num_fields * valid_of(column)
+            of_image = np.append(column.type.num_fields * valid_of(column), 0)
+            names += of_image[images.before_at] + of_image[images.after_at]  # -1: the last
     return names
 
 
 def _drift(
-    values: pa.Array, images: Images, suspects: Bools, shape: RecordShape, policy: ColumnPolicy
+    values: pa.Array,
+    named: pa.Array,
+    images: StackedImages,
+    suspects: Bools,
+    shape: RecordShape,
+    policy: ColumnPolicy,
 ) -> Mapping[Column, Sighting]:
     classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
     classes[suspects] = NO_CLASS
     found = drift_in(
         values,
+        named,
         classes,
-        images.after,
-        images.has_after,
-        _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
+        images.columns,
+        images.after_at,
+        _inner_names(images),
         columns=policy.columns,
         is_flat=shape.is_flat,
     )
@@ -195,7 +252,6 @@ def _parse_envelopes(
     told = dict(zip(settings.source_fields, source, strict=True))
     connector = told.pop("connector", None)
     ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
-    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
     images = Images(
         ops=ops,
         has_before=has_before,
@@ -203,10 +259,17 @@ def _parse_envelopes(
         kinds=shape.kinds,
         before=_children(before),
         after=_children(after),
-        suspects=~((is_upsert & has_after) | ((ops == DELETE) & has_before)),
+        suspects=_without_image(ops, has_before, has_after),
         tables=tuple(told.values()),
     )
-    return _Parsed(images, connector)
+    return _Parsed(images.stacked(), connector)
+
+
+def _without_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
+    """Where a record has no row's op, or not the image that its op needs."""
+    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
+    missing: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
+    return missing
 
 
 def _parse_flat(
@@ -242,13 +305,13 @@ def _parse_flat(
     is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    images = Images(
+    at = np.arange(len(values))
+    images = StackedImages(
         ops=ops,
-        has_before=is_delete,
-        has_after=~is_delete,
+        before_at=np.where(is_delete, at, -1),
+        after_at=np.where(is_delete, -1, at),
         kinds=shape.kinds,
-        before=rows,
-        after=list(rows),
+        columns=rows,
         suspects=suspects,
         tables=[extra[name] for name in of_table],
     )
@@ -275,7 +338,11 @@ def _without_row(
 
 
 def _holds_base64_beside_numbers(
-    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+    values: pa.Array,
+    readings: tuple[ColumnReading, ...],
+    kinds: Sequence[JsonKind],
+    *,
+    is_flat: bool,
 ) -> bool:
     """Whether text that has to be decoded would pass for digits.
 
@@ -284,7 +351,7 @@ def _holds_base64_beside_numbers(
     """
     bare = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(readings, shape.kinds, strict=True)
+        for reading, kind in zip(readings, kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64
@@ -293,7 +360,7 @@ def _holds_base64_beside_numbers(
         return False
     row = pa.struct(bare)
     images = [pa.field("before", row), pa.field("after", row)]
-    return parse_objects(values, pa.schema(bare if shape.is_flat else images)) is None
+    return parse_objects(values, pa.schema(bare if is_flat else images)) is None
 
 
 def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
@@ -320,23 +387,28 @@ def _letters(texts: pa.Array) -> Ops:
 
 
 def _restored(
-    images: Images, readings: tuple[ColumnReading, ...], *, has_old_values: bool
-) -> Images:
+    images: StackedImages, readings: tuple[ColumnReading, ...], *, has_old_values: bool
+) -> StackedImages:
     """Replace placeholders in after-images by the value before; without one: a suspect."""
-    befores, afters, suspects = list(images.before), list(images.after), images.suspects
+    columns, suspects = list(images.columns), images.suspects
     for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
         if not pa.types.is_string(reading.wire_type(kind)):
             continue
-        before = befores[index]
-        unknown = placeholders_in(reading, before)
-        if unknown is not None:
-            before = befores[index] = null_where(before, unknown)
-        unchanged = placeholders_in(reading, afters[index])
-        if unchanged is None:
+        found = placeholders_in(reading, columns[index])
+        if found is None:
             continue
+        unknown = np.zeros(len(found), np.bool_)
+        befores = images.before_at[images.has_before]
+        unknown[befores] = found[befores]
+        column = null_where(columns[index], unknown)
+        unchanged = images.has_after & found[images.after_at]
         if has_old_values:
-            suspects = suspects | (unchanged & ~valid_of(before))
-            afters[index] = pc.if_else(pa.array(unchanged), before, afters[index])
+            is_known = images.has_before & valid_of(column)[images.before_at]
+            suspects = suspects | (unchanged & ~is_known)
+            places = np.arange(len(column))
+            places[images.after_at[unchanged & is_known]] = images.before_at[unchanged & is_known]
+            column = column.take(pa.array(places))
         else:
-            suspects = suspects | (unchanged & images.has_after)
-    return replace(images, before=befores, after=afters, suspects=suspects)
+            suspects = suspects | unchanged
+        columns[index] = column
+    return replace(images, columns=columns, suspects=suspects)

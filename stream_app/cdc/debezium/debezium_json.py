@@ -41,8 +41,13 @@ from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Family
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
-from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
+from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
+from stream_app.cdc.debezium.columns import (
+    DecodedRecords,
+    DecodeSettings,
+    decode_columns,
+    decode_framed,
+)
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
@@ -53,6 +58,7 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
+from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
@@ -71,10 +77,15 @@ _HALVE_ROWS_MIN = 64
 
 @dataclass(slots=True)
 class _Group:
-    """Messages of one schema: how their columns are read, and the shape last seen."""
+    """Messages of one schema: how their columns are read, and the shape and frames last seen."""
 
     readings: tuple[ColumnReading, ...]
     shape: RecordShape | None = None
+    frames: KnownFrames = field(default_factory=KnownFrames)
+
+    @property
+    def has_decimals(self) -> bool:
+        return any(reading.family is Family.DECIMAL for reading in self.readings)
 
 
 @dataclass(slots=True)
@@ -190,9 +201,13 @@ class DebeziumJson:
     def _decode_slice(
         self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
     ) -> None:
+        left = self._decode_framed(values, index, group, outcome)
+        if not left.any():
+            return
+        if not left.all():
+            values, index = values.filter(pa.array(left)), index[left]
         alike = looks_like_object(values) & ~deep_ones(values)
-        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
-        alike &= ~may_be_misread(values, has_decimals=has_decimals)
+        alike &= ~may_be_misread(values, has_decimals=group.has_decimals)
         policy = self._settings.policy
         if group.shape is None or policy.looks_at_each:
             sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]
@@ -205,6 +220,38 @@ class DebeziumJson:
             odd = self._decode_alike(values, alike, index, group, outcome)
         if odd.any():
             self._decode_odd(values.filter(pa.array(odd)), index[odd], group.readings, outcome)
+
+    def _decode_framed(
+        self, values: pa.Array, index: Index, group: _Group, outcome: _Outcome
+    ) -> Bools:
+        """Step 2 for records of which only the images are parsed; returns which are left."""
+        left: Bools = np.ones(len(values), np.bool_)
+        if self._settings.policy.looks_at_each:
+            return left
+        framed = group.frames.framed(values)
+        if framed is None:
+            return left
+        misread = deep_ones(framed.images, NESTING_MAX - 1)
+        misread |= may_be_misread(framed.images, has_decimals=group.has_decimals)
+        if misread.any():
+            framed = framed.without(misread)
+        rows = framed.rows
+        if len(rows) == 0:
+            return left
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        if group.shape is None:
+            sample = part.slice(0, _SAMPLE_ROWS).to_pylist()
+            group.shape, _ = shape_of(sample, group.readings, self._settings.policy)
+        decoded = decode_framed(part, framed, group.readings, group.shape, self._settings)
+        if decoded is None:
+            return left
+        left[rows] = False
+        self._take_decoded(decoded, index[rows], outcome)
+        suspects = decoded.of.suspects
+        if suspects.any():
+            odd = part.filter(pa.array(suspects))
+            self._decode_odd(odd, index[rows[suspects]], group.readings, outcome)
+        return left
 
     def _decode_alike(
         self, values: pa.Array, alike: Bools, index: Index, group: _Group, outcome: _Outcome
@@ -256,13 +303,16 @@ class DebeziumJson:
         if decoded is None:
             return False
         odd[rows[decoded.of.suspects]] = True
-        outcome.ask(index[rows], decoded.questions)
-        outcome.see_tables(decoded.of.tables, index[rows])
-        outcome.see(decoded.columns, index[rows])
-        outcome.parts.append(
-            ChangeBatch(rows=decoded.of.rows, message_index=index[rows[decoded.of.record]])
-        )
+        self._take_decoded(decoded, index[rows], outcome)
         return True
+
+    def _take_decoded(self, decoded: DecodedRecords, index: Index, outcome: _Outcome) -> None:
+        outcome.ask(index, decoded.questions)
+        outcome.see_tables(decoded.of.tables, index)
+        outcome.see(decoded.columns, index)
+        outcome.parts.append(
+            ChangeBatch(rows=decoded.of.rows, message_index=index[decoded.of.record])
+        )
 
     def _decode_odd(
         self,

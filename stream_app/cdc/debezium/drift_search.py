@@ -53,9 +53,10 @@ _WORDS_AT_ONCE = 1 << 18
 
 def drift_in(
     values: pa.Array,
+    named: pa.Array,
     classes: Classes,
-    after: Sequence[pa.Array],
-    has_after: Bools,
+    images: Sequence[pa.Array],
+    after_at: Int64s,
     inner: Int64s,
     *,
     columns: frozenset[str],
@@ -64,20 +65,22 @@ def drift_in(
     """The unknown and missing columns of records, with the positions of the first ones.
 
     Args:
-        values: JSON objects as binary, without nulls.
-        classes: of each value; records of one class are expected to have the same fields.
-        after: each of the table's columns in the after-images; null where `has_after` is false.
-        inner: how many names of each record stand inside of values of the table's columns.
+        values: JSON objects as binary [n], without nulls.
+        named: binary [n]; the values, or the parts of them whose names may differ.
+        classes: [n]; records of one class are expected to have the same fields.
+        images: each of the table's columns in all images.
+        after_at: int64 [n]; where each record's after-image is among them; -1: it has none.
+        inner: int64 [n]; how many names of each record stand inside of values of the table's columns.
     """
     found: dict[Column, Sighting] = {}
     looks = _Looks(values, columns, is_flat)
     groups: Int64s = classes.astype(np.int64)
-    if not _has_expected_names(looks, classes, inner):
-        groups |= (_names_of_each(values) - inner) % 256 << 8
+    if not _has_expected_names(named, classes, inner):
+        groups |= (_names_of_each(named) - inner) % 256 << 8
     members = _members(groups, classes)
     mixed = {
         int(groups[row])
-        for row in _first_and_last_nulls(after, has_after & (classes != NO_CLASS))
+        for row in _first_and_last_nulls(images, after_at, classes != NO_CLASS)
         if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
     }
     for group, rows in members.items():
@@ -143,19 +146,19 @@ def names_in(value: bytes) -> int:
     return value.count(_NAME_END) - value.count(_ESCAPED_END)
 
 
-def _has_expected_names(looks: _Looks, classes: Classes, inner: Int64s) -> bool:
+def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
     """Whether the values have as many names as their first ones of each class let expect."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
     for one in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == one))
-        value = looks.values[first].as_py()
+        value = named[first].as_py()
         ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
         escaped += int(counts[one]) * value.count(_ESCAPED_END)
-    data = _data(looks.values)
+    data = _data(named)
     found = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out = _data(looks.values.filter(pa.array(classes == NO_CLASS)))
+        left_out = _data(named.filter(pa.array(classes == NO_CLASS)))
         found -= _pairs_in(left_out, _NAME_END)
         escaped += _escaped_in(left_out)
     # What is escaped stands in texts and may vary; it costs passes of its own.
@@ -208,13 +211,16 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def _first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
+def _first_and_last_nulls(
+    images: Sequence[pa.Array], after_at: Int64s, looked_at: Bools
+) -> set[int]:
     """Of each column, the first and the last row in which it is null or missing."""
     rows: set[int] = set()
-    for column in after:
+    looked_at = looked_at & (after_at >= 0)
+    for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)
+        nulls = looked_at & ~valid_of(column)[after_at]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}
