@@ -100,6 +100,13 @@ def plan_rows(
     return RowPlan(record, is_after, kinds)
 
 
+def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
+    """Where a record has no row's op, or not the image that its op needs: bool [n]."""
+    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
+    lacks: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
+    return lacks
+
+
 def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
     """For before-images that hold nothing but the key: null in every other nullable column.
 

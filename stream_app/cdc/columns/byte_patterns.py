@@ -1,6 +1,6 @@
-"""Texts of one length whose bytes lie in ranges: many are compared with one without a parser.
+"""Parts of many messages that are alike, found and cut out by their bytes without a parser.
 
-Used for the parts of messages that are alike but for their numbers, such as positions and times.
+Used for what is the same in all messages but for numbers, such as positions and times.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int32s, Int64s
 
 _BLOCK_BYTES = 1 << 16
 
@@ -59,3 +61,40 @@ def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
     for place, (least, largest) in ranges.items():
         lowest[place], spread[place] = least, largest - least
     return BytePattern(lowest, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Eight bytes at any places of some data."""
+
+    data: Bytes
+
+    def at(self, places: Int64s, word: bytes) -> Bools:
+        """Where the word stands; each place is one of the data's, eight bytes before its end."""
+        words: npt.NDArray[np.uint64] = np.ndarray(
+            (len(self.data) - 7,), "<u8", self.data.data, 0, (1,)
+        )
+        found: Bools = words[places] == int.from_bytes(word, "little")
+        return found
+
+
+def places_of_pair(data: Bytes, pair: bytes) -> Int64s:
+    """Where two bytes stand, ascending."""
+    wanted = np.frombuffer(pair, np.uint16)[0]
+    found = []
+    for shift in (0, 1):
+        words = data[shift : shift + (len(data) - shift) // 2 * 2].view(np.uint16)
+        found.append(2 * np.flatnonzero(words == wanted) + shift)
+    return np.sort(np.concatenate(found))
+
+
+def pieces(data: pa.Buffer, bounds: Int32s, wanted: Bools) -> pa.Array:
+    """The bytes between bounds, where they are wanted: binary, in a buffer of their own.
+
+    Args:
+        bounds: int32 [p + 1], ascending.
+        wanted: bool [p].
+    """
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), data]
+    cut = pa.Array.from_buffers(pa.binary(), len(wanted), buffers)
+    return cut.filter(pa.array(wanted))

@@ -31,7 +31,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.drift_search import NO_CLASS, drift_in
+from stream_app.cdc.debezium.drift_search import NO_CLASS, SearchedRecords, drift_in
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -40,6 +40,7 @@ from stream_app.cdc.debezium.key_proof import (
     questions_of,
 )
 from stream_app.cdc.debezium.placeholders import placeholders_in
+from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.debezium.record_reader import (
     DELETED_FIELD,
     HEARTBEAT_FIELDS,
@@ -47,7 +48,6 @@ from stream_app.cdc.debezium.record_reader import (
     TABLE_FIELDS,
 )
 from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
@@ -55,6 +55,7 @@ from stream_app.cdc.row_assembly import (
     READ,
     UPDATE,
     Ops,
+    lacks_image,
 )
 
 _ENVELOPE_OP = "op"
@@ -105,12 +106,12 @@ class _Parsed:
     """Images, and Debezium's other fields.
 
     Attributes:
-        connector: string [n]; None: not read.
+        is_whole: bool [n]; where the connector is one of `WHOLE_IMAGES`, if that is asked.
         is_op_told: False: flattened records without ``__op``, which count as creates.
     """
 
     images: StackedImages
-    connector: pa.Array | None = None
+    is_whole: Bools
     is_op_told: bool = True
 
 
@@ -150,18 +151,17 @@ def decode_framed(
     ):
         return None
     before_at, after_at = framed.image_places()
-    told = {name: framed.told(name) for name in settings.source_fields}
-    connector = told.pop("connector", None)
+    whole = [frame.source["connector"] in WHOLE_IMAGES for frame in framed.frames]
     images = StackedImages(
         ops=framed.ops,
         before_at=before_at,
         after_at=after_at,
         kinds=shape.kinds,
         columns=columns,
-        suspects=_without_image(framed.ops, before_at >= 0, after_at >= 0),
-        tables=tuple(told.values()),
+        suspects=lacks_image(framed.ops, framed.has_before, framed.has_after),
+        tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
     )
-    parsed = _Parsed(images, connector)
+    parsed = _Parsed(images, np.array(whole)[framed.codes])
     return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
 
 
@@ -173,10 +173,7 @@ def _decoded(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """
-    Args:
-        named: binary [n]; the part of each value whose names are counted.
-    """
+    """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
     has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
     images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
     decoded = rows_of(images, readings, settings.rows)  # step 3
@@ -188,12 +185,8 @@ def _decoded(
 
 
 def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
-    images, connector = parsed.images, parsed.connector
-    if connector is None or connector.null_count == len(connector):
-        is_whole = np.zeros(len(images.ops), np.bool_)
-    else:
-        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-    asked = questions_of(rules, images.ops, images.has_before, is_whole)
+    images = parsed.images
+    asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.is_op_told and rules.primary_key:
         asked[images.ops == CREATE] = Question.UPSERT
     asked[suspects] = Question.NONE
@@ -220,16 +213,15 @@ def _drift(
 ) -> Mapping[Column, Sighting]:
     classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
     classes[suspects] = NO_CLASS
-    found = drift_in(
-        values,
-        named,
-        classes,
-        images.columns,
-        images.after_at,
-        _inner_names(images),
-        columns=policy.columns,
-        is_flat=shape.is_flat,
+    records = SearchedRecords(
+        values=values,
+        named=named,
+        classes=classes,
+        images=images.columns,
+        after_at=images.after_at,
+        inner=_inner_names(images),
     )
+    found = drift_in(records, columns=policy.columns, is_flat=shape.is_flat)
     return policy.told(found)
 
 
@@ -250,26 +242,20 @@ def _parse_envelopes(
     op, before, after = columns[:3]
     source = _children(columns[3]) if columns[3:] else []
     told = dict(zip(settings.source_fields, source, strict=True))
-    connector = told.pop("connector", None)
-    ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
+    is_whole = np.zeros(len(values), np.bool_)
+    if "connector" in told:
+        is_whole = bools_of(pc.is_in(told.pop("connector"), pa.array(WHOLE_IMAGES)))
     images = Images(
-        ops=ops,
-        has_before=has_before,
-        has_after=has_after,
+        ops=_letters(op),
+        has_before=valid_of(before),
+        has_after=valid_of(after),
         kinds=shape.kinds,
         before=_children(before),
         after=_children(after),
-        suspects=_without_image(ops, has_before, has_after),
+        suspects=lacks_image(_letters(op), valid_of(before), valid_of(after)),
         tables=tuple(told.values()),
     )
-    return _Parsed(images.stacked(), connector)
-
-
-def _without_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
-    """Where a record has no row's op, or not the image that its op needs."""
-    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
-    missing: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
-    return missing
+    return _Parsed(images.stacked(), is_whole)
 
 
 def _parse_flat(
@@ -315,7 +301,7 @@ def _parse_flat(
         suspects=suspects,
         tables=[extra[name] for name in of_table],
     )
-    return _Parsed(images, is_op_told=is_op_told)
+    return _Parsed(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:

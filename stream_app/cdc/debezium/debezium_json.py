@@ -83,10 +83,6 @@ class _Group:
     shape: RecordShape | None = None
     frames: KnownFrames = field(default_factory=KnownFrames)
 
-    @property
-    def has_decimals(self) -> bool:
-        return any(reading.family is Family.DECIMAL for reading in self.readings)
-
 
 @dataclass(slots=True)
 class _Outcome:
@@ -207,7 +203,8 @@ class DebeziumJson:
         if not left.all():
             values, index = values.filter(pa.array(left)), index[left]
         alike = looks_like_object(values) & ~deep_ones(values)
-        alike &= ~may_be_misread(values, has_decimals=group.has_decimals)
+        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        alike &= ~may_be_misread(values, has_decimals=has_decimals)
         policy = self._settings.policy
         if group.shape is None or policy.looks_at_each:
             sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]
@@ -231,17 +228,18 @@ class DebeziumJson:
         framed = group.frames.framed(values)
         if framed is None:
             return left
+        if group.shape is None:
+            sample = values.take(pa.array(framed.rows[:_SAMPLE_ROWS])).to_pylist()
+            group.shape, _ = shape_of(sample, group.readings, self._settings.policy)
+        has_decimals = group.shape.parses_decimals(group.readings)
         misread = deep_ones(framed.images, NESTING_MAX - 1)
-        misread |= may_be_misread(framed.images, has_decimals=group.has_decimals)
+        misread |= may_be_misread(framed.images, has_decimals=has_decimals)
         if misread.any():
             framed = framed.without(misread)
         rows = framed.rows
         if len(rows) == 0:
             return left
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        if group.shape is None:
-            sample = part.slice(0, _SAMPLE_ROWS).to_pylist()
-            group.shape, _ = shape_of(sample, group.readings, self._settings.policy)
         decoded = decode_framed(part, framed, group.readings, group.shape, self._settings)
         if decoded is None:
             return left

@@ -51,36 +51,42 @@ _QUOTE, _COLON, _BACKSLASH = b'":\\'
 _WORDS_AT_ONCE = 1 << 18
 
 
-def drift_in(
-    values: pa.Array,
-    named: pa.Array,
-    classes: Classes,
-    images: Sequence[pa.Array],
-    after_at: Int64s,
-    inner: Int64s,
-    *,
-    columns: frozenset[str],
-    is_flat: bool,
-) -> dict[Column, Sighting]:
-    """The unknown and missing columns of records, with the positions of the first ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedRecords:
+    """What is searched: n records.
 
-    Args:
+    Attributes:
         values: JSON objects as binary [n], without nulls.
         named: binary [n]; the values, or the parts of them whose names may differ.
         classes: [n]; records of one class are expected to have the same fields.
         images: each of the table's columns in all images.
-        after_at: int64 [n]; where each record's after-image is among them; -1: it has none.
-        inner: int64 [n]; how many names of each record stand inside of values of the table's columns.
+        after_at: int64 [n]; the place of each record's after-image among them; -1: none.
+        inner: int64 [n]; how many names of each record stand inside of values of the table's
+            columns.
     """
+
+    values: pa.Array
+    named: pa.Array
+    classes: Classes
+    images: Sequence[pa.Array]
+    after_at: Int64s
+    inner: Int64s
+
+
+def drift_in(
+    records: SearchedRecords, *, columns: frozenset[str], is_flat: bool
+) -> dict[Column, Sighting]:
+    """The unknown and missing columns of records, with the positions of the first ones."""
     found: dict[Column, Sighting] = {}
-    looks = _Looks(values, columns, is_flat)
+    classes, named, inner = records.classes, records.named, records.inner
+    looks = _Looks(records.values, columns, is_flat)
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(named, classes, inner):
         groups |= (_names_of_each(named) - inner) % 256 << 8
     members = _members(groups, classes)
     mixed = {
         int(groups[row])
-        for row in _first_and_last_nulls(images, after_at, classes != NO_CLASS)
+        for row in _first_and_last_nulls(records)
         if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
     }
     for group, rows in members.items():
@@ -211,16 +217,14 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def _first_and_last_nulls(
-    images: Sequence[pa.Array], after_at: Int64s, looked_at: Bools
-) -> set[int]:
+def _first_and_last_nulls(records: SearchedRecords) -> set[int]:
     """Of each column, the first and the last row in which it is null or missing."""
     rows: set[int] = set()
-    looked_at = looked_at & (after_at >= 0)
-    for column in images:
+    looked_at = (records.classes != NO_CLASS) & (records.after_at >= 0)
+    for column in records.images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)[after_at]
+        nulls = looked_at & ~valid_of(column)[records.after_at]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}

@@ -5,7 +5,7 @@ a table but for digits, and often the larger part. So a frame is learnt from one
 and other records are compared with it by bytes. What is left for the columnar parser are images:
 
     {"before":{…},"after":{…},"source":{"version":"3.7.0.Final",…,"lsn":22330072},"op":"u",…}
-    ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰──────────── tail: a pattern of bytes, with an op and digits ────────╯
+    ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
 Nothing is taken on trust. When the tail is members of a JSON object, and the parser finds each
 image to be one object, then the record is one object with these fields, each once.
@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
@@ -34,10 +33,15 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bytes,
     Int64s,
     bytes_of,
-    lengths_of,
     offsets_of,
 )
-from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
+from stream_app.cdc.columns.byte_patterns import (
+    BytePattern,
+    Words,
+    byte_pattern,
+    pieces,
+    places_of_pair,
+)
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS, no_constant
 from stream_app.cdc.record_images import UnreadableRecordError
@@ -51,7 +55,7 @@ _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
 _FRAMES_KEPT = 32
 _MISSES_MAX = 8
 _RARE_SHARE = 64
-_ROWS_AT_ONCE = 256
+_BLOCK_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +106,10 @@ class FramedRecords:
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
 
-    def told(self, name: str) -> pa.Array:
-        """What the source of each record says by this name: string [m]."""
+    def told(self, name: str) -> pa.DictionaryArray:
+        """What the source of each record says by this name: dictionary of strings [m]."""
         texts = pa.array([frame.source[name] for frame in self.frames], pa.string())
-        return texts.take(pa.array(self.codes))
+        return pa.DictionaryArray.from_arrays(pa.array(self.codes), texts)
 
     def joined_images(self) -> pa.Array:
         """The bytes of each record's images, one behind the other: binary [m], copies nothing."""
@@ -142,49 +146,66 @@ class KnownFrames:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        codes = self._codes(values, data, offsets[1:])
-        if 2 * np.count_nonzero(codes >= 0) < len(values):
+        codes: Int64s = np.full(len(values), -1, np.int64)
+        heads = _Heads(
+            np.repeat(offsets[:-1], 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_)
+        )
+        ops: Ops = np.zeros(len(values), np.uint8)
+        # In blocks that stay in the processor's cache: what counts is how often memory is read.
+        for at in range(0, len(values), _BLOCK_ROWS):
+            block = slice(at, at + _BLOCK_ROWS)
+            self._find_block(
+                data, offsets[at : at + _BLOCK_ROWS + 1], codes[block], heads.of(block), ops[block]
+            )
+            if 2 * np.count_nonzero(codes[: block.stop] >= 0) < min(block.stop, len(values)):
+                self._keep_the_commonest(codes[codes >= 0])
+                return None
+        rows = np.flatnonzero(codes >= 0)
+        if not heads.is_image.any():
             return None
-        tails = offsets[1:] - np.array([len(frame.tail) for frame in self._frames])[codes]
-        tails[codes < 0] = offsets[1:][codes < 0]
-        heads = _heads_of(data, offsets[:-1], tails, codes >= 0)
-        rows = np.flatnonzero(heads.known)
-        if 2 * len(rows) < len(values) or not heads.is_image.any():
-            return None
-        codes = codes[rows]
-        ops = np.array([frame.op_place for frame in self._frames])[codes]
         found = FramedRecords(
             rows=rows,
             images=_images(values, offsets, heads),
             has_before=heads.is_image[rows, 0],
             has_after=heads.is_image[rows, 1],
-            ops=data[tails[rows] + ops],
-            codes=codes,
+            ops=ops[rows],
+            codes=codes[rows],
             frames=tuple(self._frames),
         )
-        self._keep_the_commonest(codes)
+        self._keep_the_commonest(found.codes)
         return found
 
-    def _codes(self, values: pa.Array, data: Bytes, ends: Int64s) -> Int64s:
-        """For each value the position of its frame; -1: none."""
-        codes: Int64s = np.full(len(values), -1, np.int64)
-        lengths = lengths_of(values)
+    def _find_block(
+        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: _Heads, ops: Ops
+    ) -> None:
+        """Find frames and images of some values, and fill in what is found."""
+        ends = offsets[1:]
+        self._match_tails(data, offsets, codes)
+        rows = np.flatnonzero(codes >= 0)
+        if len(rows):
+            found = codes[rows]
+            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[found]
+            is_known = heads.find(data, rows, tails)
+            codes[rows[~is_known]] = -1
+            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[found]]
+
+    def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
+        """Give each value the position of its frame; learn new ones."""
+        lengths, ends = np.diff(offsets), offsets[1:]
         left = np.flatnonzero(lengths > _HEAD_MIN)
         for code, frame in enumerate(self._frames):
             left = _match(frame, code, data, ends, lengths, left, codes)
         misses = 0
         while len(left) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
-            frame_learnt, before = frame_of(values[int(left[0])].as_py()), len(left)
-            if frame_learnt is not None:
-                code = len(self._frames)
-                left = _match(frame_learnt, code, data, ends, lengths, left, codes)
-            if len(left) == before:
+            row, before = int(left[0]), len(left)
+            learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
+            if learnt is not None:
+                left = _match(learnt, len(self._frames), data, ends, lengths, left, codes)
+            if learnt is None or len(left) == before:
                 left = left[1:]
             else:
-                assert frame_learnt is not None
-                self._frames.append(frame_learnt)
-            misses += before - len(left) <= len(values) // _RARE_SHARE
-        return codes
+                self._frames.append(learnt)
+            misses += before - len(left) <= len(codes) // _RARE_SHARE
 
     def _keep_the_commonest(self, codes: Int64s) -> None:
         counts = np.bincount(codes, minlength=len(self._frames))
@@ -258,7 +279,7 @@ def _match(
     code: int,
     data: Bytes,
     ends: Int64s,
-    lengths: npt.NDArray[np.int32],
+    lengths: Int64s,
     left: Int64s,
     codes: Int64s,
 ) -> Int64s:
@@ -281,110 +302,80 @@ class _Heads:
     """Where the images of n values lie.
 
     Attributes:
-        known: bool [n]; whether all bytes before the tail are known or an image's.
-        bounds: int64 [n, 4]; start and end of each image.
+        bounds: int64 [n, 4]; start and end of each image; the value's start when not known.
         is_image: bool [n, 2]; else it is null.
     """
 
-    known: Bools
     bounds: Int64s
     is_image: Bools
 
+    def of(self, rows: slice) -> _Heads:
+        return _Heads(self.bounds[rows], self.is_image[rows])
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """Eight bytes at any places of some data."""
+    def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
+        """Look for the images of some values, and note them; returns where they were found.
 
-    data: Bytes
-
-    def at(self, places: Int64s, word: bytes) -> Bools:
-        """Where the word stands; each place is one of the data's, eight bytes before its end."""
-        words: npt.NDArray[np.uint64] = np.ndarray(
-            (len(self.data) - 7,), "<u8", self.data.data, 0, (1,)
-        )
-        found: Bools = words[places] == int.from_bytes(word, "little")
+        Args:
+            last: where the tail of each of the values begins.
+        """
+        word = Words(data)
+        start = self.bounds[rows, 0]
+        first = start + len(_START)
+        begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
+        no_before = word.at(start + 8, b'":null,"') & word.at(start + 15, b'"after":')
+        ends_null = word.at(last - 8, b'er":null') & word.at(last - 13, b',"after"')
+        middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
+        both = np.flatnonzero(begins & ~no_before & ~ends_null)
+        middle[both] = _middles(word, first[both], last[both])
+        found: Bools = begins & (middle >= first)
+        middle = np.where(found, middle, first)
+        behind = np.minimum(middle + len(_MIDDLE), last)
+        no_after = ends_null & (last - behind == len(_NULL))
+        found &= no_before | _is_braced(data, first, middle)
+        found &= no_after | _is_braced(data, behind, last)
+        rows = rows[found]
+        self.bounds[rows] = np.stack([first, middle, behind, last], axis=1)[found]
+        self.is_image[rows] = np.stack([~no_before, ~no_after], axis=1)[found]
         return found
 
 
-def _heads_of(data: Bytes, starts: Int64s, tails: Int64s, known: Bools) -> _Heads:
-    """
-    Args:
-        starts, tails: where each value and its tail begin.
-        known: which values have a known tail; at others nothing is looked for.
-    """
-    word = _Words(data)
-    rows = np.flatnonzero(known)
-    start, last = starts[rows], tails[rows]
-    first = start + len(_START)
-    begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
-    no_before = word.at(start + 8, b'":null,"') & word.at(start + 15, b'"after":')
-    ends_null = word.at(last - 8, b'er":null') & word.at(last - 13, b',"after"')
-    middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
-    both = np.flatnonzero(begins & ~no_before & ~ends_null)
-    middle[both] = _middles(word, first[both], last[both])
-    found = begins & (middle >= first)
-    middle = np.where(found, middle, first)
-    behind = np.minimum(middle + len(_MIDDLE), last)
-    no_after = ends_null & (last - behind == len(_NULL))
-    found &= no_before | _is_braced(data, first, middle)
-    found &= no_after | _is_braced(data, behind, last)
-    heads = _Heads(
-        known=np.zeros(len(starts), np.bool_),
-        bounds=np.repeat(starts, 4).reshape(-1, 4),
-        is_image=np.zeros((len(starts), 2), np.bool_),
-    )
-    rows = rows[found]
-    heads.known[rows] = True
-    heads.bounds[rows] = np.stack([first, middle, behind, last], axis=1)[found]
-    heads.is_image[rows] = np.stack([~no_before, ~no_after], axis=1)[found]
-    return heads
-
-
 def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
-    found: Bools = (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
-    return found & (ends >= starts + 2)
+    found: Bools = ends >= starts + 2
+    found &= (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
+    return found
 
 
-def _middles(word: _Words, firsts: Int64s, lasts: Int64s) -> Int64s:
+def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
     """Where `_MIDDLE` stands between two objects; -1: nowhere, or at several places."""
     data = word.data
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     left = np.flatnonzero(~_is_middle(word, middles))
-    for rows in np.array_split(left, len(left) // _ROWS_AT_ONCE + 1):
-        middles[rows] = -1
-        if len(rows):
-            start, end = int(firsts[rows[0]]), int(lasts[rows[-1]])
-            places = start + _pairs_in(data[start:end], b"},") + 1
-            places = places[places < end - len(_MIDDLE)]
-            places = places[_is_middle(word, places)]
-            owners = np.searchsorted(firsts[rows], places, side="right") - 1
-            inside = places < lasts[rows][owners]
-            owners, places = owners[inside], places[inside]
-            single = np.bincount(owners, minlength=len(rows))[owners] == 1
-            middles[rows[owners[single]]] = places[single]
+    if len(left):
+        middles[left] = _middles_by_search(data, firsts[left], lasts[left])
     return middles
 
 
-def _is_middle(word: _Words, places: Int64s) -> Bools:
+def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
+    bounds = np.stack([firsts, lasts], axis=1).astype(np.int32).reshape(-1)
+    heads = pieces(pa.py_buffer(data), bounds, np.arange(len(bounds) - 1) % 2 == 0)
+    offsets, copied = offsets_of(heads), bytes_of(heads)
+    places = places_of_pair(copied, b"},") + 1
+    places = places[places < len(copied) - len(_MIDDLE)]
+    places = places[_is_middle(Words(copied), places)]
+    owners = np.searchsorted(offsets, places, side="right") - 1
+    single = np.bincount(owners, minlength=len(firsts))[owners] == 1
+    owners, places = owners[single], places[single]
+    middles: Int64s = np.full(len(firsts), -1, np.int64)
+    middles[owners] = places - offsets[owners] + firsts[owners]
+    return middles
+
+
+def _is_middle(word: Words, places: Int64s) -> Bools:
     data = word.data
     found: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
     found &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
     return found
-
-
-def _pairs_in(data: Bytes, pair: bytes) -> Int64s:
-    """Where two bytes stand, ascending."""
-    wanted = np.frombuffer(pair, np.uint16)[0]
-    found = [
-        2
-        * np.flatnonzero(
-            data[shift : shift + (len(data) - shift) // 2 * 2].view(np.uint16) == wanted
-        )
-        + shift
-        for shift in (0, 1)
-    ]
-    return np.sort(np.concatenate(found))
 
 
 def _images(values: pa.Array, offsets: Int64s, heads: _Heads) -> pa.Array:
@@ -392,10 +383,7 @@ def _images(values: pa.Array, offsets: Int64s, heads: _Heads) -> pa.Array:
     bounds = np.empty((len(values), 5), np.int32)
     bounds[:, 0] = offsets[:-1]
     bounds[:, 1:] = heads.bounds
-    ends = np.append(bounds.reshape(-1), np.int32(offsets[-1]))
     wanted = np.zeros((len(values), 5), np.bool_)
     wanted[:, 1], wanted[:, 3] = heads.is_image[:, 0], heads.is_image[:, 1]
-    pieces = pa.Array.from_buffers(
-        pa.binary(), 5 * len(values), [None, pa.py_buffer(ends), values.buffers()[2]]
-    )
-    return pieces.filter(pa.array(wanted.reshape(-1)))
+    ends = np.append(bounds.reshape(-1), np.int32(offsets[-1]))
+    return pieces(values.buffers()[2], ends, wanted.reshape(-1))
