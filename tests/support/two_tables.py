@@ -19,7 +19,11 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.micro_batch import EpochReport, MicroBatch, TableFeed
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -66,10 +70,12 @@ class TwoTables:
     """The tables, and what was sent to each.
 
     Attributes:
+        query: the id of the streaming query.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
+    query: str = "the job"
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
@@ -85,17 +91,25 @@ class TwoTables:
         self,
         runner: EpochRunner[Any],
         *,
-        file_io: FileIO | None = None,
+        file_io: FileIO | tuple[FileIO | None, FileIO | None] | None = None,
         ends_at: tuple[int | None, int | None] = (None, None),
         bad_records_max: int | None = None,
         tasks: int = 3,
+        each_for_itself: bool = False,
     ) -> MicroBatch[Any]:
-        """A new process with the same checkpoint."""
+        """A new process with the same checkpoint.
+
+        Args:
+            file_io: of both tables, or of each.
+            each_for_itself: whether a table that fails is held back; the clock is the tables'.
+        """
         feeds = []
-        for number, table in enumerate(self.tables):
-            seen = table if file_io is None else replace(table, file_io=file_io)
+        of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
+        for number, (table, its_files) in enumerate(zip(self.tables, of_each, strict=True)):
+            seen = table if its_files is None else replace(table, file_io=its_files)
             quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
             feed = TableFeed(
+                name=TOPICS[number],
                 job=TableJob(seen, CompactHere(seen)),
                 format_of=_format_of,
                 dead_letters=DeadLetters(quarantine, bad_records_max),
@@ -104,18 +118,40 @@ class TwoTables:
             )
             feeds.append(feed)
         return MicroBatch(
-            feeds=feeds,
-            shape=EpochShape(tasks=tasks, splitter=ByTopic()),
-            runner=runner,
-            commit_user=lambda: "the job",
-            source_end=lambda epoch: f"end of {epoch}",
-            clock=self.tables[0].clock,
+            work=EpochRun(
+                feeds=feeds,
+                shape=EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself),
+                runner=runner,
+                clock=self.tables[0].clock,
+            ),
+            log=EpochLog(self.checkpoint(), goes_back=True),
+            held=self.held() if each_for_itself else None,
         )
+
+    def held(self) -> HeldTables:
+        """What the checkpoint remembers of tables that wait."""
+        return HeldTables(self.checkpoint(), self.tables[0].clock.now_ms)
+
+    def checkpoint(self, files: FileIO | None = None) -> Folder:
+        """The job's checkpoint, with Spark's part of it."""
+        return Folder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
+
+    def done(self, epoch: int) -> None:
+        """Spark goes on behind the epoch."""
+        folder = self.checkpoint()
+        folder.files.overwrite(folder.path(f"commits/{epoch}"), b"v1")
 
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
         """Rows of a new epoch; its number."""
         self.sent.append({"a": orders, "b": events})
-        return len(self.sent) - 1
+        epoch, folder = len(self.sent) - 1, self.checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            counts = {topic: sum(len(each[topic]) for each in self.sent[:upto]) for topic in TOPICS}
+            ends = json.dumps({topic: {"0": count} for topic, count in counts.items()})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), json.dumps({"id": self.query}).encode())
+        return epoch
 
     def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.

@@ -1,10 +1,12 @@
-"""One epoch: messages → blocks → files → snapshots, for each table of the job.
+"""The sink of the stream: epochs → snapshots of each table of the job.
 
-Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It is the only
-committer of the job: idle commits and upkeep take the same lock.
+Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It decodes the epoch,
+and leaves writing and committing to a thread, so that the next epoch can be decoded meanwhile. One
+epoch at most waits there. When the job ends before it is committed, Spark has it as done, and the
+table does not: the next job reads it again, from the offsets in the checkpoint.
 
-It reads the source once for all tables, and commits each table by itself. When the job ended
-between two commits, it writes the epoch only for the tables that lack it.
+That thread is the only committer of the job: idle commits and upkeep take the same lock. When the
+job ended between the commits of two tables, the epoch is written only for those that lack it.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """
@@ -12,107 +14,26 @@ Source: Paimon `table/sink/StreamTableCommit.java`.
 from __future__ import annotations
 
 import json
-import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, Protocol
+from typing import Generic
 
-import pyarrow as pa
-
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.clock import Clock
 from stream_app.errors import StoppedError
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
-from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput
-from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import Messages
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochBegun, EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.tables_apart import TablesApart
 from stream_app.spark.task_errors import first_line, readable
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
-from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import IdleReport, TableJob
 
-_LOG = logging.getLogger(__name__)
-OFFSETS_PROPERTY = "stream_app.offsets"
-"""Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
-
-_SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochReport:
-    """One table's result of an epoch, and its times (seconds).
-
-    Attributes:
-        skipped: whether the table had the epoch already.
-        set_aside: the bad records; None: there are none.
-        wait_s: back-pressure before the epoch's work, of all tables.
-        write_s: reading, decoding, routing and writing: the Spark job, of all tables.
-        sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
-    """
-
-    epoch: int
-    skipped: bool = False
-    counts: DecodeCounts = field(default_factory=DecodeCounts)
-    set_aside: SetAside | None = None
-    buckets: int = 0
-    files: int = 0
-    bytes: int = 0
-    wait_s: float = 0.0
-    write_s: float = 0.0
-    commit_s: float = 0.0
-    snapshots: tuple[Snapshot, ...] = ()
-    sorted_runs: Mapping[int, int] = field(default_factory=dict)
-    compactions: tuple[CompactionReport, ...] = ()
-    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
-
-
-class TableListener(Protocol):
-    """Gets the events of one table."""
-
-    def epoch(self, report: EpochReport) -> None:
-        """An epoch is committed."""
-        ...
-
-    def idle_commit(self, report: IdleReport) -> None:
-        """A compaction was committed between epochs."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class TableFeed:
-    """The source side of one table, and the table's job.
-
-    Attributes:
-        format_of: makes the message format for a schema of the table.
-        dead_letters: the table's bad records.
-        check_tables: raises when the source tables of an epoch's records do not fit together.
-    """
-
-    job: TableJob
-    format_of: Callable[[FileStoreTable], MessageFormat]
-    dead_letters: DeadLetters
-    check_tables: Callable[[TablesSeen], None]
-    listener: TableListener
-    _plan: TablePlan | None = field(init=False, default=None)
-
-    def plan(self, next_sequence_number: int = 0) -> TablePlan:
-        """The table's part in an epoch, from the current schema of the table's job.
-
-        Raises:
-            UsageError: the format's options do not fit the table.
-        """
-        table = self.job.table
-        known = self._plan
-        same = known is not None and known.table is table
-        self._plan = TablePlan(
-            table=table,
-            message_format=known.message_format if known and same else self.format_of(table),
-            next_sequence_number=next_sequence_number,
-        )
-        return self._plan
+_LOOK_S = 5.0
+"""Seconds between two looks for held tables whose time has come."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,171 +41,175 @@ class MicroBatch(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        feeds: the job's tables; a table's place here is its index in blocks.
-        runner: runs the tasks of an epoch.
-        commit_user: the streaming query's id; read in the first epoch, when Spark has set it.
-        source_end: the end of an epoch as Spark has recorded it.
+        work: the tables, and what brings an epoch into them.
+        log: what Spark has recorded of epochs; the query's id there is the commit user.
+        held: the tables that wait; None: an error of one table stops the job.
         failure: the error that stopped the query, with its own text.
-        totals: of all epochs and tables that this run has committed.
-        epoch_at_work: the epoch in progress; None: there is none.
+        epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    feeds: Sequence[TableFeed]
-    shape: EpochShape
-    runner: EpochRunner[Messages]
-    commit_user: Callable[[], str]
-    source_end: Callable[[int], str]
-    clock: Clock
+    work: EpochRun[Messages]
+    log: EpochLog
+    held: HeldTables | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
-    totals: DecodeCounts = field(default_factory=DecodeCounts)
     epoch_at_work: int | None = None
+    _committer: ThreadPoolExecutor = field(init=False)
+    _pending: Future[None] | None = field(init=False, default=None)
+    _apart: TablesApart[Messages] | None = field(init=False, default=None)
+    _is_open: bool = field(init=False, default=False)
+    _is_begun: bool = field(init=False, default=False)
+    _looked_at: float = field(init=False, default=float("-inf"))
+
+    def __post_init__(self) -> None:
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        if self.held is not None:
+            self._apart = TablesApart(work=self.work, log=self.log, held=self.held)
+            self.work.isolation = self._apart
 
     def __call__(self, messages: Messages, epoch: int) -> None:
-        """Process a micro-batch; skips tables that have the epoch already."""
-        with self.lock:
-            if self.stopping:
-                raise RuntimeError("the job is stopping")
+        """Process a micro-batch: it is decoded, and the one before is committed.
+
+        When the runner does not overlap epochs, this one is committed too.
+        """
+        try:
             self.epoch_at_work = epoch
-            try:
-                for feed in self._run(messages, epoch):
-                    feed.job.upkeep.after_commit()
-            except StoppedError as error:
-                raise RuntimeError(error.what) from None
-            except BaseException as error:
-                self.failure = readable(error)
-                # Spark converts the trace to text and searches it with regular expressions, whose
-                # stack grows with the text. So Spark gets a short one.
-                raise RuntimeError(first_line(self.failure)) from None
-            finally:
-                self.epoch_at_work = None
+            if not self._is_begun:
+                self._start(epoch)
+            begun = self._decode(messages, epoch)
+            self.settle()
+            self._pending = self._committer.submit(self._finish, begun)
+            if not self.work.runner.overlaps:
+                self.settle()
+        except StoppedError as error:
+            raise RuntimeError(error.what) from None
+        except BaseException as error:
+            self.failure = self.failure or readable(error)
+            # Spark converts the trace to text and searches it with regular expressions, whose
+            # stack grows with the text. So Spark gets a short one.
+            raise RuntimeError(first_line(self.failure)) from None
+
+    def settle(self) -> None:
+        """Wait until the epoch that is decoded is committed.
+
+        Raises:
+            BaseException: why it could not be, in its own text.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None and (error := pending.exception()) is not None:
+            raise self.failure or error
+
+    @property
+    def feeds(self) -> Sequence[TableFeed]:
+        """The tables of the job."""
+        return self.work.feeds
+
+    @property
+    def totals(self) -> DecodeCounts:
+        """Of all epochs and tables that this run has committed."""
+        return self.work.totals
 
     @property
     def is_untouched(self) -> bool:
         """Whether no epoch has arrived yet."""
-        return not any(feed.job.is_open for feed in self.feeds)
+        return not self._is_begun
+
+    def plan(self) -> EpochPlan:
+        """The plan for all tables, before the first epoch."""
+        return self.work.plan()
 
     def while_idle(self) -> None:
-        """Publish finished compactions, or do upkeep, unless an epoch is in progress."""
+        """Publish finished compactions, or do upkeep, unless an epoch is being committed.
+
+        Tables that are held back are tried again, when their time has come.
+        """
         if not self.lock.acquire(blocking=False):
             return
         try:
+            self._resume()
             for feed in self.feeds:
                 if report := feed.job.while_idle():
                     feed.listener.idle_commit(report)
+            now = self.work.clock.steady_seconds()
+            if self._apart is not None and now - self._looked_at >= _LOOK_S:
+                self._looked_at = now
+                self._apart.catch_up()
         finally:
             self.lock.release()
 
     def drain(self) -> None:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         with self.lock:
+            self._resume()
             for feed in self.feeds:
                 for report in feed.job.drain():
                     feed.listener.idle_commit(report)
+            if self._apart is not None:
+                self._apart.catch_up()
 
-    def plan(self) -> EpochPlan:
-        """The plan for all tables, before the first epoch."""
-        return EpochPlan(tables=tuple(feed.plan() for feed in self.feeds), shape=self.shape)
-
-    def _run(self, messages: Messages, epoch: int) -> Sequence[TableFeed]:
-        """Run an epoch; returns the tables that it was committed to."""
-        for feed in self.feeds:
-            if not feed.job.is_open:
-                feed.job.open(self.commit_user(), epoch)
-        source_end = self.source_end(epoch)
-        began = self.clock.steady_seconds()
-        plan = self._epoch_plan(epoch, source_end)
-        if not plan.has_tables:
-            return ()
-        waited = self.clock.steady_seconds()
-        outputs = self.runner.run(epoch, messages, plan)
-        shares = [
-            _Share(feed, output)
-            for feed, output, part in zip(self.feeds, outputs, plan.tables, strict=True)
-            if part is not None
-        ]
-        uncommitted = list(shares)
-        try:
-            for share in shares:
-                share.feed.check_tables(share.output.counts.tables)
-                bad = self._bad_records(messages, plan, share).sort_by(_SOURCE_ORDER)
-                share.set_aside = share.feed.dead_letters.write(epoch, bad)
-            times = _Times(waited - began, self.clock.steady_seconds() - waited)
-            while uncommitted:
-                self._commit(epoch, uncommitted.pop(0), source_end, times)
-        except BaseException:
-            for share in uncommitted:
-                share.feed.job.table.discard(share.output.changes)
-            raise
-        return [share.feed for share in shares]
-
-    def _epoch_plan(self, epoch: int, source_end: str) -> EpochPlan:
-        """Plans the epoch for the tables that lack it, after they have made room for it."""
-        parts: list[TablePlan | None] = []
-        for feed in self.feeds:
-            if feed.job.is_committed(epoch, source_end):
-                feed.listener.epoch(EpochReport(epoch=epoch, skipped=True))
-                parts.append(None)
+    def _start(self, epoch: int) -> None:
+        """Open the tables, and check that they fit the first epoch of this run."""
+        with self.lock:
+            self._check_not_stopping()
+            self._resume()
+            self._is_begun = True
+            if self._apart is None:
+                for feed in self.feeds:
+                    feed.job.check_epochs(epoch, epoch - 1)
             else:
-                parts.append(feed.plan(feed.job.begin_epoch()))
-        return EpochPlan(tables=tuple(parts), shape=self.shape)
+                self._apart.check_epochs(epoch)
 
-    def _bad_records(self, messages: Messages, plan: EpochPlan, share: _Share) -> pa.Table:
-        bad = share.output.bad_records()
-        if bad.num_rows and share.feed.dead_letters.folder is not None and not plan.reads_keys:
+    def _resume(self) -> None:
+        """Open the tables, and finish the epoch that Spark has as done and they have not.
+
+        An older epoch is missing only where the table or the checkpoint is an older copy.
+        """
+        if self._is_open or not self.log.is_begun():
+            return
+        self._is_open = True
+        if self._apart is None:
+            for feed in self.feeds:
+                feed.job.open(self.log.query_id())
+            lacks = min(feed.job.last_epoch for feed in self.feeds) + 1
+        else:
+            lacks = self._apart.open_all() + 1
+        if self.log.goes_back and self.log.is_done(lacks) and not self.log.is_done(lacks + 1):
+            end: Offsets = json.loads(self.log.source_end(lacks))
+            messages = self.work.runner.between(self.log.source_begin(lacks), end)
             try:
-                return self.runner.with_keys(messages, bad)
+                self._commit(self._decode(messages, lacks))
             except Exception as error:
-                # The topic may have dropped these messages since. The bad records themselves are
-                # kept.
-                _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
-        return bad
+                self.failure = readable(error)
+                raise self.failure from None
 
-    def _commit(self, epoch: int, share: _Share, source_end: str, times: _Times) -> None:
-        """Commit a table's share, and report it."""
-        began = self.clock.steady_seconds()
-        feed, output = share.feed, share.output
-        properties = _properties(output.counts, source_end)
-        committed = feed.job.commit_epoch(epoch, output.changes, properties)
-        self.totals = self.totals.plus(output.counts)
-        files = [file for change in output.changes for file in change.written]
-        feed.listener.epoch(
-            EpochReport(
-                epoch=epoch,
-                counts=output.counts,
-                set_aside=share.set_aside,
-                buckets=len(output.changes),
-                files=len(files),
-                bytes=sum(file.file_size for file in files),
-                wait_s=times.wait_s,
-                write_s=times.write_s,
-                commit_s=self.clock.steady_seconds() - began,
-                snapshots=committed.snapshots,
-                sorted_runs=feed.job.sorted_runs(),
-                compactions=committed.compactions,
-                metrics=feed.job.compaction_metrics() or CompactionMetrics(),
-            )
-        )
+    def _decode(self, messages: Messages, epoch: int) -> EpochBegun[Messages]:
+        """Decode an epoch, for the tables that seem to lack it."""
+        feeds = [feed for feed in self.feeds if feed.job.is_open and feed.job.last_epoch < epoch]
+        return self.work.begin(epoch, messages, feeds, self.log.source_end(epoch))
 
+    def _finish(self, begun: EpochBegun[Messages]) -> None:
+        """Write and commit an epoch, in the committer's thread."""
+        with self.lock:
+            try:
+                self._check_not_stopping()
+                self._commit(begun)
+            except StoppedError:
+                raise
+            except BaseException as error:
+                self.failure = readable(error)
+                raise
+            finally:
+                if self.epoch_at_work == begun.epoch:
+                    self.epoch_at_work = None
 
-@dataclass(slots=True)
-class _Share:
-    """One table's results of an epoch in progress."""
+    def _check_not_stopping(self) -> None:
+        if self.stopping:
+            raise StoppedError("the job is stopping")
 
-    feed: TableFeed
-    output: TableOutput
-    set_aside: SetAside | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Times:
-    wait_s: float
-    write_s: float
-
-
-def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:
-    properties = {SOURCE_END_PROPERTY: source_end}
-    if offsets := counts.last_offsets():
-        properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
-    return properties
+    def _commit(self, begun: EpochBegun[Messages]) -> None:
+        if self._apart is not None:
+            self._apart.commit(begun)
+            return
+        for feed in self.work.finish(begun, self.work.lacking(self.feeds, begun)):
+            feed.job.upkeep.after_commit()
