@@ -322,8 +322,10 @@ class _Heads:
         start = self.bounds[rows, 0]
         first = start + len(_START)
         begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
-        no_before = word.at(start + 8, b'":null,"') & word.at(start + 15, b'"after":')
-        ends_null = word.at(last - 8, b'er":null') & word.at(last - 13, b',"after"')
+        no_before = _where(data[first] == ord("n"), word, start, {8: b'":null,"', 15: b'"after":'})
+        ends_null = _where(
+            data[last - 1] == ord("l"), word, last, {-8: b'er":null', -13: b',"after"'}
+        )
         middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
         both = np.flatnonzero(begins & ~no_before & ~ends_null)
         middle[both] = _middles(word, first[both], last[both])
@@ -333,10 +335,19 @@ class _Heads:
         no_after = ends_null & (last - behind == len(_NULL))
         found &= no_before | _is_braced(data, first, middle)
         found &= no_after | _is_braced(data, behind, last)
-        rows = rows[found]
-        self.bounds[rows] = np.stack([first, middle, behind, last], axis=1)[found]
-        self.is_image[rows] = np.stack([~no_before, ~no_after], axis=1)[found]
+        self.bounds[rows[found]] = np.stack([first, middle, behind, last], axis=1)[found]
+        self.is_image[rows[found]] = np.stack([~no_before, ~no_after], axis=1)[found]
         return found
+
+
+def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
+    """Of the places where it may be, those with all of these words so far away."""
+    rows = np.flatnonzero(may)
+    for distance, text in texts.items():
+        rows = rows[word.at(places[rows] + distance, text)]
+    found: Bools = np.zeros(len(may), np.bool_)
+    found[rows] = True
+    return found
 
 
 def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
