@@ -18,6 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.drift_search import NO_CLASS, drift_in, first_and_last_nulls
+from stream_app.cdc.alike.outcome import DecodedRecords
+from stream_app.cdc.alike.record_shapes import RecordShape
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
@@ -31,7 +34,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.drift_search import NO_CLASS, drift_in
+from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -46,8 +49,7 @@ from stream_app.cdc.debezium.record_reader import (
     OP_FIELD,
     TABLE_FIELDS,
 )
-from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.images import Images, RowRules, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
@@ -82,21 +84,6 @@ class DecodeSettings:
         """The fields of an envelope's `source` that are read."""
         connector = ("connector",) if self.key_rules.reads_connector else ()
         return connector + (TABLE_FIELDS if self.reads_tables else ())
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedRecords:
-    """What came of n records that were parsed in columns.
-
-    Attributes:
-        of: their rows.
-        questions: uint8 [n]; what each record wants to know of its Kafka key.
-        columns: unknown and missing columns of the records that are no suspects.
-    """
-
-    of: ImageRows
-    questions: Questions
-    columns: Mapping[Column, Sighting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +154,10 @@ def _drift(
     found = drift_in(
         values,
         classes,
-        images.after,
-        images.has_after,
+        first_and_last_nulls(images.after, images.has_after & (classes != NO_CLASS)),
         _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
         columns=policy.columns,
-        is_flat=shape.is_flat,
+        images_of=images_of,
     )
     return policy.told(found)
 

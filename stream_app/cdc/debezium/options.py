@@ -29,6 +29,7 @@ from stream_app.cdc.message_format import FormatOption
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
 
+SECTION = "debezium"
 DECIMAL_MODE = "decimal.handling.mode"
 TIME_MODE = "time.precision.mode"
 BINARY_MODE = "binary.handling.mode"
@@ -195,7 +196,7 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
     if problems:
         raise UsageError(
             "options of debezium-json are wrong: " + "; ".join(problems),
-            where="source.debezium",
+            where=f"source.{SECTION}",
             fix=f"known options: {', '.join(_KEYS)}",
         )
     return DebeziumOptions(modes, encodings, source_key)

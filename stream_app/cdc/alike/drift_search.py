@@ -1,6 +1,6 @@
 """Which of many records have unknown or missing columns, at the price of a look at their bytes.
 
-Called by `debezium_json` for records that were parsed in columns; the parser does not tell which
+Called by the formats for records that were parsed in columns; the parser does not tell which
 fields it left out. Few records are read in full, and the others are compared with them:
 
 1. Records are grouped by op and images. When all of a group have as many fields as its first one,
@@ -15,7 +15,7 @@ is neither first nor last. Whatever it lacks is null in records before and behin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +24,8 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import (
-    NO_DRIFT,
-    Column,
-    Drift,
-    Sighting,
-    add_sighting,
-    drift_of,
-)
+from stream_app.cdc.alike.document_images import ImagesOf, document_drift
+from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
@@ -40,7 +34,6 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, DELETED_FIELD, OP_FIELD
 
 Classes = npt.NDArray[np.uint8]
 
@@ -54,30 +47,29 @@ _WORDS_AT_ONCE = 1 << 18
 def drift_in(
     values: pa.Array,
     classes: Classes,
-    after: Sequence[pa.Array],
-    has_after: Bools,
+    nulls: Iterable[int],
     inner: Int64s,
     *,
     columns: frozenset[str],
-    is_flat: bool,
+    images_of: ImagesOf,
 ) -> dict[Column, Sighting]:
     """The unknown and missing columns of records, with the positions of the first ones.
 
     Args:
         values: JSON objects as binary, without nulls.
         classes: of each value; records of one class are expected to have the same fields.
-        after: each of the table's columns in the after-images; null where `has_after` is false.
+        nulls: what `first_and_last_nulls` gives for the after-images.
         inner: how many names of each record stand inside of values of the table's columns.
     """
     found: dict[Column, Sighting] = {}
-    looks = _Looks(values, columns, is_flat)
+    looks = _Looks(values, columns, images_of)
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(looks, classes, inner):
         groups |= (_names_of_each(values) - inner) % 256 << 8
     members = _members(groups, classes)
     mixed = {
         int(groups[row])
-        for row in _first_and_last_nulls(after, has_after & (classes != NO_CLASS))
+        for row in nulls
         if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
     }
     for group, rows in members.items():
@@ -97,7 +89,7 @@ class _Looks:
 
     values: pa.Array
     columns: frozenset[str]
-    is_flat: bool
+    images_of: ImagesOf
     _seen: dict[int, tuple[Drift, bool]] = field(default_factory=dict)
 
     def drift(self, row: int) -> Drift:
@@ -117,22 +109,8 @@ class _Looks:
             document: Any = orjson.loads(value)
         except orjson.JSONDecodeError:
             return NO_DRIFT, True
-        drift, names = document_drift(document, self.columns, is_flat=self.is_flat)
+        drift, names = document_drift(document, self.columns, self.images_of)
         return drift, names_in(value) >= names
-
-
-def document_drift(
-    document: dict[str, Any], columns: frozenset[str], *, is_flat: bool
-) -> tuple[Drift, int]:
-    """The drift of a parsed record, and the number of names in it and its images."""
-    before, after = document.get("before"), document.get("after")
-    if is_flat:
-        is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
-        before, after = (document, None) if is_delete else (None, document)
-    before = before if isinstance(before, dict) else None
-    after = after if isinstance(after, dict) else None
-    names = len(document) if is_flat else len(document) + len(before or ()) + len(after or ())
-    return drift_of(columns, before, after, ignored=ADDED_PREFIX if is_flat else None), names
 
 
 def names_in(value: bytes) -> int:
@@ -208,8 +186,13 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def _first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
-    """Of each column, the first and the last row in which it is null or missing."""
+def first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
+    """Of each column, the first and the last row in which it is null or missing.
+
+    Args:
+        after: each of the table's columns in the after-images.
+        looked_at: bool [n]; where there is one, in a record that is searched.
+    """
     rows: set[int] = set()
     for column in after:
         if column.null_count == 0:
