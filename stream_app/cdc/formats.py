@@ -6,10 +6,11 @@ import difflib
 
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
+from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.errors import UsageError
 
-FORMATS: dict[str, Format] = {each.name: each for each in (DEBEZIUM_JSON,)}
+FORMATS: dict[str, Format] = {each.name: each for each in (DEBEZIUM_JSON, MAXWELL_JSON)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 

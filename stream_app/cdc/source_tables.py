@@ -14,16 +14,20 @@ import pyarrow.compute as pc
 from stream_app.cdc.columns.arrow_buffers import Bools
 
 
-def table_name(database: str, schema: str, table: str) -> str:
-    """The name of a source's table; empty when the table itself is not told."""
-    return ".".join(filter(None, (database, schema, table))) if table else ""
+def table_name(*names: str) -> str:
+    """The name of a source's table, from the outermost to the table's own.
+
+    Empty when the table itself is not told.
+    """
+    return ".".join(filter(None, names)) if names[-1] else ""
 
 
 def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
     """Name of each source table → its first record among those that are wanted.
 
     Args:
-        columns: strings [n] of database, schema and table; without them nothing is known.
+        columns: strings [n] of names from the outermost to the table's own, such as database,
+            schema and table; without them nothing is known.
         wanted: bool [n].
     """
     records = np.flatnonzero(wanted)

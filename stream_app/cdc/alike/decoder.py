@@ -42,11 +42,15 @@ class Group:
 class Reads(Protocol):
     """How a format reads values, in columns and one by one."""
 
-    def in_columns(self, values: pa.Array, group: Group) -> DecodedRecords | None:
+    def in_columns(
+        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+    ) -> DecodedRecords | None:
         """Decode values of the group's shape; None when they do not parse as that.
 
         Args:
             values: binary without nulls, each `json_lines.looks_like_object`.
+            index: for each value the position of its message.
+            outcome: of the batch; only looked at.
         """
         ...
 
@@ -142,7 +146,7 @@ class AlikeDecoder:
     ) -> bool:
         if len(values) == 0:
             return True
-        decoded = self.reads.in_columns(values, group)
+        decoded = self.reads.in_columns(values, index[rows], group, outcome)
         if decoded is None:
             return False
         odd[rows[decoded.of.suspects]] = True

@@ -95,6 +95,18 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
         raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
 
 
+def text_of(document: dict[str, Any], name: str) -> str | None:
+    """A field of the envelope that holds text; None: null, or not there.
+
+    Raises:
+        UnreadableRecordError: it holds something else.
+    """
+    value = document.get(name)
+    if value is None or (isinstance(value, str) and not isinstance(value, JsonNumber)):
+        return value
+    raise UnreadableRecordError(f"has a {name!r} that is a JSON {cell_of(value)[0].name.lower()}")
+
+
 def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
     """The cells of a table's columns in an object; None for null.
 

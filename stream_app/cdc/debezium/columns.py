@@ -27,12 +27,19 @@ from stream_app.cdc.columns.arrow_buffers import (
     Int64s,
     bools_of,
     bytes_of,
+    children_of,
     lengths_of,
     null_where,
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    row_fields,
+)
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_proof import (
@@ -168,7 +175,7 @@ def _parse_envelopes(
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> _Parsed | None:
-    row = pa.struct(_row_fields(readings, shape))
+    row = pa.struct(row_fields(readings, shape.kinds))
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
         source = pa.struct([(name, pa.string()) for name in settings.source_fields])
@@ -177,7 +184,7 @@ def _parse_envelopes(
     if columns is None:
         return None
     op, before, after = columns[:3]
-    source = _children(columns[3]) if columns[3:] else []
+    source = children_of(columns[3]) if columns[3:] else []
     told = dict(zip(settings.source_fields, source, strict=True))
     connector = told.pop("connector", None)
     ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
@@ -187,8 +194,8 @@ def _parse_envelopes(
         has_before=has_before,
         has_after=has_after,
         kinds=shape.kinds,
-        before=_children(before),
-        after=_children(after),
+        before=children_of(before),
+        after=children_of(after),
         suspects=~((is_upsert & has_after) | ((ops == DELETE) & has_before)),
         tables=tuple(told.values()),
     )
@@ -205,7 +212,7 @@ def _parse_flat(
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
     wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
     added = [field for field in wanted if field[0] not in names]
-    columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
+    columns = parse_objects(values, pa.schema([*row_fields(readings, shape.kinds), *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
     shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
@@ -280,18 +287,6 @@ def _holds_base64_beside_numbers(
     row = pa.struct(bare)
     images = [pa.field("before", row), pa.field("after", row)]
     return parse_objects(values, pa.schema(bare if shape.is_flat else images)) is None
-
-
-def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
-    return [
-        pa.field(reading.name, reading.wire_type(kind))
-        for reading, kind in zip(readings, shape.kinds, strict=True)
-    ]
-
-
-def _children(rows: pa.Array) -> list[pa.Array]:
-    """Columns of a struct; the parser has put null into them where the struct is null."""
-    return [rows.field(index) for index in range(rows.type.num_fields)]
 
 
 def _letters(texts: pa.Array) -> Ops:

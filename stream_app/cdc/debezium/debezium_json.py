@@ -21,11 +21,13 @@ connectors; tests/fixtures/cdc holds real messages of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.alike.decoder import AlikeDecoder, Group
+from stream_app.cdc.alike.options import column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch, change_schema
 from stream_app.cdc.columns.arrow_buffers import valid_of
@@ -38,7 +40,7 @@ from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,
     SECTION,
-    column_readings,
+    default_encoding,
     key_rules,
     parse_options,
 )
@@ -55,7 +57,7 @@ class DebeziumJson:
     def __init__(self, setup: FormatSetup) -> None:
         self._options = parse_options(setup.options, setup.columns)
         self._readings = column_readings(
-            setup.columns, setup.arrow_schema, setup.primary_keys, self._options
+            setup, self._options.encodings, partial(default_encoding, modes=self._options.modes)
         )
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
         self._settings = DecodeSettings(
@@ -122,8 +124,11 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def in_columns(self, values: pa.Array, group: Group) -> DecodedRecords | None:
+    def in_columns(
+        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+    ) -> DecodedRecords | None:
         """Step 2; see `decoder.Reads`."""
+        del index, outcome  # the keys of messages are asked in step 4
         assert group.shape is not None
         return decode_columns(values, group.readings, group.shape, self._settings)
 

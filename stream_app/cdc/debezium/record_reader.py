@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.cdc.alike.dialect import NoRow, Truncate
 from stream_app.cdc.alike.documents import (
     JsonNumber,
     cell_of,
@@ -58,16 +59,6 @@ class RowRecord(RecordImages):
     drift: Drift
     origin: Origin = Origin()
     is_op_told: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    """The whole table was emptied."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoRow:
-    """A message that is understood and means no row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from stream_app.cdc.alike.dialect import NoRow, Truncate
 from stream_app.cdc.alike.outcome import RecordsResult
 from stream_app.cdc.change_batch import no_changes
 from stream_app.cdc.column_drift import Sighting, add_sighting
@@ -23,9 +24,7 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.placeholders import is_placeholder
 from stream_app.cdc.debezium.record_reader import (
-    NoRow,
     RowRecord,
-    Truncate,
     Wrapped,
     read_record,
 )

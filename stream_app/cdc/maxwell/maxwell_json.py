@@ -1,0 +1,167 @@
+"""Maxwell's JSON messages → row changes: the format ``maxwell-json``.
+
+`data` is the whole row; of an update `old` holds the changed columns with their values before. So
+both images are whole: Maxwell refuses a server whose `binlog_row_image` is not FULL.
+
+Source: Maxwell's "Data Format"; Paimon `format/maxwell/MaxwellRecordParser.java`; real messages in
+tests/fixtures/cdc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of
+from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.documents import check_once, image_of, text_of
+from stream_app.cdc.alike.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    CheckedOptions,
+    checked_options,
+    texts_and_numbers,
+)
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
+from stream_app.cdc.source_tables import table_name
+from stream_app.model.schema.data_type import RowType
+
+_OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": DELETE}
+_NO_ROWS = ("bootstrap-start", "bootstrap-complete")
+_DDL = ("table-", "database-")
+_OWN_TABLE = ("maxwell", "bootstrap")
+"""In which Maxwell notes its bootstraps; it sends those rows too."""
+_ENVELOPE = frozenset({"database", "table", "type", "data", "old"})
+_OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxwellDialect:
+    """Implements `dialect.Dialect`."""
+
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        data, old = document.get("data"), document.get("old")
+        if not isinstance(data, dict) or not (old is None or isinstance(old, dict)):
+            return None
+        names = len(document) + len(data) + len(old or ())
+        if document.get("type") == "delete":
+            return DocumentImages((data,), (), names)
+        return DocumentImages(() if old is None else (old,), (data,), names)
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """See `dialect.Dialect`."""
+        del keys
+        row = pa.struct(row_fields(table.readings, kinds))
+        texts = [(name, pa.string()) for name in ("database", "table", "type")]
+        columns = parse_objects(values, pa.schema([*texts, ("data", row), ("old", row)]))
+        if columns is None:
+            return None
+        database, name, kind, data, old = columns
+        ops = ops_of(kind, _OPS)
+        is_update = ops == UPDATE
+        after, has_old = children_of(data), valid_of(old)
+        nulls, doubtful = _old_nulls(values, is_update & has_old, table)
+        is_own = bools_of(
+            pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(name, _OWN_TABLE[1]))
+        )
+        is_change = (ops != 0) & valid_of(data) & (is_update == has_old)
+        images = Images(
+            ops=ops,
+            has_before=is_update | (ops == DELETE),
+            has_after=ops != DELETE,
+            kinds=kinds,
+            before=filled_up(children_of(old), after, nulls),
+            after=after,
+            suspects=doubtful | is_own | ~is_change,
+            tables=(database, name) if table.reads_tables else (),
+        )
+        return Parsed(images)
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        del key
+        check_once(document, _ENVELOPE)
+        database, name = text_of(document, "database") or "", text_of(document, "table") or ""
+        kind = text_of(document, "type")
+        if kind is None:
+            raise UnreadableRecordError("has no 'type'")
+        if kind in _NO_ROWS or kind.startswith(_DDL) or (database, name) == _OWN_TABLE:
+            return NoRow()
+        if kind not in _OPS:
+            raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
+        data = image_of(document.get("data"), "data", table.columns)
+        old = image_of(document.get("old"), "old", table.columns)
+        if data is None:
+            raise UnreadableRecordError(f"has no 'data' with type {kind!r}")
+        op = _OPS[kind]
+        if (op == UPDATE) != (old is not None):
+            found = "no" if old is None else "a row"
+            raise UnreadableRecordError(f"has {found} 'old' with type {kind!r}")
+        before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
+        record = RecordImages(chr(op), before, None if op == DELETE else data)
+        return Change((record,), table_name(database, name))
+
+
+def _old_nulls(values: pa.Array, rows: Bools, table: Table) -> tuple[list[list[int]], Bools]:
+    """For each column where `old` says null; and where a message cannot be looked at."""
+    nulls: dict[str, list[int]] = {reading.name: [] for reading in table.readings}
+    doubtful: Bools = np.zeros(len(values), np.bool_)
+    found = nulls_behind(values, rows, b'"old":')
+    # A loop over updates of a value that was null before.
+    for row, value in zip(found.tolist(), values.take(pa.array(found)).to_pylist(), strict=True):
+        try:
+            old = orjson.loads(value)["old"]
+        except orjson.JSONDecodeError:
+            doubtful[row] = True
+            continue
+        for name, before in old.items():
+            if before is None and name in nulls:
+                nulls[name].append(row)
+    return list(nulls.values()), doubtful
+
+
+def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+    """See `message_format.Format`."""
+    return checked_options(MAXWELL_JSON.name, MAXWELL_JSON.section, _OPTIONS, options, columns)
+
+
+def make(setup: FormatSetup) -> MessageFormat:
+    """See `message_format.Format`."""
+    options = check(setup.options, setup.columns)
+    default = partial(texts_and_numbers, binary=Encoding.BASE64)
+    return ChangeFormat(MaxwellDialect(), MAXWELL_JSON.section, setup, options, default)
+
+
+MAXWELL_JSON = Format(
+    name="maxwell-json",
+    section="maxwell",
+    introduction='for example `maxwell."unknown-columns" = "ignore"`. [CDC.md](CDC.md#maxwell) '
+    "tells how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=make,
+    survey=partial(survey, MaxwellDialect()),
+)
