@@ -6,9 +6,11 @@ parser gives null for both, so the few messages in which that matters are looked
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -79,6 +81,37 @@ def _found(data: Bytes, text: bytes) -> Int64s:
     for at, byte in enumerate(text[4:], 4):
         places = places[data.take(places + at, mode="clip") == byte]
     return places
+
+
+def told_nulls(
+    values: pa.Array,
+    rows: Int64s,
+    names: Sequence[str],
+    images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
+) -> tuple[list[list[int]], list[int]]:
+    """For each of the names, the records whose image says null.
+
+    Args:
+        rows: positions of the values to look at; few, since each is parsed for itself.
+        images: of a parsed value, known by its position: its records and their images.
+
+    Returns:
+        The records, by name; and the positions of values that cannot be parsed.
+    """
+    nulls: dict[str, list[int]] = {name: [] for name in names}
+    unreadable: list[int] = []
+    # A loop over messages in which something that the table has is null.
+    for at, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+        try:
+            document = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            unreadable.append(at)
+            continue
+        for record, image in images(document, at):
+            for name, told in (image or {}).items():
+                if told is None and name in nulls:
+                    nulls[name].append(record)
+    return list(nulls.values()), unreadable
 
 
 def filled_up(

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
-from stream_app.cdc.columns.column_reading import ENCODINGS, ColumnReading, Encoding, Family, family_of
+from stream_app.cdc.columns.column_reading import (
+    ENCODINGS,
+    ColumnReading,
+    Encoding,
+    Family,
+    family_of,
+)
 from stream_app.cdc.message_format import FormatOption, FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType

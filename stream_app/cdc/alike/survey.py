@@ -57,9 +57,7 @@ def _has(record: RecordImages, name: str) -> bool:
     return all(name in image for image in (record.before, record.after) if image is not None)
 
 
-def survey(
-    dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
-) -> Survey:
+def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
     """Look at a few messages of each topic."""
     table = Table(
         readings=(),
@@ -71,9 +69,7 @@ def survey(
     return Survey(table.keys, {topic: found for topic, found in seen.items() if found})
 
 
-def _changes(
-    dialect: Dialect, messages: pa.RecordBatch, table: Table
-) -> list[tuple[str, Change]]:
+def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
     found = []
     for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
         if message["value"] is None:

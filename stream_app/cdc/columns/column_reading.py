@@ -55,6 +55,7 @@ class Encoding(enum.Enum):
     BASE64_URL_SAFE = "base64-url-safe"
     BASE64_LITTLE_ENDIAN = "base64-little-endian"
     HEX = "hex"
+    LATIN_1 = "latin-1"
     TEXT = "text"
     NUMBER = "number"
 
@@ -74,6 +75,7 @@ _BYTES = frozenset(
         Encoding.BASE64_URL_SAFE,
         Encoding.BASE64_LITTLE_ENDIAN,
         Encoding.HEX,
+        Encoding.LATIN_1,
         Encoding.TEXT,
     }
 )

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
-from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -32,7 +30,7 @@ from stream_app.cdc.alike.options import (
     texts_and_numbers,
 )
 from stream_app.cdc.alike.survey import survey
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
@@ -81,11 +79,15 @@ class MaxwellDialect:
         ops = ops_of(kind, _OPS)
         is_update = ops == UPDATE
         after, has_old = children_of(data), valid_of(old)
-        nulls, doubtful = _old_nulls(values, is_update & has_old, table)
-        is_own = bools_of(
-            pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(name, _OWN_TABLE[1]))
+        nulls, doubtful = told_nulls(
+            values,
+            nulls_behind(values, is_update & has_old, b'"old":'),
+            [reading.name for reading in table.readings],
+            lambda document, at: ((at, document["old"]),),
         )
-        is_change = (ops != 0) & valid_of(data) & (is_update == has_old)
+        is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(name, _OWN_TABLE[1])))
+        is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | is_own
+        is_odd[doubtful] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
@@ -93,7 +95,7 @@ class MaxwellDialect:
             kinds=kinds,
             before=filled_up(children_of(old), after, nulls),
             after=after,
-            suspects=doubtful | is_own | ~is_change,
+            suspects=is_odd,
             tables=(database, name) if table.reads_tables else (),
         )
         return Parsed(images)
@@ -123,24 +125,6 @@ class MaxwellDialect:
         before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
         record = RecordImages(chr(op), before, None if op == DELETE else data)
         return Change((record,), table_name(database, name))
-
-
-def _old_nulls(values: pa.Array, rows: Bools, table: Table) -> tuple[list[list[int]], Bools]:
-    """For each column where `old` says null; and where a message cannot be looked at."""
-    nulls: dict[str, list[int]] = {reading.name: [] for reading in table.readings}
-    doubtful: Bools = np.zeros(len(values), np.bool_)
-    found = nulls_behind(values, rows, b'"old":')
-    # A loop over updates of a value that was null before.
-    for row, value in zip(found.tolist(), values.take(pa.array(found)).to_pylist(), strict=True):
-        try:
-            old = orjson.loads(value)["old"]
-        except orjson.JSONDecodeError:
-            doubtful[row] = True
-            continue
-        for name, before in old.items():
-            if before is None and name in nulls:
-                nulls[name].append(row)
-    return list(nulls.values()), doubtful
 
 
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
