@@ -148,6 +148,12 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
     return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
 
 
+def whole_messages(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """Messages in all columns of `MESSAGE_SCHEMA`; missing ones become null."""
+    columns = [_column(messages, field) for field in MESSAGE_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+
+
 def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
     if field.name not in messages.schema.names:
         return pa.nulls(messages.num_rows, field.type)

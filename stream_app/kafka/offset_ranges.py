@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+Offsets = Mapping[str, Mapping[str, int]]
+"""Topic → Kafka partition → offset, as Spark's checkpoint has them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,6 +44,29 @@ def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         elif each.size:
             found.append(each)
     return found
+
+
+def begins(ranges: Sequence[OffsetRange]) -> Offsets:
+    """Where each partition's first range begins."""
+    found: dict[str, dict[str, int]] = {}
+    for each in ranges:
+        of_topic = found.setdefault(each.topic, {})
+        known = of_topic.get(str(each.partition), each.begin)
+        of_topic[str(each.partition)] = min(known, each.begin)
+    return found
+
+
+def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
+    """The ranges from one position of a job to a later one.
+
+    A partition that `begin` lacks is new, so it is read from offset 0.
+    """
+    return [
+        OffsetRange(topic, int(partition), first, until)
+        for topic, partitions in sorted(end.items())
+        for partition, until in sorted(partitions.items())
+        if (first := begin.get(topic, {}).get(partition, 0)) < until
+    ]
 
 
 def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
@@ -25,18 +27,40 @@ class EpochHere:
 
     Attributes:
         plans: of each epoch that was run, the last one.
+        topics: all messages, for epochs that go back.
     """
 
     plans: dict[int, EpochPlan] = field(default_factory=dict)
+    topics: list[pa.RecordBatch] = field(default_factory=list)
 
-    def run(self, epoch: int, messages: Parts, plan: EpochPlan) -> Sequence[TableOutput]:
+    def run(self, epoch: int, messages: Parts, plan: EpochPlan) -> EpochOutput:
         self.plans[epoch] = plan
         dealer = BlockDealer(plan.shape.tasks)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
             for block in route_partition([part], plan):
                 tasks[dealer.task(block)].append(block)
-        return outputs_of(plan, (row for each in tasks.values() for row in _written(each, plan)))
+        return output_of(plan, (row for each in tasks.values() for row in _written(each, plan)))
+
+    def begin_of(self, messages: Parts) -> Offsets:
+        found: dict[str, dict[str, int]] = {}
+        for part in messages:
+            for row in part.select(["topic", "partition", "offset"]).to_pylist():
+                of_topic, name = found.setdefault(row["topic"], {}), str(row["partition"])
+                of_topic[name] = min(of_topic.get(name, row["offset"]), row["offset"])
+        return found
+
+    def between(self, begin: Offsets, end: Offsets) -> Parts:
+        def is_wanted(row: dict[str, Any]) -> bool:
+            topic, partition = row["topic"], str(row["partition"])
+            first = begin.get(topic, {}).get(partition, 0)
+            return bool(first <= row["offset"] < end.get(topic, {}).get(partition, 0))
+
+        wanted = [
+            batch.filter(pa.array([is_wanted(row) for row in batch.to_pylist()], pa.bool_()))
+            for batch in self.topics
+        ]
+        return [batch for batch in wanted if batch.num_rows]
 
     def with_keys(self, messages: Parts, bad: pa.Table) -> pa.Table:
         position = ["topic", "partition", "offset"]

@@ -19,7 +19,10 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.micro_batch import EpochReport, MicroBatch, TableFeed
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -85,17 +88,25 @@ class TwoTables:
         self,
         runner: EpochRunner[Any],
         *,
-        file_io: FileIO | None = None,
+        file_io: FileIO | tuple[FileIO | None, FileIO | None] | None = None,
         ends_at: tuple[int | None, int | None] = (None, None),
         bad_records_max: int | None = None,
         tasks: int = 3,
+        each_for_itself: bool = False,
     ) -> MicroBatch[Any]:
-        """A new process with the same checkpoint."""
+        """A new process with the same checkpoint.
+
+        Args:
+            file_io: of both tables, or of each.
+            each_for_itself: whether a table that fails is held back; the clock is the tables'.
+        """
         feeds = []
-        for number, table in enumerate(self.tables):
-            seen = table if file_io is None else replace(table, file_io=file_io)
+        of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
+        for number, (table, its_files) in enumerate(zip(self.tables, of_each, strict=True)):
+            seen = table if its_files is None else replace(table, file_io=its_files)
             quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
             feed = TableFeed(
+                name=TOPICS[number],
                 job=TableJob(seen, CompactHere(seen)),
                 format_of=_format_of,
                 dead_letters=DeadLetters(quarantine, bad_records_max),
@@ -104,12 +115,31 @@ class TwoTables:
             )
             feeds.append(feed)
         return MicroBatch(
-            feeds=feeds,
-            shape=EpochShape(tasks=tasks, splitter=ByTopic()),
-            runner=runner,
+            work=EpochRun(
+                feeds=feeds,
+                shape=EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself),
+                runner=runner,
+                clock=self.tables[0].clock,
+            ),
             commit_user=lambda: "the job",
-            source_end=lambda epoch: f"end of {epoch}",
-            clock=self.tables[0].clock,
+            source_end=self.source_end,
+            held=self.held() if each_for_itself else None,
+        )
+
+    def held(self) -> HeldTables:
+        """What the checkpoint remembers of tables that wait."""
+        files = self.tables[0].file_io
+        return HeldTables(self.folder_of_checkpoint(files), self.tables[0].clock.now_ms)
+
+    def folder_of_checkpoint(self, files: FileIO) -> Folder:
+        """Where the job keeps what it remembers."""
+        return Folder(str(self.folder / "checkpoint"), files)
+
+    def source_end(self, epoch: int) -> str:
+        """Where an epoch ends, as Spark's checkpoint tells it."""
+        sent = self.sent[: epoch + 1]
+        return json.dumps(
+            {topic: {"0": sum(len(each[topic]) for each in sent)} for topic in TOPICS}
         )
 
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:

@@ -65,11 +65,13 @@ from stream_app.spark.ingest.checkpoint_state import (
     source_end,
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
-from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
+from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
@@ -255,16 +257,18 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
         batch = MicroBatch(
-            feeds=[_feed(config, job, checkpoint, log)],
-            shape=EpochShape(
-                tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
-                topic=_only_topic(config.source),
-                sort_messages=config.source.kind == "files",
+            work=EpochRun(
+                feeds=[_feed(config, job, checkpoint, log)],
+                shape=EpochShape(
+                    tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
+                    topic=_only_topic(config.source),
+                    sort_messages=config.source.kind == "files",
+                ),
+                runner=runner,
+                clock=table.clock,
             ),
-            runner=runner,
             commit_user=lambda: query_id(checkpoint),
             source_end=lambda epoch: source_end(checkpoint, epoch),
-            clock=table.clock,
         )
         plan = batch.plan()
         log.watch_maintenance(job.upkeep.metrics)
@@ -295,6 +299,7 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
 def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -> TableFeed:
     quarantine = config.stream.quarantine
     return TableFeed(
+        name=_job_name(config),
         job=job,
         format_of=lambda table: _message_format(config, table),
         dead_letters=DeadLetters(

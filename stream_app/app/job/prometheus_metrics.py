@@ -20,8 +20,8 @@ from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 

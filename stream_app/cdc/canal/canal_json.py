@@ -15,8 +15,11 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import ops_of
+from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
@@ -27,15 +30,20 @@ from stream_app.cdc.alike.options import (
     CheckedOptions,
     checked_options,
 )
+from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.canal.columns import OPS, parse_columns
 from stream_app.cdc.canal.mysql_types import has_names, named_value, refusal
+from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
+from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
@@ -65,6 +73,22 @@ class CanalDialect:
         if kind == "DELETE":
             return DocumentImages(rows, (), names)
         return DocumentImages(olds, rows, names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key
+        data, told = document.get("data"), document.get("mysqlType")
+        if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
+            return None
+        types = {
+            name: found
+            for name, text in (told.items() if isinstance(told, dict) else ())
+            if isinstance(text, str) and (found := mysql_type(text, options)) is not None
+        }
+        names = [*types, *(name for row in data or () for name in row)]
+        return untyped(names, document.get("pkNames"), types)
 
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
@@ -171,6 +195,21 @@ def _default(data_type: DataType) -> Encoding:
             return Encoding.TEXT
 
 
+def _told(columns: Sequence[pa.Array]) -> Told:
+    database, table, kind, is_ddl = columns
+    means_row = (ops_of(kind, OPS) != 0) & ~bools_of(is_ddl)
+    means_row |= bools_of(pc.equal(kind, "TRUNCATE"))
+    return Told((database, pa.nulls(len(table), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema(
+        [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
+    ),
+    _told,
+)
+
+
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
     """See `message_format.Format`."""
     return checked_options(CANAL_JSON.name, CANAL_JSON.section, _OPTIONS, options, columns)
@@ -191,4 +230,6 @@ CANAL_JSON = Format(
     check=check,
     make=make,
     survey=partial(survey, CanalDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, CanalDialect()),
 )

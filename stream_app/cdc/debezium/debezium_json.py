@@ -33,6 +33,7 @@ from stream_app.cdc.change_batch import DecodedBatch, change_schema
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
+from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import ReplicaIdentity
@@ -44,6 +45,7 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
+from stream_app.cdc.debezium.origins import debezium_origins
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
@@ -158,4 +160,6 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
+    origins=debezium_origins,
+    describe=describe,
 )

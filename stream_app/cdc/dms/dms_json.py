@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
+from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -31,6 +32,7 @@ from stream_app.cdc.alike.options import (
     checked_options,
     texts_and_numbers,
 )
+from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
@@ -41,6 +43,8 @@ from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordEr
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 _OPS = {"load": READ, "insert": CREATE, "update": UPDATE, "delete": DELETE}
 _TRUNCATE = "truncate-table"
@@ -85,6 +89,19 @@ class DmsDialect:
             return DocumentImages((), (data,), names)
         before, after = _split(data)
         return DocumentImages((before,) if before else (), (after,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key, options  # DMS tells neither types nor keys with rows
+        data, metadata = document.get("data"), document.get("metadata")
+        if not isinstance(data, dict) or not isinstance(metadata, dict):
+            return None
+        if metadata.get("record-type") != "data":
+            return None
+        is_update = metadata.get("operation") == "update"
+        return untyped(_split(data)[1] if is_update else data, ())
 
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
@@ -246,6 +263,18 @@ def _befores(
     return filled_up(old, after, nulls), unreadable
 
 
+def _told(columns: Sequence[pa.Array]) -> Told:
+    kind, operation, schema, table = children_of(columns[0])
+    is_truncate = _equal(operation, _TRUNCATE) & ~_equal(kind, "data")
+    means_row = is_truncate | (_equal(kind, "data") & (ops_of(operation, _OPS) != 0))
+    return Told((schema, pa.nulls(len(table), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _METADATA]))]), _told
+)
+
+
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
     """See `message_format.Format`."""
     return checked_options(DMS_JSON.name, DMS_JSON.section, _OPTIONS, options, columns)
@@ -268,4 +297,6 @@ DMS_JSON = Format(
     check=check,
     make=make,
     survey=partial(survey, DmsDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, DmsDialect()),
 )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import image_of, load_document
@@ -37,8 +38,11 @@ from stream_app.cdc.images import Images
 from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE
+from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 _KEY_COLUMNS = "key-columns"
 _OPTIONS = (
@@ -62,6 +66,13 @@ class PlainDialect:
         """See `dialect.Dialect`."""
         row = {**dict.fromkeys(self.key_columns), **document} if self.key_columns else document
         return DocumentImages((), (row,), len(document), is_flat=True)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del options
+        return untyped(document, list(key) if isinstance(key, dict) else ())
 
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
@@ -136,6 +147,14 @@ def _key_image(key: bytes, columns: frozenset[str]) -> Image:
     return image_of(document, "key", columns) or {}
 
 
+def _origins(messages: pa.RecordBatch) -> Origins:
+    """A plain row tells no table: the topic is its name."""
+    none = pa.nulls(messages.num_rows, pa.string())
+    is_row = messages.column("value").is_valid()
+    topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)
+    return origins_of(none, none, topic, {})
+
+
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
     """See `message_format.Format`."""
     checked = checked_options(PLAIN_JSON.name, PLAIN_JSON.section, _OPTIONS, options, columns)
@@ -167,4 +186,6 @@ PLAIN_JSON = Format(
     check=check,
     make=make,
     survey=partial(survey, PlainDialect()),
+    origins=_origins,
+    describe=partial(describe, PlainDialect()),
 )

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
+from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -29,6 +30,7 @@ from stream_app.cdc.alike.options import (
     checked_options,
     texts_and_numbers,
 )
+from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
@@ -39,6 +41,8 @@ from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 _OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": DELETE}
 _NO_ROWS = ("bootstrap-start", "bootstrap-complete")
@@ -64,6 +68,16 @@ class MaxwellDialect:
         if document.get("type") == "delete":
             return DocumentImages((data,), (), names)
         return DocumentImages(() if old is None else (old,), (data,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del options  # Maxwell tells no types of its rows
+        data = document.get("data")
+        if document.get("type") not in _OPS or not isinstance(data, dict):
+            return None
+        return untyped(data, document.get("primary_key_columns") or _key_names(key))
 
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
@@ -127,6 +141,27 @@ class MaxwellDialect:
         return Change((record,), table_name(database, name))
 
 
+def _told(columns: Sequence[pa.Array]) -> Told:
+    database, table, kind = columns
+    is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
+    means_row = ops_of(kind, _OPS) != 0
+    return Told((database, pa.nulls(len(table), pa.string()), table), means_row & ~is_own)
+
+
+_ORIGINS = OriginFields(
+    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _told
+)
+
+
+def _key_names(key: Any) -> list[str]:
+    """The columns of a key: ``{"pk.id": 3}``, or ``["db", "t", [{"id": 3}]]``."""
+    if isinstance(key, dict):
+        return [name.removeprefix("pk.") for name in key if name.startswith("pk.")]
+    if isinstance(key, list) and len(key) == 3 and isinstance(key[2], list):
+        return [name for part in key[2] if isinstance(part, dict) for name in part]
+    return []
+
+
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
     """See `message_format.Format`."""
     return checked_options(MAXWELL_JSON.name, MAXWELL_JSON.section, _OPTIONS, options, columns)
@@ -148,4 +183,6 @@ MAXWELL_JSON = Format(
     check=check,
     make=make,
     survey=partial(survey, MaxwellDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, MaxwellDialect()),
 )

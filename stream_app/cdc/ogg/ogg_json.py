@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of
+from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -32,6 +33,7 @@ from stream_app.cdc.alike.options import (
     checked_options,
     texts_and_numbers,
 )
+from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
@@ -46,6 +48,8 @@ from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, Mes
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 _OPS = {"I": CREATE, "U": UPDATE, "D": DELETE}
 _TRUNCATE = "T"
@@ -89,6 +93,15 @@ class OggDialect:
             return DocumentImages(befores, (), names)
         whole = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
         return DocumentImages(befores, (whole,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key, options  # GoldenGate tells no types
+        images = [document.get(name) for name in ("after", "before")]
+        names = [name for image in images if isinstance(image, dict) for name in _unmarked(image)]
+        return untyped(names, document.get("primary_keys"))
 
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
@@ -227,6 +240,18 @@ def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+def _told(columns: Sequence[pa.Array]) -> Told:
+    name, kind = columns
+    # Without a dot nothing is left of the database; before the last one stands a whole name.
+    database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
+    table = pc.replace_substring_regex(name, r"^.*\.", "")
+    means_row = bools_of(pc.is_in(kind, pa.array([*_OPS, _TRUNCATE])))
+    return Told((database, pa.nulls(len(name), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(pa.schema([(name, pa.string()) for name in ("table", "op_type")]), _told)
+
+
 def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
     """See `message_format.Format`."""
     return checked_options(OGG_JSON.name, OGG_JSON.section, _OPTIONS, options, columns)
@@ -249,4 +274,6 @@ OGG_JSON = Format(
     check=check,
     make=make,
     survey=partial(survey, OggDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, OggDialect()),
 )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.spark.epoch.decode_counts import Where
 
@@ -43,6 +43,9 @@ BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "fir
 Place = tuple[int, bytes, int, str, int, int]
 """A block's values of `BLOCK_ORDER`."""
 
+NEWCOMERS = -1
+"""In the place of a table's index: a table that the job should have, and does not have yet."""
+
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20
 """Bytes of blocks that Spark gets in one batch."""
@@ -59,6 +62,10 @@ class BlockKind(IntEnum):
     CHANGES = 0
     BAD_RECORDS = 1
     COUNTS = 2
+    NEWCOMERS = 3
+    """Messages of tables that the job does not have yet; of no table's index (`NEWCOMERS`)."""
+    FAILURE = 4
+    """The error that kept a table, and no other, from its epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +154,11 @@ def task_addresses(tasks: int) -> list[int]:
 def bad_records_of(block: bytes) -> pa.RecordBatch:
     """The records in a block of kind ``BAD_RECORDS``."""
     return pa.ipc.read_record_batch(pa.py_buffer(block), BAD_RECORD_SCHEMA)
+
+
+def newcomers_of(block: bytes) -> pa.RecordBatch:
+    """The messages in a block of kind ``NEWCOMERS``, in columns of `MESSAGE_SCHEMA`."""
+    return pa.ipc.read_record_batch(pa.py_buffer(block), MESSAGE_SCHEMA)
 
 
 def _binary_array(values: list[pa.Buffer]) -> pa.Array:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -45,6 +45,9 @@ class MessageSplitter(Protocol):
     def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The messages of each table, by the table's index; each part in the order of offsets.
 
+        Some messages of a table that the job should have, and does not have yet, come under the
+        index `blocks.NEWCOMERS`; a few of each suffice. Messages of no table are left out.
+
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
         """
@@ -69,6 +72,7 @@ class EpochShape:
         topic: of all messages when there is only one; then the messages need not carry it.
         sort_messages: before decoding, one task sorts the messages of each Kafka partition by
             offset. For sources whose tasks do not read ranges of offsets.
+        isolates: whether a table that fails in a task leaves the others alone; else the task fails.
         block_bytes: Arrow bytes of rows that a task gathers at most; a single batch from Spark may
             be larger.
     """
@@ -77,7 +81,12 @@ class EpochShape:
     splitter: MessageSplitter = AllToOneTable()
     topic: str | None = None
     sort_messages: bool = False
+    isolates: bool = False
     block_bytes: int = BLOCK_BYTES
+
+    def with_splitter(self, splitter: MessageSplitter) -> EpochShape:
+        """The same for other tables."""
+        return replace(self, splitter=splitter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,17 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
+from stream_app.errors import StreamAppError
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.bucket_change import BucketChange
-from stream_app.spark.epoch.blocks import BlockKind, bad_records_of
+from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, newcomers_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.table_failure import failure_of
 from stream_app.spark.epoch.write_task import TaskResult
 
 Messages = TypeVar("Messages")
-Messages_contra = TypeVar("Messages_contra", contravariant=True)
 
 
 @dataclass(slots=True)
@@ -30,28 +32,59 @@ class TableOutput:
     Attributes:
         changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
+        failure: the error that kept a task from this table's part, when tables are isolated.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
     bad: list[pa.RecordBatch] = field(default_factory=list)
     counts: DecodeCounts = field(default_factory=DecodeCounts)
+    failure: StreamAppError | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the epoch has nothing for the table."""
+        return not self.changes and not self.bad and self.failure is None
 
     def bad_records(self) -> pa.Table:
         """The bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
         return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
 
 
-class EpochRunner(Protocol[Messages_contra]):
+@dataclass(frozen=True, slots=True)
+class EpochOutput:
+    """The tasks' output.
+
+    Attributes:
+        tables: in the order of the plan.
+        newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
+    """
+
+    tables: Sequence[TableOutput]
+    newcomers: pa.Table
+
+
+class EpochRunner(Protocol[Messages]):
     """Runs the tasks of an epoch; `Messages` is the type of an epoch's messages."""
 
-    def run(self, epoch: int, messages: Messages_contra, plan: EpochPlan) -> Sequence[TableOutput]:
-        """Read the messages once; returns the output for each of the plan's tables.
+    def run(self, epoch: int, messages: Messages, plan: EpochPlan) -> EpochOutput:
+        """Read the messages once.
 
         When a task fails, its files are deleted.
         """
         ...
 
-    def with_keys(self, messages: Messages_contra, bad: pa.Table) -> pa.Table:
+    def begin_of(self, messages: Messages) -> Offsets:
+        """Where an epoch begins; partitions without messages may be missing."""
+        ...
+
+    def between(self, begin: Offsets, end: Offsets) -> Messages:
+        """The messages from `begin` on, up to and without `end`.
+
+        A partition that `begin` lacks is read from its first message.
+        """
+        ...
+
+    def with_keys(self, messages: Messages, bad: pa.Table) -> pa.Table:
         """Adds the keys to bad records that were read without them; in any order.
 
         Args:
@@ -60,22 +93,28 @@ class EpochRunner(Protocol[Messages_contra]):
         ...
 
 
-def outputs_of(plan: EpochPlan, results: Iterable[TaskResult]) -> Sequence[TableOutput]:
-    """The output for each of the plan's tables.
+def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
+    """The output of all tasks.
 
     Args:
         results: of all writing tasks, in any order.
     """
     outputs = [TableOutput() for _ in plan.tables]
+    newcomers: list[pa.RecordBatch] = []
     for table, kind, payload in results:
+        if kind == BlockKind.NEWCOMERS:
+            newcomers.append(newcomers_of(payload))
+            continue
         output = outputs[table]
         if kind == BlockKind.CHANGES:
             output.changes.append(_bucket_change(payload))
         elif kind == BlockKind.BAD_RECORDS:
             output.bad.append(bad_records_of(payload))
+        elif kind == BlockKind.FAILURE:
+            output.failure = failure_of(payload)
         else:
             output.counts = output.counts.plus(counts_of(payload))
-    return outputs
+    return EpochOutput(outputs, pa.Table.from_batches(newcomers, MESSAGE_SCHEMA))
 
 
 def _bucket_change(payload: bytes) -> BucketChange:

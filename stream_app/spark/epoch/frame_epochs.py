@@ -5,7 +5,7 @@ Everything specific to Spark is here; `route_task` and `write_task` are the bodi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
+from stream_app.kafka.offset_ranges import Offsets, begins
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
+from stream_app.spark.epoch.planned_ranges import planned_ranges
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
@@ -35,17 +37,32 @@ _POSITION = ["topic", "partition", "offset"]
 
 @dataclass(frozen=True, slots=True)
 class FrameEpochs:
-    """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch."""
+    """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
+
+    Attributes:
+        read: the messages between two positions, `EpochRunner.between`; None: the source is no
+            topic, so only whole micro-batches can be read.
+    """
 
     spark: SparkSession
+    read: Callable[[Offsets, Offsets], DataFrame] | None = None
 
-    def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Sequence[TableOutput]:
+    def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> EpochOutput:
         """See `EpochRunner.run`."""
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: decode, route, write")
         rows = write_blocks(route_blocks(messages, plan), plan).collect()
-        return outputs_of(plan, ((table, kind, payload) for table, kind, payload in rows))
+        return output_of(plan, ((table, kind, payload) for table, kind, payload in rows))
+
+    def begin_of(self, messages: DataFrame) -> Offsets:
+        """See `EpochRunner.begin_of`."""
+        return begins(planned_ranges(messages))
+
+    def between(self, begin: Offsets, end: Offsets) -> DataFrame:
+        """See `EpochRunner.between`."""
+        assert self.read is not None, "only a job that reads topics goes back"
+        return self.read(begin, end)
 
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:
         """See `EpochRunner.with_keys`."""

@@ -15,11 +15,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.kafka.offset_ranges import OffsetRange, shared_out
+from stream_app.kafka.offset_ranges import (
+    OffsetRange,
+    Offsets,
+    begins,
+    ranges_between,
+    shared_out,
+)
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import TableOutput, outputs_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
 from stream_app.spark.epoch.frame_epochs import INGEST_POOL
 from stream_app.spark.epoch.planned_ranges import count_input_rows, planned_ranges
 from stream_app.spark.epoch.route_task import route_partition
@@ -27,6 +33,8 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_parti
 
 Pair = tuple[tuple[Any, ...], tuple[int, bytes]]
 """A block in the shuffle: its task and its place, then its kind and bytes."""
+RangeMessages = DataFrame | Sequence[OffsetRange]
+"""The micro-batch that Spark has planned, or ranges that the job has chosen itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +52,25 @@ class RangeEpochs:
     query_id: Callable[[], str]
     readers: int
 
-    def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Sequence[TableOutput]:
+    def run(self, epoch: int, messages: RangeMessages, plan: EpochPlan) -> EpochOutput:
         """See `EpochRunner.run`."""
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         context.setJobDescription(f"epoch {epoch}: read, decode, route, write")
-        shares = shared_out(planned_ranges(messages), self.readers)
-        outputs = outputs_of(plan, self.results(shares, plan))
-        read = sum(output.counts.messages for output in outputs)
-        count_input_rows(self.spark, self.query_id(), read)
-        return outputs
+        shares = shared_out(_ranges(messages), self.readers)
+        output = output_of(plan, self.results(shares, plan))
+        if isinstance(messages, DataFrame):
+            read = sum(of_table.counts.messages for of_table in output.tables)
+            count_input_rows(self.spark, self.query_id(), read)
+        return output
+
+    def begin_of(self, messages: RangeMessages) -> Offsets:
+        """See `EpochRunner.begin_of`."""
+        return begins(_ranges(messages))
+
+    def between(self, begin: Offsets, end: Offsets) -> RangeMessages:
+        """See `EpochRunner.between`."""
+        return ranges_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
@@ -79,9 +96,13 @@ class RangeEpochs:
         found: list[TaskResult] = dealt.mapPartitions(write).collect()
         return found
 
-    def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:  # noqa: ARG002
+    def with_keys(self, messages: RangeMessages, bad: pa.Table) -> pa.Table:  # noqa: ARG002
         """See `EpochRunner.with_keys`; this runner omits no key."""
         return bad
+
+
+def _ranges(messages: RangeMessages) -> Sequence[OffsetRange]:
+    return planned_ranges(messages) if isinstance(messages, DataFrame) else messages
 
 
 def _pairs(blocks: Iterable[Block], tasks: int) -> Iterator[Pair]:

@@ -20,13 +20,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.spark.epoch.blocks import Block, BlockKind
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, whole_messages
+from stream_app.spark.epoch.blocks import NEWCOMERS, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.table_failure import failure_bytes
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
+_NEWCOMERS_BYTES = 4 << 20
+"""Bytes of messages of new tables that a task passes on; the rest are found in a later round."""
 
 
 def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[Block]:
@@ -40,7 +43,11 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
     for batch in batches:
         for where, messages in by_source_partition(batch, plan.shape.topic):
             for table, part in plan.shape.splitter.split(messages):
-                if plan.tables[table] is not None and part.num_rows:
+                if not part.num_rows:
+                    continue
+                if table == NEWCOMERS:
+                    yield from router.newcomers(where, part)
+                elif plan.tables[table] is not None:
                     yield from router.take(table, where, part)
     yield from router.finish()
 
@@ -64,9 +71,50 @@ class _Router:
         buckets = (each.assigner().buckets for each in plan.tables if each is not None)
         self._enough_bytes = max(buckets, default=1) * _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
+        self._failed: set[int] = set()
+        self._newcomers_bytes = 0
 
     def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
         """Decode a table's messages of one Kafka partition, in the order of their offsets."""
+        if table in self._failed:
+            return
+        try:
+            yield from self._decode(table, where, messages)
+        except Exception as error:
+            if not self._plan.shape.isolates:
+                raise
+            yield self._failure(table, where, error)
+        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
+            yield from self._cut()
+
+    def newcomers(self, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
+        """Pass on some messages of tables that the job does not have yet."""
+        if self._newcomers_bytes < _NEWCOMERS_BYTES:
+            self._newcomers_bytes += messages.nbytes
+            yield Block(
+                table=NEWCOMERS,
+                kind=BlockKind.NEWCOMERS,
+                where=where,
+                first_offset=messages.column("offset")[0].as_py(),
+                rows=messages.num_rows,
+                data=whole_messages(messages).serialize(),
+            )
+
+    def _failure(self, table: int, where: Where, error: Exception) -> Block:
+        """A table's part ends here, and its rows are dropped; the other tables go on."""
+        self._failed.add(table)
+        for key in [key for key in self._gathered if key[0] == table]:
+            del self._gathered[key]
+        return Block(
+            table=table,
+            kind=BlockKind.FAILURE,
+            where=where,
+            first_offset=0,
+            rows=0,
+            data=pa.py_buffer(failure_bytes(error)),
+        )
+
+    def _decode(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
@@ -89,8 +137,6 @@ class _Router:
             )
         counts = counts_of_batch(where, messages, decoded)
         self._counts[table] = self._counts[table].plus(counts)
-        if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
-            yield from self._cut()
 
     def finish(self) -> Iterator[Block]:
         """The last blocks, and the counts of each table."""
@@ -107,26 +153,37 @@ class _Router:
 
     def _cut(self) -> Iterator[Block]:
         blocks = 0
-        for (table, where), gathered in self._gathered.items():
-            assigner = self._plan.table(table).assigner()
-            rows = pa.concat_batches(gathered.rows)
-            gathered.rows.clear()
-            for partition, bucket, part in assigner.assign(rows):
-                blocks += 1
-                yield Block(
-                    table=table,
-                    kind=BlockKind.CHANGES,
-                    where=where,
-                    first_offset=gathered.first_offset,
-                    rows=part.num_rows,
-                    data=part.serialize(),
-                    partition=partition,
-                    bucket=bucket,
-                    keeps_order=assigner.keeps_order,
-                )
-        self._gathered.clear()
+        for table, where in list(self._gathered):
+            gathered = self._gathered.pop((table, where), None)
+            if gathered is None:
+                continue  # its table has failed meanwhile
+            try:
+                for block in self._blocks(table, where, gathered):
+                    blocks += 1
+                    yield block
+            except Exception as error:
+                if not self._plan.shape.isolates:
+                    raise
+                yield self._failure(table, where, error)
         self._gathered_bytes = 0
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
+
+    def _blocks(self, table: int, where: Where, gathered: _Gathered) -> Iterator[Block]:
+        assigner = self._plan.table(table).assigner()
+        rows = pa.concat_batches(gathered.rows)
+        gathered.rows.clear()
+        for partition, bucket, part in assigner.assign(rows):
+            yield Block(
+                table=table,
+                kind=BlockKind.CHANGES,
+                where=where,
+                first_offset=gathered.first_offset,
+                rows=part.num_rows,
+                data=part.serialize(),
+                partition=partition,
+                bucket=bucket,
+                keeps_order=assigner.keeps_order,
+            )
 
 
 def by_source_partition(

@@ -9,18 +9,20 @@ Source: Paimon `flink/sink/StoreSinkWriteImpl.java`.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.blocks import BlockKind
+from stream_app.spark.epoch.blocks import NEWCOMERS, BlockKind
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
@@ -45,26 +47,91 @@ class TaskBlock(NamedTuple):
 def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
-    When the task fails, its files are deleted in all tables.
+    When the task fails, its files are deleted in all tables. A table that fails alone, where plans
+    isolate tables, has its files deleted, and the others are written.
     """
-    writes: list[tuple[int, TableWrite]] = []
+    writes: list[_TableWriting] = []
     with ExitStack() as stack:
         for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
-            table = plan.table(index).table
-            schema = change_schema(arrow_schema(table.schema.fields))
-            stack.enter_context(storage_errors(table.location))
-            first = plan.table(index).next_sequence_number
-            write = stack.enter_context(table_write(table, next_sequence_number=first))
-            writes.append((index, write))
-            for block in of_table:
-                if block.kind == BlockKind.CHANGES:
+            if index == NEWCOMERS:
+                yield from (_passed_on(block) for block in of_table)
+                continue
+            writing = stack.enter_context(_TableWriting(index, plan))
+            yield from writing.take(of_table)
+            writes.append(writing)
+        for writing in writes:
+            yield from writing.finish()
+
+
+def _passed_on(block: TaskBlock) -> TaskResult:
+    return block.table, block.kind, block.data.to_pybytes()
+
+
+class _TableWriting:
+    """Writes one table's blocks of a task; on exit with an error its files are deleted."""
+
+    def __init__(self, index: int, plan: EpochPlan) -> None:
+        self._index = index
+        self._isolates = plan.shape.isolates
+        self._table = plan.table(index).table
+        self._first = plan.table(index).next_sequence_number
+        self._stack = ExitStack()
+        self._write: TableWrite | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        with storage_errors(self._table.location):
+            self._stack.__exit__(*raised)
+
+    def take(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
+        """Write changes, pass other blocks on."""
+        schema = change_schema(arrow_schema(self._table.schema.fields))
+        failed = False
+        for block in blocks:
+            if block.kind != BlockKind.CHANGES:
+                yield _passed_on(block)
+            elif not failed:
+                try:
                     rows = pa.ipc.read_record_batch(block.data, schema)
-                    write.write((block.partition, block.bucket), rows)
-                else:
-                    yield index, block.kind, block.data.to_pybytes()
-            write.finish_bucket()
-        for index, write in writes:
-            with storage_errors(plan.table(index).table.location):
-                changes = write.prepare_commit()
-            for change in changes:
-                yield index, int(BlockKind.CHANGES), pickle.dumps(change)
+                    with storage_errors(self._table.location):
+                        self._open().write((block.partition, block.bucket), rows)
+                except Exception as error:
+                    failed = True
+                    yield self._failed(error)
+        if self._write is not None and not failed:
+            try:
+                with storage_errors(self._table.location):
+                    self._write.finish_bucket()
+            except Exception as error:
+                yield self._failed(error)
+
+    def finish(self) -> Iterator[TaskResult]:
+        """The changes of the buckets; their files are durable."""
+        if self._write is None:
+            return
+        try:
+            with storage_errors(self._table.location):
+                changes = self._write.prepare_commit()
+        except Exception as error:
+            yield self._failed(error)
+            return
+        for change in changes:
+            yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
+
+    def _open(self) -> TableWrite:
+        if self._write is None:
+            write = table_write(self._table, next_sequence_number=self._first)
+            self._write = self._stack.enter_context(write)
+        return self._write
+
+    def _failed(self, error: Exception) -> TaskResult:
+        """Delete the table's files, and give its error in the place of its changes."""
+        if not self._isolates:
+            raise error
+        self._write = None
+        with contextlib.suppress(Exception):  # what cannot be deleted is an orphan
+            self._stack.__exit__(type(error), error, error.__traceback__)
+        self._stack = ExitStack()
+        return self._index, int(BlockKind.FAILURE), failure_bytes(error)

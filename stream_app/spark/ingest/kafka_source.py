@@ -5,12 +5,14 @@ Source: Spark's `spark-sql-kafka-0-10`. docs/performance.md says what the defaul
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.kafka.offset_ranges import Offsets
 
 CLIENT_DEFAULTS: Mapping[str, str] = {
     # In each small epoch the consumer looks up offsets after a fetch that waits at the broker, for
@@ -26,6 +28,8 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
     # The operating system's choice, which grows with the stream; Kafka's default is 64 KiB.
     "receive.buffer.bytes": "-1",
 }
+
+_EARLIEST = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,27 @@ class KafkaSource:
         for key, value in self.options(spark.sparkContext.defaultParallelism).items():
             reader = reader.option(key, value)
         return reader.load().select(*MESSAGE_SCHEMA.names)
+
+    def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
+        """The messages from one position on, up to and without a later one; `MESSAGE_SCHEMA`.
+
+        A partition that `begin` lacks is new, so it is read from its first message.
+        """
+        begin = {
+            topic: {part: begin.get(topic, {}).get(part, _EARLIEST) for part in parts}
+            for topic, parts in end.items()
+        }
+        partitions = {topic: sorted(int(part) for part in parts) for topic, parts in end.items()}
+        options = self.options(spark.sparkContext.defaultParallelism)
+        for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):
+            options.pop(key, None)
+        options |= {
+            "assign": json.dumps(partitions),
+            "startingOffsets": json.dumps(begin),
+            "endingOffsets": json.dumps(end),
+        }
+        frame = spark.read.format("kafka").options(**options).load()
+        return frame.select(*MESSAGE_SCHEMA.names)
 
     def options(self, cores: int) -> dict[str, str]:
         """Options of Spark's source."""

@@ -1,10 +1,11 @@
-"""One epoch: messages → blocks → files → snapshots, for each table of the job.
+"""The sink of the stream: epochs → snapshots of each table of the job.
 
 Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It is the only
 committer of the job: idle commits and upkeep take the same lock.
 
 It reads the source once for all tables, and commits each table by itself. When the job ended
-between two commits, it writes the epoch only for the tables that lack it.
+between two commits, it writes the epoch only for the tables that lack it. A table that is held back
+has offsets of its own; it catches up in an epoch of its own.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """
@@ -12,107 +13,24 @@ Source: Paimon `table/sink/StreamTableCommit.java`.
 from __future__ import annotations
 
 import json
-import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol
+from typing import Generic
 
-import pyarrow as pa
-
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.clock import Clock
-from stream_app.errors import StoppedError
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
-from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput
-from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.errors import CheckpointError, StoppedError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_runner import Messages
+from stream_app.spark.ingest.epoch_run import COMMIT_THREADS, EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables, with_new_partitions
+from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.task_errors import first_line, readable
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
-from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import IdleReport, TableJob
+from stream_app.table.map_in_threads import each
 
-_LOG = logging.getLogger(__name__)
-OFFSETS_PROPERTY = "stream_app.offsets"
-"""Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
-
-_SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochReport:
-    """One table's result of an epoch, and its times (seconds).
-
-    Attributes:
-        skipped: whether the table had the epoch already.
-        set_aside: the bad records; None: there are none.
-        wait_s: back-pressure before the epoch's work, of all tables.
-        write_s: reading, decoding, routing and writing: the Spark job, of all tables.
-        sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
-    """
-
-    epoch: int
-    skipped: bool = False
-    counts: DecodeCounts = field(default_factory=DecodeCounts)
-    set_aside: SetAside | None = None
-    buckets: int = 0
-    files: int = 0
-    bytes: int = 0
-    wait_s: float = 0.0
-    write_s: float = 0.0
-    commit_s: float = 0.0
-    snapshots: tuple[Snapshot, ...] = ()
-    sorted_runs: Mapping[int, int] = field(default_factory=dict)
-    compactions: tuple[CompactionReport, ...] = ()
-    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
-
-
-class TableListener(Protocol):
-    """Gets the events of one table."""
-
-    def epoch(self, report: EpochReport) -> None:
-        """An epoch is committed."""
-        ...
-
-    def idle_commit(self, report: IdleReport) -> None:
-        """A compaction was committed between epochs."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class TableFeed:
-    """The source side of one table, and the table's job.
-
-    Attributes:
-        format_of: makes the message format for a schema of the table.
-        dead_letters: the table's bad records.
-        check_tables: raises when the source tables of an epoch's records do not fit together.
-    """
-
-    job: TableJob
-    format_of: Callable[[FileStoreTable], MessageFormat]
-    dead_letters: DeadLetters
-    check_tables: Callable[[TablesSeen], None]
-    listener: TableListener
-    _plan: TablePlan | None = field(init=False, default=None)
-
-    def plan(self, next_sequence_number: int = 0) -> TablePlan:
-        """The table's part in an epoch, from the current schema of the table's job.
-
-        Raises:
-            UsageError: the format's options do not fit the table.
-        """
-        table = self.job.table
-        known = self._plan
-        same = known is not None and known.table is table
-        self._plan = TablePlan(
-            table=table,
-            message_format=known.message_format if known and same else self.format_of(table),
-            next_sequence_number=next_sequence_number,
-        )
-        return self._plan
+_LOOK_S = 5.0
+"""Seconds between two looks for held tables whose time has come."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,26 +38,31 @@ class MicroBatch(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        feeds: the job's tables; a table's place here is its index in blocks.
-        runner: runs the tasks of an epoch.
+        work: the tables, and what brings an epoch into them.
         commit_user: the streaming query's id; read in the first epoch, when Spark has set it.
         source_end: the end of an epoch as Spark has recorded it.
+        held: the tables that wait; None: an error of one table stops the job.
         failure: the error that stopped the query, with its own text.
-        totals: of all epochs and tables that this run has committed.
         epoch_at_work: the epoch in progress; None: there is none.
     """
 
-    feeds: Sequence[TableFeed]
-    shape: EpochShape
-    runner: EpochRunner[Messages]
+    work: EpochRun[Messages]
     commit_user: Callable[[], str]
     source_end: Callable[[int], str]
-    clock: Clock
+    held: HeldTables | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
-    totals: DecodeCounts = field(default_factory=DecodeCounts)
     epoch_at_work: int | None = None
+    _begin: Offsets = field(init=False, default_factory=dict)
+    _epoch: int = field(init=False, default=-1)
+    _is_begun: bool = field(init=False, default=False)
+    _looked_at: float = field(init=False, default=float("-inf"))
+
+    def __post_init__(self) -> None:
+        if self.held is not None:
+            self.work.isolation = self
+            self._epoch = self.held.tables.epoch
 
     def __call__(self, messages: Messages, epoch: int) -> None:
         """Process a micro-batch; skips tables that have the epoch already."""
@@ -148,8 +71,10 @@ class MicroBatch(Generic[Messages]):
                 raise RuntimeError("the job is stopping")
             self.epoch_at_work = epoch
             try:
-                for feed in self._run(messages, epoch):
-                    feed.job.upkeep.after_commit()
+                if self.held is None:
+                    self._for_all(messages, epoch)
+                else:
+                    self._for_each(messages, epoch, self.held)
             except StoppedError as error:
                 raise RuntimeError(error.what) from None
             except BaseException as error:
@@ -161,18 +86,39 @@ class MicroBatch(Generic[Messages]):
                 self.epoch_at_work = None
 
     @property
+    def feeds(self) -> Sequence[TableFeed]:
+        """The tables of the job."""
+        return self.work.feeds
+
+    @property
+    def totals(self) -> DecodeCounts:
+        """Of all epochs and tables that this run has committed."""
+        return self.work.totals
+
+    @property
     def is_untouched(self) -> bool:
         """Whether no epoch has arrived yet."""
         return not any(feed.job.is_open for feed in self.feeds)
 
+    def plan(self) -> EpochPlan:
+        """The plan for all tables, before the first epoch."""
+        return self.work.plan()
+
     def while_idle(self) -> None:
-        """Publish finished compactions, or do upkeep, unless an epoch is in progress."""
+        """Publish finished compactions, or do upkeep, unless an epoch is in progress.
+
+        Tables that are held back are tried again, when their time has come.
+        """
         if not self.lock.acquire(blocking=False):
             return
         try:
             for feed in self.feeds:
                 if report := feed.job.while_idle():
                     feed.listener.idle_commit(report)
+            now = self.work.clock.steady_seconds()
+            if self.held is not None and self._epoch >= 0 and now - self._looked_at >= _LOOK_S:
+                self._looked_at = now
+                self._catch_up(self._epoch, self.held)
         finally:
             self.lock.release()
 
@@ -182,109 +128,114 @@ class MicroBatch(Generic[Messages]):
             for feed in self.feeds:
                 for report in feed.job.drain():
                     feed.listener.idle_commit(report)
+            if self.held is not None and self._epoch >= 0:
+                self._catch_up(self._epoch, self.held)
 
-    def plan(self) -> EpochPlan:
-        """The plan for all tables, before the first epoch."""
-        return EpochPlan(tables=tuple(feed.plan() for feed in self.feeds), shape=self.shape)
-
-    def _run(self, messages: Messages, epoch: int) -> Sequence[TableFeed]:
-        """Run an epoch; returns the tables that it was committed to."""
+    def _for_all(self, messages: Messages, epoch: int) -> None:
+        """An epoch of a job whose tables succeed or fail together."""
         for feed in self.feeds:
             if not feed.job.is_open:
-                feed.job.open(self.commit_user(), epoch)
+                feed.job.open(self.commit_user(), epoch, epoch - 1)
         source_end = self.source_end(epoch)
-        began = self.clock.steady_seconds()
-        plan = self._epoch_plan(epoch, source_end)
-        if not plan.has_tables:
-            return ()
-        waited = self.clock.steady_seconds()
-        outputs = self.runner.run(epoch, messages, plan)
-        shares = [
-            _Share(feed, output)
-            for feed, output, part in zip(self.feeds, outputs, plan.tables, strict=True)
-            if part is not None
-        ]
-        uncommitted = list(shares)
-        try:
-            for share in shares:
-                share.feed.check_tables(share.output.counts.tables)
-                bad = self._bad_records(messages, plan, share).sort_by(_SOURCE_ORDER)
-                share.set_aside = share.feed.dead_letters.write(epoch, bad)
-            times = _Times(waited - began, self.clock.steady_seconds() - waited)
-            while uncommitted:
-                self._commit(epoch, uncommitted.pop(0), source_end, times)
-        except BaseException:
-            for share in uncommitted:
-                share.feed.job.table.discard(share.output.changes)
-            raise
-        return [share.feed for share in shares]
+        lacking = self._lacking(self.feeds, epoch, source_end)
+        for feed in self.work.run(epoch, messages, lacking, source_end):
+            feed.job.upkeep.after_commit()
 
-    def _epoch_plan(self, epoch: int, source_end: str) -> EpochPlan:
-        """Plans the epoch for the tables that lack it, after they have made room for it."""
-        parts: list[TablePlan | None] = []
-        for feed in self.feeds:
+    def _for_each(self, messages: Messages, epoch: int, held: HeldTables) -> None:
+        """An epoch of a job whose tables succeed or fail each for itself."""
+        source_end = self.source_end(epoch)
+        end: Offsets = json.loads(source_end)
+        self._begin = with_new_partitions(self.work.runner.begin_of(messages), end)
+        held.meet(self._begin)
+        self._epoch = epoch
+        if not self._is_begun:
+            self._is_begun = True
+            _check_remembered(held.tables.epoch, epoch, str(held.folder))
+            self.open([feed for feed in self.feeds if feed.name not in held])
+        committed: Sequence[TableFeed] = ()
+        if held.tables.epoch < epoch:
+            ready = [feed for feed in self.feeds if feed.name not in held]
+            lacking = self._lacking(ready, epoch, source_end)
+            committed = self.work.run(epoch, messages, lacking, source_end)
+        held.finish(epoch, {feed.name: epoch for feed in committed})
+        self._catch_up(epoch, held)
+
+    def _lacking(
+        self, feeds: Iterable[TableFeed], epoch: int, source_end: str
+    ) -> Sequence[TableFeed]:
+        """The tables that do not have the epoch."""
+        found = []
+        for feed in feeds:
             if feed.job.is_committed(epoch, source_end):
                 feed.listener.epoch(EpochReport(epoch=epoch, skipped=True))
-                parts.append(None)
             else:
-                parts.append(feed.plan(feed.job.begin_epoch()))
-        return EpochPlan(tables=tuple(parts), shape=self.shape)
+                found.append(feed)
+        return found
 
-    def _bad_records(self, messages: Messages, plan: EpochPlan, share: _Share) -> pa.Table:
-        bad = share.output.bad_records()
-        if bad.num_rows and share.feed.dead_letters.folder is not None and not plan.reads_keys:
+    def open(self, feeds: Sequence[TableFeed]) -> None:
+        """See `Isolation.open`; reads several tables at a time."""
+        assert self.held is not None, "in a job of many tables"
+        user, newest = self.commit_user(), self.held.tables.newest
+
+        def opened(feed: TableFeed) -> BaseException | None:
             try:
-                return self.runner.with_keys(messages, bad)
+                feed.job.open(user, self._epoch, newest.get(feed.name, -1))
             except Exception as error:
-                # The topic may have dropped these messages since. The bad records themselves are
-                # kept.
-                _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
-        return bad
+                return error
+            return None
 
-    def _commit(self, epoch: int, share: _Share, source_end: str, times: _Times) -> None:
-        """Commit a table's share, and report it."""
-        began = self.clock.steady_seconds()
-        feed, output = share.feed, share.output
-        properties = _properties(output.counts, source_end)
-        committed = feed.job.commit_epoch(epoch, output.changes, properties)
-        self.totals = self.totals.plus(output.counts)
-        files = [file for change in output.changes for file in change.written]
-        feed.listener.epoch(
-            EpochReport(
-                epoch=epoch,
-                counts=output.counts,
-                set_aside=share.set_aside,
-                buckets=len(output.changes),
-                files=len(files),
-                bytes=sum(file.file_size for file in files),
-                wait_s=times.wait_s,
-                write_s=times.write_s,
-                commit_s=self.clock.steady_seconds() - began,
-                snapshots=committed.snapshots,
-                sorted_runs=feed.job.sorted_runs(),
-                compactions=committed.compactions,
-                metrics=feed.job.compaction_metrics() or CompactionMetrics(),
-            )
-        )
+        for feed, error in zip(feeds, each(COMMIT_THREADS, opened, feeds), strict=True):
+            if error is not None:
+                self.failed(feed, error)
 
+    def failed(self, feed: TableFeed, error: BaseException) -> None:
+        """See `Isolation.failed`: hold the table back from the epoch in progress on."""
+        assert self.held is not None, "in a job of many tables"
+        found = readable(error)
+        if self.held.hold(feed.name, found, self._epoch, self._begin).has_failed:
+            feed.job.forget()
 
-@dataclass(slots=True)
-class _Share:
-    """One table's results of an epoch in progress."""
-
-    feed: TableFeed
-    output: TableOutput
-    set_aside: SetAside | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Times:
-    wait_s: float
-    write_s: float
+    def _catch_up(self, epoch: int, held: HeldTables) -> None:
+        """Bring held tables up to the others, each in an epoch of its own, once they are due."""
+        due = held.due()
+        source_end = self.source_end(epoch) if due else ""
+        for feed in [feed for feed in self.feeds if feed.name in due]:
+            waiting = due[feed.name]
+            try:
+                if not feed.job.is_open:
+                    self.open([feed])
+                if not feed.job.is_open or feed.job.must_wait():
+                    continue
+                begin = waiting.begin
+                if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+                    # The commit that seemed to fail is in the table.
+                    begin = json.loads(feed.job.last_source_end)
+                messages = self.work.runner.between(begin, json.loads(source_end))
+                self.work.run(epoch, messages, [feed], source_end)
+            except StoppedError:
+                raise
+            except Exception as error:
+                self.failed(feed, error)
+                held.save()
+                continue
+            if held.tables.held[feed.name] == waiting:
+                held.release(feed.name)
+                held.finish(epoch, {feed.name: feed.job.last_epoch})
+            else:
+                held.save()
 
 
-def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:
-    properties = {SOURCE_END_PROPERTY: source_end}
-    if offsets := counts.last_offsets():
-        properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
-    return properties
+def _check_remembered(remembered: int, epoch: int, checkpoint: str) -> None:
+    """Check that what the job remembers of its tables fits Spark's part of the checkpoint.
+
+    Raises:
+        CheckpointError: one of both is older than the other.
+    """
+    if epoch - 1 <= remembered <= epoch:
+        return
+    raise CheckpointError(
+        f"the checkpoint goes on with epoch {epoch}, and its tables.json is of epoch {remembered}",
+        where=checkpoint,
+        fix="an older copy of one of both was restored, or the checkpoint is of a job of one "
+        "table: restore both together, or give the job a new checkpoint",
+    )

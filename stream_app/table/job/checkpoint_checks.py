@@ -14,8 +14,12 @@ from stream_app.table.job.table_state import TableState
 _LOG = logging.getLogger(__name__)
 
 
-def check_not_behind(state: TableState, epoch: int) -> None:
+def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
     """Check that the table has all epochs before this run's first, which Spark has finished.
+
+    Args:
+        epoch: this run's first.
+        newest: the newest epoch that the table must have; -1: none.
 
     Raises:
         CheckpointError: epochs are missing, or the table has some that the checkpoint lacks.
@@ -28,13 +32,13 @@ def check_not_behind(state: TableState, epoch: int) -> None:
             fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
             "job a new checkpoint, for which source.starting-offsets says where to begin",
         )
-    if epoch <= 0 or (last is not None and last >= epoch - 1):
+    if newest < 0 or (last is not None and last >= newest):
         return
     if last is None and (table.snapshots.earliest_id() or 1) > 1:
-        _LOG.warning("the table's snapshots of epoch %d have expired; going on", epoch - 1)
+        _LOG.warning("the table's snapshots of epoch %d have expired; going on", newest)
         return
     raise CheckpointError(
-        f"the checkpoint has finished epoch {epoch - 1}, the table has only "
+        f"the checkpoint has finished epoch {newest}, the table has only "
         f"{'none' if last is None else last} of it",
         where=table.location,
         fix="the table was rolled back, or an older copy of it was restored: give the job a new "

@@ -120,6 +120,15 @@ class StreamTableCommit:
         self._wait_for_compaction()
         return self.state.constraints.next_sequence_number
 
+    def must_wait(self) -> bool:
+        """Whether `begin_epoch` would wait for a compaction, as far as this process knows."""
+        if self.table.options[WRITE_ONLY] or self.last_identifier is None:
+            return False
+        if not self.coordinator.back_pressure.over_stop_trigger():
+            return False
+        self.coordinator.trigger()
+        return self._is_worth_waiting()
+
     def commit_epoch(
         self,
         epoch: int,

@@ -65,16 +65,44 @@ class TableJob:
         """Whether `open` was called: an epoch has arrived."""
         return self._commit is not None
 
-    def open(self, commit_user: str, epoch: int) -> None:
-        """Read the table's state, before the first epoch of this run.
+    def open(self, commit_user: str, epoch: int, newest: int) -> None:
+        """Read the table's state: before this run's first epoch, and after a failure.
+
+        Args:
+            epoch: the next one of the job.
+            newest: the newest epoch that the table must have; -1: none.
 
         Raises:
             CheckpointError: the table and the checkpoint do not fit together.
         """
-        assert self._commit is None, "once in a run"
+        assert self._commit is None, "once, unless its state was forgotten"
         commit = StreamTableCommit(self.table, commit_user, self.executor, stopping=self.stopping)
-        check_not_behind(commit.state, epoch)
+        check_not_behind(commit.state, epoch, newest)
         self._commit = commit
+
+    @property
+    def last_epoch(self) -> int:
+        """The newest epoch of the job in the table; -1: none."""
+        last = self._opened.last_identifier
+        return -1 if last is None else last
+
+    @property
+    def last_source_end(self) -> str | None:
+        """Where the newest epoch ends, in the source's own words; None: not known."""
+        return self._opened.last_source_end
+
+    @property
+    def next_sequence_number(self) -> int:
+        """As `begin_epoch` gives it, without other writers' newest commits."""
+        return self._opened.state.constraints.next_sequence_number
+
+    def must_wait(self) -> bool:
+        """See `StreamTableCommit.must_wait`."""
+        return self._opened.must_wait()
+
+    def forget(self) -> None:
+        """Forget the table's state after a failure; `open` reads it again."""
+        self._commit = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
         """Whether the table has the epoch already.

@@ -18,8 +18,8 @@ from stream_app.spark.epoch.decode_counts import (
     ColumnSighting,
     DecodeCounts,
 )
-from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport

@@ -21,8 +21,8 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.dead_letters import SetAside
-from stream_app.spark.ingest.micro_batch import EpochReport
 from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
 from tests.support.ingest_process import a_free_port
 from tests.support.small_table import small_table

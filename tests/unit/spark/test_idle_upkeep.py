@@ -10,7 +10,9 @@ import pytest
 from stream_app.app.job.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.micro_batch import MicroBatch, TableFeed
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.job.table_job import TableJob
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, SmallTable, small_table
@@ -36,6 +38,7 @@ def no_epoch(*_: Any) -> Any:
 def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
     """A job that was started, and whose source has brought nothing yet."""
     feed = TableFeed(
+        name="t",
         job=TableJob(table.table, CompactHere(table.table)),
         format_of=no_epoch,
         dead_letters=DeadLetters(None, 0),
@@ -43,12 +46,14 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
         listener=EventLog(table.table.clock),
     )
     return MicroBatch(
-        feeds=[feed],
-        shape=EpochShape(tasks=1),
-        runner=EpochHere(),
+        work=EpochRun(
+            feeds=[feed],
+            shape=EpochShape(tasks=1),
+            runner=EpochHere(),
+            clock=table.table.clock,
+        ),
         commit_user=no_epoch,
         source_end=no_epoch,
-        clock=table.table.clock,
     )
 
 

@@ -1,0 +1,96 @@
+"""One table of a running job, from the side of its source: its job, its format, its bad records.
+
+`micro_batch` has one for each table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
+from stream_app.spark.epoch.epoch_plan import TablePlan
+from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import IdleReport, TableJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochReport:
+    """One table's result of an epoch, and its times (seconds).
+
+    Attributes:
+        skipped: whether the table had the epoch already.
+        set_aside: the bad records; None: there are none.
+        wait_s: back-pressure before the epoch's work, of all tables.
+        write_s: reading, decoding, routing and writing: the Spark job, of all tables.
+        sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
+    """
+
+    epoch: int
+    skipped: bool = False
+    counts: DecodeCounts = field(default_factory=DecodeCounts)
+    set_aside: SetAside | None = None
+    buckets: int = 0
+    files: int = 0
+    bytes: int = 0
+    wait_s: float = 0.0
+    write_s: float = 0.0
+    commit_s: float = 0.0
+    snapshots: tuple[Snapshot, ...] = ()
+    sorted_runs: Mapping[int, int] = field(default_factory=dict)
+    compactions: tuple[CompactionReport, ...] = ()
+    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
+
+
+class TableListener(Protocol):
+    """Gets the events of one table."""
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is committed."""
+        ...
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """A compaction was committed between epochs."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class TableFeed:
+    """The source side of one table, and the table's job.
+
+    Attributes:
+        name: of the table within the job.
+        format_of: makes the message format for a schema of the table.
+        dead_letters: the table's bad records.
+        check_tables: raises when the source tables of an epoch's records do not fit together.
+    """
+
+    name: str
+    job: TableJob
+    format_of: Callable[[FileStoreTable], MessageFormat]
+    dead_letters: DeadLetters
+    check_tables: Callable[[TablesSeen], None]
+    listener: TableListener
+    _plan: TablePlan | None = field(init=False, default=None)
+
+    def plan(self, next_sequence_number: int = 0) -> TablePlan:
+        """The table's part in an epoch, from the current schema of the table's job.
+
+        Raises:
+            UsageError: the format's options do not fit the table.
+        """
+        table = self.job.table
+        known = self._plan
+        same = known is not None and known.table is table
+        self._plan = TablePlan(
+            table=table,
+            message_format=known.message_format if known and same else self.format_of(table),
+            next_sequence_number=next_sequence_number,
+        )
+        return self._plan

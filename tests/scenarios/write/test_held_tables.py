@@ -1,0 +1,266 @@
+"""A table that fails is held back alone and loses nothing: it catches up in an epoch of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.errors import CheckpointError
+from stream_app.spark.epoch.blocks import NEWCOMERS
+from stream_app.spark.ingest.held_tables import resume
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import TableFeed
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import TwoTables, reports
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+HOURS = 4 * 3600
+
+
+def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
+    tables = TwoTables(folder)
+    tables.send(
+        [{"k": number % 7, "v": f"first {number}"} for number in range(20)],
+        [{"day": f"day {number % 2}", "n": number} for number in range(9)],
+    )
+    return tables, EpochHere()
+
+
+def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> MicroBatch[Parts]:
+    return tables.started(runner, each_for_itself=True, **kwargs)
+
+
+def run(batch: MicroBatch[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
+    """An epoch as Spark asks for it; what stops the job is raised as it is."""
+    parts = tables.messages(epoch).combine_chunks().to_batches()
+    runner.topics = [
+        batch for each in range(epoch + 1) for batch in tables.messages(each).to_batches()
+    ]
+    try:
+        batch(parts, epoch)
+    except RuntimeError:
+        assert batch.failure is not None
+        raise batch.failure from None
+
+
+def assert_right(tables: TwoTables) -> None:
+    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+        check_chain(table)
+        assert by_content(read_rows(table)) == by_content(rows)
+
+
+def snapshots(tables: TwoTables) -> list[int | None]:
+    return [table.snapshots.latest_id() for table in tables.tables]
+
+
+def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner)
+    run(batch, tables, runner, 0)
+    tables.send([{"k": 1, "v": "second"}], [])
+    run(batch, tables, runner, 1)
+    assert snapshots(tables) == [2, 1]
+    tables.send([], [{"day": "d", "n": 5}])
+    run(batch, tables, runner, 2)
+    assert snapshots(tables) == [2, 2]
+    assert_right(tables)
+    remembered = tables.held().tables
+    assert (remembered.epoch, remembered.newest) == (2, {"a": 1, "b": 2})
+
+
+def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Path) -> None:
+    """Its folder fails in a task; the other table goes on, epoch by epoch."""
+    tables, runner = two_tables(tmp_path)
+    fault = Fault(0, "before", stays_dead=True)
+    files = FaultyFileIO(fault=fault)
+    batch = started(tables, runner, file_io=(files, None))
+    run(batch, tables, runner, 0)
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(batch, tables, runner, 1)
+    assert snapshots(tables) == [None, 2]
+    waiting = tables.held().tables.held["a"]
+    assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
+    assert "the file system refused" in waiting.reason
+    assert waiting.retry_ms is not None
+
+    fault.at = -1  # the disk is well again
+    tables.tables[0].clock.sleep(HOURS)
+    batch.while_idle()
+    assert snapshots(tables) == [1, 2]
+    assert tables.held().tables.held == {}
+    assert_right(tables)
+    tables.send([{"k": 4, "v": "last"}], [])
+    run(batch, tables, runner, 2)
+    assert_right(tables)
+    assert [each.counts.messages for each in reports(batch, 0)] == [21, 1]
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> None:
+    """Each file operation of a table fails once; a commit that only seemed to fail counts once."""
+    for at in range(1000):
+        tables, runner = two_tables(tmp_path / str(at))
+        fault = Fault(at, mode)
+        batch = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
+        for epoch in range(3):
+            run(batch, tables, runner, epoch)
+            tables.send([{"k": epoch, "v": f"new {epoch}"}], [{"day": "day 1", "n": epoch}])
+        run(batch, tables, runner, 3)
+        tables.tables[0].clock.sleep(HOURS)
+        batch.drain()
+        assert tables.held().tables.held == {}
+        assert_right(tables)
+        if not fault.has_struck:
+            break
+    assert at > 20
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode) -> None:
+    """A table is held back; each file operation ends the job in turn, the checkpoint's too."""
+    for at in range(1000):
+        tables, runner = two_tables(tmp_path / str(at))
+        ill = FaultyFileIO(fault=Fault(0, "before", stays_dead=True))
+        run(started(tables, runner, file_io=(ill, None)), tables, runner, 0)
+        tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+        fault = Fault(at, mode, stays_dead=True)
+        ended = started(tables, runner, file_io=FaultyFileIO(fault=fault))
+        assert ended.held is not None
+        ended.held.folder = tables.folder_of_checkpoint(FaultyFileIO(fault=fault))
+        tables.tables[0].clock.sleep(HOURS)
+        with contextlib.suppress(Exception):
+            run(ended, tables, runner, 1)
+        again = started(tables, runner)
+        run(again, tables, runner, 1)
+        tables.tables[0].clock.sleep(HOURS)
+        again.drain()
+        assert tables.held().tables.held == {}
+        assert_right(tables)
+        if not fault.has_struck:
+            break
+    assert at > 10
+
+
+def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) -> None:
+    """Sequence numbers must be above the other's."""
+    tables, runner = two_tables(tmp_path)
+    run(started(tables, runner), tables, runner, 0)
+    batch = started(tables, runner)
+    tables.send([{"k": 50, "v": "ours"}], [])
+    run(batch, tables, runner, 1)
+    other = TwoTables.__new__(TwoTables)
+    other.folder, other.tables = tables.folder, tables.tables
+    other.sent = [{"a": [{"k": 3, "v": f"other {number}"} for number in range(30)], "b": []}]
+    stranger = other.started(EpochHere())
+    stranger.commit_user = lambda: "another job"
+    stranger(other.messages(0).combine_chunks().to_batches(), 0)
+    tables.send([{"k": 3, "v": "the newest"}], [])
+    run(batch, tables, runner, 2)
+    rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}
+    assert rows[3] == "the newest"
+    first = reports(batch, 0)[-1]
+    assert first.counts.changes == 1, "what was written first was thrown away"
+    check_chain(tables.tables[0])
+
+
+def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner, bad_records_max=0)
+    bad = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
+    runner.topics = bad
+    batch(bad, 0)
+    assert snapshots(tables) == [1, None]
+    waiting = tables.held().tables.held["b"]
+    assert waiting.retry_ms is None
+    assert "could not be decoded" in waiting.reason
+    tables.tables[0].clock.sleep(HOURS)
+    batch.while_idle()
+    assert tables.held().tables.held["b"].tries == 1
+
+    batch.feeds[1].dead_letters.bad_records_max = None
+    assert batch.held is not None
+    resume(batch.held.folder, "b", tables.tables[0].clock.now_ms())
+    tables.tables[0].clock.sleep(10)
+    batch.while_idle()
+    assert tables.held().tables.held == {}
+    assert_right(tables)
+
+
+def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    run(started(tables, runner), tables, runner, 0)
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(started(tables, runner), tables, runner, 1)
+    orders = tables.tables[0]
+    for name in ("snapshot-2", "LATEST"):
+        (Path(orders.location) / "snapshot" / name).unlink()
+    tables.send([{"k": 5, "v": "newer"}], [{"day": "day 1", "n": 101}])
+    run(started(tables, runner), tables, runner, 2)
+    waiting = tables.held().tables.held["a"]
+    assert "the table has only 0" in waiting.reason
+    assert waiting.retry_ms is None
+    assert snapshots(tables) == [1, 3]
+
+
+def test_an_older_copy_of_what_the_job_remembers_is_refused(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    run(started(tables, runner), tables, runner, 0)
+    file = tmp_path / "checkpoint/tables.json"
+    copy = file.read_text()
+    for epoch in (1, 2):
+        tables.send([{"k": 3, "v": "new"}], [])
+        run(started(tables, runner), tables, runner, epoch)
+    file.write_text(copy)
+    tables.send([{"k": 3, "v": "newest"}], [])
+    with pytest.raises(CheckpointError, match=r"tables\.json is of epoch 0"):
+        run(started(tables, runner), tables, runner, 3)
+    file.write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        started(tables, runner)
+
+
+class Second:
+    """Implements `Newcomers` and `MessageSplitter`: the second table appears."""
+
+    def __init__(self, feed: TableFeed) -> None:
+        self.feed, self.known = feed, 1
+        self.seen: list[pa.Table] = []
+
+    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+        self.seen.append(messages)
+        self.known = 2
+        return [self.feed]
+
+    def splitter(self, feeds: Sequence[TableFeed]) -> Second:
+        assert [feed.name for feed in feeds] == ["a", "b"]
+        return self
+
+    def split(self, messages: pa.RecordBatch) -> Any:
+        place = ["a", "b"].index(messages.column("topic")[0].as_py())
+        if place < self.known:
+            yield place, messages
+        else:
+            yield NEWCOMERS, messages.slice(0, 2)
+
+
+def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner)
+    second = Second(batch.work.feeds.pop())
+    batch.work.newcomers = second
+    batch.work.shape = batch.work.shape.with_splitter(second)
+    run(batch, tables, runner, 0)
+    [seen] = second.seen
+    assert seen.schema == MESSAGE_SCHEMA
+    assert seen.num_rows == 2
+    assert snapshots(tables) == [1, 1]
+    assert_right(tables)
