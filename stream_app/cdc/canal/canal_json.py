@@ -33,7 +33,7 @@ from stream_app.cdc.alike.options import (
 from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.canal.columns import OPS, parse_columns
-from stream_app.cdc.canal.mysql_types import has_names, named_value, refusal
+from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
@@ -140,7 +140,7 @@ def _records(document: dict[str, Any], kind: str, table: Table) -> list[RecordIm
 
 
 def _images(document: dict[str, Any], field: str, table: Table) -> list[Image]:
-    """The rows of a list, with the names of members."""
+    """The rows of a list, with values as their types mean them."""
     rows = document.get(field)
     if rows is None:
         return []
@@ -155,16 +155,16 @@ def _images(document: dict[str, Any], field: str, table: Table) -> list[Image]:
         return list(images)
     wanted = table.columns & types.keys()
     check_once(types, wanted)
-    return [_with_names(image, types, wanted, families) for image in images]
+    return [_converted(image, types, wanted, families) for image in images]
 
 
-def _with_names(
+def _converted(
     image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
     found = dict(image)
     for name in wanted:
         cell, family = found.get(name), families.get(name)
-        if family not in (Family.STRING, Family.BINARY):
+        if family is None or family not in (Family.STRING, Family.BINARY):
             continue
         mysql_type = types[name]
         if mysql_type is None:
@@ -173,14 +173,13 @@ def _with_names(
             raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is no text")
         if cell is None or cell[0] is JsonKind.NULL:
             continue
-        if why := refusal(family, mysql_type):
-            raise UnreadableRecordError(f"column {name!r}: {cell[1][:80]!r} {why}")
-        if family is Family.STRING and has_names(mysql_type):
+        convert = conversion(family, mysql_type)
+        if convert is not None:
             try:
-                found[name] = (JsonKind.STRING, named_value(mysql_type, cell[1]))
+                found[name] = (JsonKind.STRING, convert(cell[1]))
             except ValueError as problem:
                 raise UnreadableRecordError(
-                    f"column {name!r}: {cell[1][:80]!r} {problem}"
+                    f"column {name!r}: {cell[1][:80]!r} {problem} (mysqlType {mysql_type[:80]})"
                 ) from None
     return found
 

@@ -2,7 +2,7 @@
 
 1. Parse all messages: lists of rows, lists of what they were before.
 2. Lay the rows of all messages behind one another, and beside each what it was before.
-3. Give members of ENUM and SET their names.
+3. Convert values of ENUM, SET, BIT and of geometries.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.dialect import Parsed, Table
-from stream_app.cdc.canal.mysql_types import has_names, named_values, refusal
+from stream_app.cdc.canal.mysql_types import converted
 from stream_app.cdc.columns.arrow_buffers import (
-    Bools,
     Int64s,
     bools_of,
     children_of,
@@ -93,7 +92,7 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
         if reading in told:
             column = types[0].field(told.index(reading)).take(pa.array(message))
             for side in (befores, after):
-                side[place], failed = _with_names(reading.family, column, side[place])
+                side[place], failed = converted(reading.family, column, side[place])
                 odd[message[failed]] = True
     is_delete = ops == DELETE
     images = Images(
@@ -113,16 +112,3 @@ def _rows(lists: pa.Array) -> _Rows:
     count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
     start = np.cumsum(count) - count
     return _Rows(lists.flatten(), start, count)
-
-
-def _with_names(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """A column with the names of members, and where a value cannot be stored."""
-    failed: Bools = np.zeros(len(texts), np.bool_)
-    for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
-        if refusal(family, mysql_type):
-            failed |= bools_of(pc.equal(types, mysql_type)) & valid_of(texts)
-        elif family is Family.STRING and has_names(mysql_type):
-            rows = bools_of(pc.equal(types, mysql_type))
-            texts, unknown = named_values(mysql_type, texts, rows)
-            failed |= unknown
-    return texts, failed

@@ -1,7 +1,8 @@
 """Oracle GoldenGate's JSON messages → row changes: the format ``ogg-json``.
 
 An update may be compressed: its images then hold the key and the changed columns alone. A column
-that `after` lacks has its value of `before`. What neither image has, is not known.
+that `after` lacks has its value of `before`. What neither image has, is not known. An update that
+shows any other column unchanged is no compressed one: what it lacks is a missing column.
 
 Source: Oracle "Using the Pluggable Formatters", operation JSON; Paimon
 `format/ogg/OggRecordParser.java` and the messages of its tests.
@@ -24,7 +25,7 @@ from stream_app.cdc.alike.changed_columns import filled_up, ops_of
 from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
-from stream_app.cdc.alike.documents import check_once, image_of, text_of
+from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
@@ -61,8 +62,8 @@ _OPTIONS = (
     TRUNCATE_OPTION,
     FormatOption(
         _COMPRESSED,
-        "Effect of a column that neither image of an update has: the record is bad, or the column "
-        "is null, which merge-engine = partial-update takes for unchanged.",
+        "Effect of a column that neither image of a compressed update has: the record is bad, or "
+        "the column is null, which merge-engine = partial-update takes for unchanged.",
         ("quarantine", "null"),
     ),
     *COLUMN_OPTIONS,
@@ -152,8 +153,7 @@ class OggDialect:
         lacking &= updates
         if not lacking.any():
             return new
-        names = [reading.name for reading in table.readings]
-        nulls: dict[str, list[int]] = {name: [] for name in names}
+        nulls: dict[str, list[int]] = {reading.name: [] for reading in table.readings}
         rows = np.flatnonzero(lacking)
         # A loop over updates whose after-image has a null or lacks a column.
         for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
@@ -163,12 +163,10 @@ class OggDialect:
                 odd[row] = True
                 continue
             after, before = document["after"], document["before"]
-            for name in names:
-                if name in after:
-                    if after[name] is None:
-                        nulls[name].append(row)
-                elif name not in before and not self.takes_nulls:
-                    odd[row] = True
+            for name in after.keys() & nulls.keys():
+                if after[name] is None:
+                    nulls[name].append(row)
+            odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
         # Only updates are filled up: elsewhere a null is a value.
         others = pa.array(~updates)
         told = [pc.if_else(others, pa.scalar(None, each.type), each) for each in old]
@@ -197,25 +195,47 @@ class OggDialect:
         elif kind == "I":
             record = RecordImages("c", None, after)
         else:
-            record = RecordImages("u", before, self._updated(before or {}, after or {}, table))
+            old, new = _unmarked(document["before"]), _unmarked(document["after"])
+            if not self.takes_nulls and _lacks_values(old, new, table):
+                raise UnreadableRecordError(
+                    f"column {_lacking(before or {}, after or {}, table)!r} is unchanged and its "
+                    "value was not sent (a compressed update): let GoldenGate log all columns, or "
+                    "set source.ogg.compressed-updates = 'null'"
+                )
+            record = RecordImages("u", before, _updated(before or {}, after or {}, table))
         return Change((record,), name)
 
-    def _updated(self, before: Image, after: Image, table: Table) -> Image:
-        for name in sorted(table.keys):
-            if before.get(name, _NULL)[0] is JsonKind.NULL:
-                raise UnreadableRecordError(
-                    "is an update, and which row it changes is not certain: 'before' lacks "
-                    f"{name} of the primary key"
-                )
-        whole = {**before, **after}
-        lacking = sorted(table.columns - whole.keys())
-        if lacking and not self.takes_nulls:
+
+def _updated(before: Image, after: Image, table: Table) -> Image:
+    for name in sorted(table.keys):
+        if before.get(name, _NULL)[0] is JsonKind.NULL:
             raise UnreadableRecordError(
-                f"column {lacking[0]!r} is unchanged and its value was not sent (a compressed "
-                "update): let GoldenGate log all columns, or set source.ogg.compressed-updates = "
-                "'null'"
+                "is an update, and which row it changes is not certain: 'before' lacks "
+                f"{name} of the primary key"
             )
-        return whole
+    return {**before, **after}
+
+
+def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> str:
+    return min(table.columns - before.keys() - after.keys(), default="")
+
+
+def _lacks_values(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> bool:
+    """Whether an update is compressed, and a column of the table is in neither image."""
+    if not _lacking(before, after, table):
+        return False
+    both = (before.keys() & after.keys() & table.columns) - table.keys
+    return not any(_is_same(before[name], after[name]) for name in both)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, JsonNumber) and isinstance(other, JsonNumber):
+        return float(one) == float(other)
+    if isinstance(one, JsonNumber) or isinstance(other, JsonNumber):
+        return False
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return type(one) is not bool and type(other) is not bool and float(one) == float(other)
+    return isinstance(one, str | None) and isinstance(other, str | None) and one == other
 
 
 _NULL = (JsonKind.NULL, "")
