@@ -77,7 +77,7 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,
-            schema and table; without them nothing is known.
+            schema and table, or dictionaries of them; without them nothing is known.
         wanted: bool [n].
     """
     records = np.flatnonzero(wanted)
@@ -85,9 +85,10 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
         return {}
     if len(records) < len(wanted):
         columns = [column.take(pa.array(records)) for column in columns]
-    if all(len(column.unique()) == 1 for column in columns):
+    if all(map(_is_constant, columns)):
         first = np.zeros(1, np.int64)
     else:
+        columns = [column.cast(pa.string()) for column in columns]
         joined = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
@@ -98,3 +99,10 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
         name = table_name(*(column[row].as_py() or "" for column in columns))
         found.setdefault(name, int(records[row]))
     return found
+
+
+def _is_constant(column: pa.Array) -> bool:
+    if isinstance(column, pa.DictionaryArray) and not column.null_count:
+        used = np.flatnonzero(np.bincount(column.indices.to_numpy()))
+        column = column.dictionary.take(pa.array(used))
+    return len(column.unique()) == 1

@@ -16,7 +16,12 @@ import pyarrow as pa
 from stream_app.cdc.alike.decoder import AlikeDecoder, Group
 from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.documents import cell_of, load_document
-from stream_app.cdc.alike.drift_search import NO_CLASS, drift_in, first_and_last_nulls
+from stream_app.cdc.alike.drift_search import (
+    NO_CLASS,
+    SearchedRecords,
+    drift_in,
+    first_and_last_nulls,
+)
 from stream_app.cdc.alike.options import CheckedOptions, column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome, RecordsResult
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, no_changes
@@ -87,6 +92,11 @@ class ChangeFormat:
         decoder = AlikeDecoder(self, self._dialect.images_of, self._policy)
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})
+
+    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
+        """Nothing; see `decoder.Reads`."""
+        del index, group, outcome
+        return np.ones(len(values), np.bool_)
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: Outcome
@@ -159,7 +169,8 @@ class ChangeFormat:
     ) -> Mapping[Column, Sighting]:
         images, message = parsed.images, parsed.message
         of_records = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
-        nulls = first_and_last_nulls(images.after, images.has_after)
+        after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
+        nulls = first_and_last_nulls(images.after, after_at)
         if message is None:
             classes = of_records
         else:
@@ -167,14 +178,15 @@ class ChangeFormat:
             classes[message[::-1]] = of_records[::-1]  # that of the first record
             nulls = {int(message[row]) for row in nulls}
         classes[suspects] = NO_CLASS
-        found = drift_in(
-            values,
-            classes,
-            [row for row in nulls if classes[row] != NO_CLASS],
-            np.zeros(len(values), np.int64),
-            columns=self._table.columns,
-            images_of=self._dialect.images_of,
+        records = SearchedRecords(
+            values=values,
+            named=values,
+            classes=classes,
+            nulls=[row for row in nulls if classes[row] != NO_CLASS],
+            inner=np.zeros(len(values), np.int64),
         )
+        images_of = self._dialect.images_of
+        found = drift_in(records, columns=self._table.columns, images_of=images_of)
         return self._policy.told(found)
 
 

@@ -27,7 +27,8 @@ from stream_app.cdc.columns.nesting import deep_ones
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
-_SAMPLE_ROWS = 16
+SAMPLE_ROWS = 16
+"""So many records show the first shape."""
 _HALVE_ROWS_MIN = 64
 
 
@@ -41,6 +42,18 @@ class Group:
 
 class Reads(Protocol):
     """How a format reads values, in columns and one by one."""
+
+    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
+        """Decode what can be decoded without a parse of whole messages; returns what is left.
+
+        Args:
+            values: binary [n] without nulls: a slice.
+            index: for each value the position of its message.
+
+        Returns:
+            bool [n].
+        """
+        ...
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: Outcome
@@ -83,12 +96,17 @@ class AlikeDecoder:
             self._decode_slice(part, index[rows], group, outcome)
 
     def _decode_slice(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+        left = self.reads.ahead(values, index, group, outcome)
+        if not left.any():
+            return
+        if not left.all():
+            values, index = values.filter(pa.array(left)), index[left]
         alike = looks_like_object(values) & ~deep_ones(values)
         has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
         policy = self.policy
         if group.shape is None or policy.looks_at_each:
-            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else _SAMPLE_ROWS]
+            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else SAMPLE_ROWS]
             texts = values.take(pa.array(sample)).to_pylist()
             group.shape, fits = shape_of(texts, group.readings, policy, self.images_of)
             if policy.looks_at_each:

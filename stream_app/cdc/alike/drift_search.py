@@ -15,7 +15,7 @@ is neither first nor last. Whatever it lacks is null in records before and behin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,32 +44,40 @@ _QUOTE, _COLON, _BACKSLASH = b'":\\'
 _WORDS_AT_ONCE = 1 << 18
 
 
-def drift_in(
-    values: pa.Array,
-    classes: Classes,
-    nulls: Iterable[int],
-    inner: Int64s,
-    *,
-    columns: frozenset[str],
-    images_of: ImagesOf,
-) -> dict[Column, Sighting]:
-    """The unknown and missing columns of records, with the positions of the first ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedRecords:
+    """What is searched: n records.
 
-    Args:
-        values: JSON objects as binary, without nulls.
-        classes: of each value; records of one class are expected to have the same fields.
+    Attributes:
+        values: JSON objects as binary [n], without nulls.
+        named: binary [n]; the values, or the parts of them whose names may differ.
+        classes: [n]; records of one class are expected to have the same fields.
         nulls: what `first_and_last_nulls` gives for the after-images.
-        inner: how many names of each record stand inside of values of the table's columns.
+        inner: int64 [n]; how many names of each record stand inside of values of the table's
+            columns.
     """
+
+    values: pa.Array
+    named: pa.Array
+    classes: Classes
+    nulls: Collection[int]
+    inner: Int64s
+
+
+def drift_in(
+    records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
+) -> dict[Column, Sighting]:
+    """The unknown and missing columns of records, with the positions of the first ones."""
     found: dict[Column, Sighting] = {}
-    looks = _Looks(values, columns, images_of)
+    looks = _Looks(records.values, columns, images_of)
+    classes, named, inner = records.classes, records.named, records.inner
     groups: Int64s = classes.astype(np.int64)
-    if not _has_expected_names(looks, classes, inner):
-        groups |= (_names_of_each(values) - inner) % 256 << 8
+    if not _has_expected_names(named, classes, inner):
+        groups |= (_names_of_each(named) - inner) % 256 << 8
     members = _members(groups, classes)
     mixed = {
         int(groups[row])
-        for row in nulls
+        for row in records.nulls
         if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
     }
     for group, rows in members.items():
@@ -121,19 +129,19 @@ def names_in(value: bytes) -> int:
     return value.count(_NAME_END) - value.count(_ESCAPED_END)
 
 
-def _has_expected_names(looks: _Looks, classes: Classes, inner: Int64s) -> bool:
+def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
     """Whether the values have as many names as their first ones of each class let expect."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
     for one in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == one))
-        value = looks.values[first].as_py()
+        value = named[first].as_py()
         ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
         escaped += int(counts[one]) * value.count(_ESCAPED_END)
-    data = _data(looks.values)
+    data = _data(named)
     found = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out = _data(looks.values.filter(pa.array(classes == NO_CLASS)))
+        left_out = _data(named.filter(pa.array(classes == NO_CLASS)))
         found -= _pairs_in(left_out, _NAME_END)
         escaped += _escaped_in(left_out)
     # What is escaped stands in texts and may vary; it costs passes of its own.
@@ -186,18 +194,19 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
-    """Of each column, the first and the last row in which it is null or missing.
+def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
+    """Of each column, the first and the last record in which it is null or missing.
 
     Args:
-        after: each of the table's columns in the after-images.
-        looked_at: bool [n]; where there is one, in a record that is searched.
+        images: each of the table's columns in images.
+        at: int64 [n]; the place of each record's image; -1: it has none, or is not searched.
     """
     rows: set[int] = set()
-    for column in after:
+    looked_at = at >= 0
+    for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)
+        nulls = looked_at & ~valid_of(column)[at]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}

@@ -44,6 +44,11 @@ class RecordShape:
     is_flat: bool
     kinds: tuple[JsonKind, ...]
 
+    def parses_decimals(self, readings: tuple[ColumnReading, ...]) -> bool:
+        """Whether the parser reads decimals, not their base64."""
+        wires = (each.wire_type(kind) for each, kind in zip(readings, self.kinds, strict=True))
+        return any(wire is not None and pa.types.is_decimal(wire) for wire in wires)
+
 
 def shape_of(
     values: Sequence[bytes],

@@ -21,17 +21,21 @@ connectors; tests/fixtures/cdc holds real messages of each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.decoder import AlikeDecoder, Group
+from stream_app.cdc.alike.decoder import SAMPLE_ROWS, AlikeDecoder, Group
 from stream_app.cdc.alike.options import column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.alike.record_shapes import shape_of
 from stream_app.cdc.change_batch import DecodedBatch, change_schema
-from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
+from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.json_lines import may_be_misread
+from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
+from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.document_images import images_of
@@ -46,11 +50,19 @@ from stream_app.cdc.debezium.options import (
     parse_options,
 )
 from stream_app.cdc.debezium.origins import debezium_origins
+from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.message_format import Format, FormatSetup
+
+
+@dataclass(slots=True)
+class FramedGroup(Group):
+    """Messages of one schema, with the frames last seen."""
+
+    frames: KnownFrames = field(default_factory=KnownFrames)
 
 
 class DebeziumJson:
@@ -75,7 +87,7 @@ class DebeziumJson:
         )
         self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
-        self._groups: dict[bytes, Group] = {}
+        self._groups: dict[bytes, FramedGroup] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
@@ -118,13 +130,45 @@ class DebeziumJson:
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
         return self._keys.uncertain(outcome.messages, index, questions)
 
-    def _group(self, prefix: bytes) -> Group:
+    def _group(self, prefix: bytes) -> FramedGroup:
         if prefix not in self._groups:
             fields = self._schemas.get(prefix, {})
-            self._groups[prefix] = Group(
+            self._groups[prefix] = FramedGroup(
                 apply_schema(self._readings, fields, self._options.encodings)
             )
         return self._groups[prefix]
+
+    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
+        """Step 2 for records of which only the images are parsed; see `decoder.Reads`."""
+        left: Bools = np.ones(len(values), np.bool_)
+        assert isinstance(group, FramedGroup)
+        if self._settings.policy.looks_at_each:
+            return left
+        framed = group.frames.framed(values)
+        if framed is None:
+            return left
+        if group.shape is None:
+            sample = values.take(pa.array(framed.rows[:SAMPLE_ROWS])).to_pylist()
+            group.shape, _ = shape_of(sample, group.readings, self._settings.policy, images_of)
+        has_decimals = group.shape.parses_decimals(group.readings)
+        misread = deep_ones(framed.images, NESTING_MAX - 1)
+        misread |= may_be_misread(framed.images, has_decimals=has_decimals)
+        if misread.any():
+            framed = framed.without(misread)
+        rows = framed.rows
+        if len(rows) == 0:
+            return left
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        decoded = decode_framed(part, framed, group.readings, group.shape, self._settings)
+        if decoded is None:
+            return left
+        left[rows] = False
+        outcome.take(decoded, index[rows])
+        suspects = decoded.of.suspects
+        if suspects.any():
+            odd = part.filter(pa.array(suspects))
+            self.one_by_one(odd, index[rows[suspects]], group, outcome)
+        return left
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: Outcome
