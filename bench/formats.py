@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import datetime
 import json
 import pstats
 import random
@@ -18,11 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import fastavro
+
 from bench.decode import messages_of
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
+from tests.support.schema_registry import encoded, schema_registry
 
 COLUMNS = (
     "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), updated_at TIMESTAMP(6), "
@@ -105,6 +109,39 @@ def dms(op: str, older: Row, row: Row) -> Row:
     return {"data": {**row, **old}, "metadata": {**metadata, **table}}
 
 
+def avro_image(row: Row) -> Row:
+    """A row as Connect's AvroConverter has it: numbers of cents, microseconds."""
+    cents = round(row["amount"] * 100)
+    at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
+    epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    return {**row, "amount": raw, "updated_at": (at - epoch) // datetime.timedelta(microseconds=1)}
+
+
+def avro_schema() -> Any:
+    connect = "org.apache.kafka.connect.data."
+    decimal = {"type": "bytes", "connect.name": f"{connect}Decimal"}
+    stamp = {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}
+    types = {
+        "id": "long",
+        "customer": ["null", "string"],
+        "amount": ["null", {**decimal, "connect.parameters": {"scale": "2"}}],
+        "updated_at": ["null", stamp],
+        "dt": "string",
+        "note": ["null", "string"],
+    }
+    row = {"type": "record", "name": "Value", "fields": _fields(types)}
+    names = ("version", "connector", "db", "table")
+    source = {"type": "record", "name": "Source", "fields": _fields(dict.fromkeys(names, "string"))}
+    images = {"before": ["null", row], "after": ["null", "Value"]}
+    rest = {"source": source, "op": "string", "ts_ms": ["null", "long"]}
+    return {"type": "record", "name": "Envelope", "fields": _fields({**images, **rest})}
+
+
+def _fields(types: Row) -> list[Row]:
+    return [{"name": name, "type": each} for name, each in types.items()]
+
+
 def plain(op: str, older: Row, row: Row) -> Row:
     del op, older
     return {**row, "more": "y" * 180}
@@ -123,6 +160,7 @@ ARMS = (
         debezium,
         (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
     ),
+    Arm("debezium-avro", debezium),
     Arm("canal-json", canal),
     Arm("maxwell-json", maxwell),
     Arm("ogg-json", ogg),
@@ -133,17 +171,30 @@ ARMS = (
 
 def values_of(arm: Arm, count: int) -> list[bytes]:
     rng = random.Random(7)
+    schema = fastavro.parse_schema(avro_schema())
     values = []
     for number in range(count):
         draw = rng.random()
         op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
         row = a_row(rng, number)
-        message = arm.message(op, changed(rng, row), row)
-        values.append(json.dumps(message, separators=(",", ":")).encode())
+        older = changed(rng, row)
+        if arm.name == "debezium-avro":
+            older, row = avro_image(older), avro_image(row)
+            values.append(encoded(1, schema, arm.message(op, older, row)))
+        else:
+            message = arm.message(op, older, row)
+            values.append(json.dumps(message, separators=(",", ":")).encode())
     return values
 
 
 def measure(arm: Arm, count: int, repeat: int, *, profile: bool) -> None:
+    with schema_registry() as registry:
+        registry.schemas[1] = {"schema": json.dumps(avro_schema())}
+        url = {"schema.registry.url": registry.url} if arm.name == "debezium-avro" else {}
+        _measure(arm, url, count, repeat, profile=profile)
+
+
+def _measure(arm: Arm, url: dict[str, str], count: int, repeat: int, *, profile: bool) -> None:
     messages = messages_of(values_of(arm, count))
     columns = parse_columns(COLUMNS)
     decoder = message_format(
@@ -152,7 +203,7 @@ def measure(arm: Arm, count: int, repeat: int, *, profile: bool) -> None:
             columns=columns,
             arrow_schema=arrow_schema(columns),
             primary_keys=("id",),
-            options=dict(arm.options),
+            options=dict(arm.options) | url,
             keep_update_before=True,
         ),
     )

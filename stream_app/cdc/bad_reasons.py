@@ -14,6 +14,7 @@ OTHER = "other"
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
+    ("not-avro", r"is not Avro |names schema |has a schema that is not Avro's"),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
     ("null-value", r"(primary key|NOT NULL) column .* is (null|missing)"),

@@ -97,12 +97,16 @@ class FormatOption:
     """An option that a format declares.
 
     Attributes:
-        values: all that it can have, the default first; empty: names of columns.
+        values: all that it can have, the default first; empty: names of columns, or a text.
+        example: of a text; empty: names of columns.
+        is_required: whether the format cannot be without it.
     """
 
     key: str
     meaning: str
     values: tuple[str, ...] = ()
+    example: str = ""
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,9 @@ def format_problems(
         section, _, rest = key.removeprefix(_SOURCE).partition(".")
         if rest and key.startswith(_SOURCE) and section in others:
             yield key, f"is of source.format = {others[section]!r}, not {name!r}"
+    for option in chosen.options:
+        if option.is_required and option.key not in options:
+            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
     if options and (columns.fields or many_tables):
         try:
             chosen.check(options, columns)

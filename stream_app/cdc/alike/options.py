@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
 from stream_app.cdc.columns.column_reading import (
@@ -62,11 +62,13 @@ class CheckedOptions:
         modes: every option of a fixed choice with its value.
         names: every option that lists columns, with those that were given.
         encodings: ``column.NAME.encoding`` by column name.
+        texts: every option that is a text and was given.
     """
 
     modes: Mapping[str, str]
     names: Mapping[str, frozenset[str]]
     encodings: Mapping[str, Encoding]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ignores_truncate(self) -> bool:
@@ -98,6 +100,8 @@ def checked_options(
         UsageError: lists everything that is wrong, with the nearest known spelling.
     """
     known = {option.key: option.values for option in declared}
+    free = {option.key for option in declared if option.example}
+    texts: dict[str, str] = {}
     choices = {key: values for key, values in known.items() if values and key != COLUMN_ENCODING}
     problems: list[str] = []
     modes = {key: values[0] for key, values in choices.items()}
@@ -105,19 +109,15 @@ def checked_options(
     encodings: dict[str, Encoding] = {}
     for key, value in options.items():
         if key in choices:
-            if value not in choices[key]:
-                problems.append(f"{key} = {value!r} is none of {', '.join(choices[key])}")
             modes[key] = value
+            others = ", ".join(choices[key])
+            problems += [f"{key} = {value!r} is none of {others}"] * (value not in choices[key])
+        elif key in free:
+            texts[key] = value
         elif key in known and key != COLUMN_ENCODING:
             names[key] = frozenset(each.strip() for each in value.split(",")) - {""}
-            if not names[key]:
-                problems.append(f"{key} names no column")
-        elif (
-            COLUMN_ENCODING in known
-            and key.startswith(_COLUMN_PREFIX)
-            and key.endswith(_COLUMN_SUFFIX)
-        ):
-            column = key[len(_COLUMN_PREFIX) : -len(_COLUMN_SUFFIX)]
+            problems += [f"{key} names no column"] * (not names[key])
+        elif COLUMN_ENCODING in known and (column := _encoded_column(key)) is not None:
             problem = _encoding_problem(column, value, columns)
             if problem:
                 problems.append(f"{key}: {problem}")
@@ -131,7 +131,7 @@ def checked_options(
             where=f"source.{section}",
             fix=f"known options: {', '.join(known)}",
         )
-    return CheckedOptions(modes, names, encodings)
+    return CheckedOptions(modes, names, encodings, texts)
 
 
 def column_readings(
@@ -168,6 +168,13 @@ def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
             return Encoding.ISO
         case _:
             return Encoding.NUMBER
+
+
+def _encoded_column(key: str) -> str | None:
+    """The column of a key ``column.NAME.encoding``."""
+    if key.startswith(_COLUMN_PREFIX) and key.endswith(_COLUMN_SUFFIX):
+        return key[len(_COLUMN_PREFIX) : -len(_COLUMN_SUFFIX)]
+    return None
 
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:

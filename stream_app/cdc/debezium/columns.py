@@ -62,7 +62,7 @@ from stream_app.cdc.debezium.record_reader import (
     OP_FIELD,
     TABLE_FIELDS,
 )
-from stream_app.cdc.images import Images, RowRules, StackedImages, rows_of
+from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
@@ -101,7 +101,7 @@ class DecodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
@@ -160,30 +160,41 @@ def decode_framed(
         suspects=lacks_image(framed.ops, framed.has_before, framed.has_after),
         tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
     )
-    parsed = _Parsed(images, np.array(whole)[framed.codes])
+    parsed = ParsedImages(images, np.array(whole)[framed.codes])
     return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
 
 
 def _decoded(
     values: pa.Array,
     named: pa.Array,
-    parsed: _Parsed,
+    parsed: ParsedImages,
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
     """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
-    has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
-    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
-    decoded = rows_of(images, readings, settings.rows)  # step 3
-    questions = _questions(parsed, decoded.suspects, settings.key_rules)
+    images, decoded, questions = decode_images(parsed, readings, settings, is_flat=shape.is_flat)
     drift: Mapping[Column, Sighting] = {}
     if settings.policy.looks:
         drift = _drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
-def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
+def decode_images(
+    parsed: ParsedImages,
+    readings: Sequence[ColumnReading],
+    settings: DecodeSettings,
+    *,
+    is_flat: bool,
+) -> tuple[StackedImages, ImageRows, Questions]:
+    """The images with unchanged values put back, their rows, and what records want to know."""
+    has_old_values = not (settings.rows.before_has_key_only or is_flat)
+    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
+    decoded = rows_of(images, readings, settings.rows)  # step 3
+    return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
+
+
+def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
     images = parsed.images
     asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.is_op_told and rules.primary_key:
@@ -229,7 +240,7 @@ def _parse_envelopes(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
+) -> ParsedImages | None:
     row = pa.struct(row_fields(readings, shape.kinds))
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
@@ -245,16 +256,16 @@ def _parse_envelopes(
     if "connector" in told:
         is_whole = bools_of(pc.is_in(told.pop("connector"), pa.array(WHOLE_IMAGES)))
     images = Images(
-        ops=_letters(op),
+        ops=letters_of(op),
         has_before=valid_of(before),
         has_after=valid_of(after),
         kinds=shape.kinds,
         before=children_of(before),
         after=children_of(after),
-        suspects=lacks_image(_letters(op), valid_of(before), valid_of(after)),
+        suspects=lacks_image(letters_of(op), valid_of(before), valid_of(after)),
         tables=tuple(told.values()),
     )
-    return _Parsed(images.stacked(), is_whole)
+    return ParsedImages(images.stacked(), is_whole)
 
 
 def _parse_flat(
@@ -262,7 +273,7 @@ def _parse_flat(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
+) -> ParsedImages | None:
     names = {reading.name for reading in readings}
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
     wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
@@ -279,7 +290,7 @@ def _parse_flat(
     suspects: Bools = np.zeros(len(values), np.bool_)
     is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
-        ops = _letters(extra[OP_FIELD])
+        ops = letters_of(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
@@ -300,7 +311,7 @@ def _parse_flat(
         suspects=suspects,
         tables=[extra[name] for name in of_table],
     )
-    return _Parsed(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
+    return ParsedImages(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
@@ -348,7 +359,7 @@ def _holds_base64_beside_numbers(
     return parse_objects(values, pa.schema(bare if is_flat else images)) is None
 
 
-def _letters(texts: pa.Array) -> Ops:
+def letters_of(texts: pa.Array) -> Ops:
     """The byte of each one-letter string; 0 for null and for any other."""
     offsets, data, lengths = offsets_of(texts), bytes_of(texts), lengths_of(texts)
     single = lengths == 1
@@ -360,7 +371,7 @@ def _letters(texts: pa.Array) -> Ops:
 
 
 def _restored(
-    images: StackedImages, readings: tuple[ColumnReading, ...], *, has_old_values: bool
+    images: StackedImages, readings: Sequence[ColumnReading], *, has_old_values: bool
 ) -> StackedImages:
     """Replace placeholders in after-images by the value before; without one: a suspect."""
     columns, suspects = list(images.columns), images.suspects

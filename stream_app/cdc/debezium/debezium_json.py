@@ -45,6 +45,7 @@ from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,
     SECTION,
+    DebeziumOptions,
     default_encoding,
     key_rules,
     parse_options,
@@ -68,8 +69,9 @@ class FramedGroup(Group):
 class DebeziumJson:
     """The message format ``debezium-json``; implements `MessageFormat` and `decoder.Reads`."""
 
-    def __init__(self, setup: FormatSetup) -> None:
-        self._options = parse_options(setup.options, setup.columns)
+    def __init__(self, setup: FormatSetup, options: DebeziumOptions | None = None) -> None:
+        """Make it of the setup's options, unless others are given."""
+        self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
             setup, self._options.encodings, partial(default_encoding, modes=self._options.modes)
         )
@@ -102,13 +104,7 @@ class DebeziumJson:
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
-        outcome = Outcome(
-            messages=messages,
-            section=SECTION,
-            policy=self._settings.policy,
-            ignores_truncate=self._options.ignores_truncate,
-            skipped=values.null_count,
-        )
+        outcome = self._outcome(messages, values)
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
             values = values.drop_null()
@@ -117,6 +113,15 @@ class DebeziumJson:
             group = self._group(payloads.prefix)
             alike.decode(payloads.payloads, present[payloads.index], group, outcome)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
+
+    def _outcome(self, messages: pa.RecordBatch, values: pa.Array) -> Outcome:
+        return Outcome(
+            messages=messages,
+            section=SECTION,
+            policy=self._settings.policy,
+            ignores_truncate=self._options.ignores_truncate,
+            skipped=values.null_count,
+        )
 
     @property
     def reads_keys(self) -> bool:

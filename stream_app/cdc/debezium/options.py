@@ -112,15 +112,23 @@ class DebeziumOptions(CheckedOptions):
         return self.modes[UNPROVEN_KEYS] == "quarantine"
 
 
-def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
+def parse_options(
+    options: Mapping[str, str],
+    columns: RowType,
+    name: str = "debezium-json",
+    declared: tuple[FormatOption, ...] = OPTIONS,
+) -> DebeziumOptions:
     """Check the options of a table's format.
+
+    Args:
+        name, declared: of the format.
 
     Raises:
         UsageError: lists everything that is wrong, with the nearest known spelling.
     """
     given = {key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()}
-    found = checked_options("debezium-json", SECTION, OPTIONS, given, columns)
-    return DebeziumOptions(found.modes, found.names, found.encodings)
+    found = checked_options(name, SECTION, declared, given, columns)
+    return DebeziumOptions(found.modes, found.names, found.encodings, found.texts)
 
 
 def key_rules(

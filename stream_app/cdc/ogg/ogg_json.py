@@ -163,8 +163,8 @@ class OggDialect:
                 odd[row] = True
                 continue
             after, before = document["after"], document["before"]
-            for name in after.keys() & nulls.keys():
-                if after[name] is None:
+            for name, told in after.items():
+                if told is None and name in nulls:
                     nulls[name].append(row)
             odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
         # Only updates are filled up: elsewhere a null is a value.
@@ -222,7 +222,7 @@ def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) 
 
 def _lacks_values(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> bool:
     """Whether an update is compressed, and a column of the table is in neither image."""
-    if not _lacking(before, after, table):
+    if table.columns.issubset(after) or not _lacking(before, after, table):
         return False
     both = (before.keys() & after.keys() & table.columns) - table.keys
     return not any(_is_same(before[name], after[name]) for name in both)
