@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import difflib
 
+from stream_app.cdc.canal.canal_json import CANAL_JSON
+from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
+from stream_app.cdc.json.plain_json import PLAIN_JSON
+from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.errors import UsageError
 
-FORMATS: dict[str, Format] = {each.name: each for each in (DEBEZIUM_JSON,)}
+_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
+FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 

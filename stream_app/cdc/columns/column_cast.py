@@ -33,6 +33,7 @@ from stream_app.cdc.columns.decimal_columns import (
     plain_text,
     plain_texts,
 )
+from stream_app.cdc.columns.latin_1_columns import decode_latin_1
 from stream_app.cdc.columns.time_columns import (
     Casted,
     cast_isolating,
@@ -97,7 +98,11 @@ def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
     return _with_failures(wire, failed, lambda fitting: pc.equal(fitting, 1))
 
 
-def _boolean_text(_: ColumnReading, wire: pa.Array) -> Casted:
+def _boolean_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    """``true`` and ``false``; of a source that writes every value as text also ``1`` and ``0``."""
+    if reading.encoding is Encoding.TEXT:
+        wire = pc.replace_with_mask(wire, pc.equal(wire, "1"), pa.scalar("true"))
+        wire = pc.replace_with_mask(wire, pc.equal(wire, "0"), pa.scalar("false"))
     true = pc.equal(wire, "true")
     failed = valid_of(wire) & ~bools_of(pc.or_(true, pc.equal(wire, "false")))
     return _with_failures(true, failed, lambda fitting: fitting)
@@ -195,6 +200,8 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
     match reading.encoding:
         case Encoding.HEX:
             return decode_hex(wire)
+        case Encoding.LATIN_1:
+            return decode_latin_1(wire)
         case Encoding.TEXT:
             return wire.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:

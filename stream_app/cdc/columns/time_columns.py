@@ -9,6 +9,7 @@ Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,10 @@ _DATE = r"\d{4}-\d{2}-\d{2}"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 
 
-def _forms(digits: int) -> tuple[tuple[str, str | None], ...]:
+_Forms = tuple[tuple[str, str | None], ...]
+
+
+def _forms(digits: int) -> _Forms:
     """Texts with a zone and without one, with so many digits of a second; and Arrow's zone."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
@@ -144,13 +148,20 @@ def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     """
     unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
     formless = valid_of(texts)
-    for pattern, zone in _FORMS[digits]:
+    for pattern, zone in _likely_first(_FORMS[digits], texts):
         if formless.any():
             matching = bools_of(pc.match_substring_regex(texts, pattern))
             parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
             result = pc.coalesce(result, parsed.view(pa.int64()))
             formless &= ~matching
     return result, formless
+
+
+def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
+    """The forms, beginning with that of the first text: texts of a column are mostly alike."""
+    first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
+    has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
+    return forms if has_zone else forms[::-1]
 
 
 def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:

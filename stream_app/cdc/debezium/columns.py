@@ -18,20 +18,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.drift_search import (
+    NO_CLASS,
+    SearchedRecords,
+    drift_in,
+    first_and_last_nulls,
+)
+from stream_app.cdc.alike.outcome import DecodedRecords
+from stream_app.cdc.alike.record_shapes import RecordShape
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
     bytes_of,
+    children_of,
     lengths_of,
     null_where,
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    row_fields,
+)
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.drift_search import NO_CLASS, SearchedRecords, drift_in
+from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -47,7 +62,6 @@ from stream_app.cdc.debezium.record_reader import (
     OP_FIELD,
     TABLE_FIELDS,
 )
-from stream_app.cdc.debezium.record_shapes import RecordShape
 from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
@@ -87,22 +101,7 @@ class DecodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRecords:
-    """What came of n records that were parsed in columns.
-
-    Attributes:
-        of: their rows.
-        questions: uint8 [n]; what each record wants to know of its Kafka key.
-        columns: unknown and missing columns of the records that are no suspects.
-    """
-
-    of: ImageRows
-    questions: Questions
-    columns: Mapping[Column, Sighting]
-
-
-@dataclass(frozen=True, slots=True)
-class _Parsed:
+class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
@@ -145,7 +144,7 @@ def decode_framed(
     """The same for values of which `framed` has the images; None also when the shape is flat."""
     if shape.is_flat:
         return None
-    columns = parse_objects(framed.images, pa.schema(_row_fields(readings, shape)))
+    columns = parse_objects(framed.images, pa.schema(row_fields(readings, shape.kinds)))
     if columns is None or _holds_base64_beside_numbers(
         framed.images, readings, shape.kinds, is_flat=True
     ):
@@ -161,30 +160,41 @@ def decode_framed(
         suspects=lacks_image(framed.ops, framed.has_before, framed.has_after),
         tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
     )
-    parsed = _Parsed(images, np.array(whole)[framed.codes])
+    parsed = ParsedImages(images, np.array(whole)[framed.codes])
     return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
 
 
 def _decoded(
     values: pa.Array,
     named: pa.Array,
-    parsed: _Parsed,
+    parsed: ParsedImages,
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
     """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
-    has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
-    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
-    decoded = rows_of(images, readings, settings.rows)  # step 3
-    questions = _questions(parsed, decoded.suspects, settings.key_rules)
+    images, decoded, questions = decode_images(parsed, readings, settings, is_flat=shape.is_flat)
     drift: Mapping[Column, Sighting] = {}
     if settings.policy.looks:
-        drift = _drift(values, named, images, decoded.suspects, shape, settings.policy)
+        drift = _drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
-def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
+def decode_images(
+    parsed: ParsedImages,
+    readings: Sequence[ColumnReading],
+    settings: DecodeSettings,
+    *,
+    is_flat: bool,
+) -> tuple[StackedImages, ImageRows, Questions]:
+    """The images with unchanged values put back, their rows, and what records want to know."""
+    has_old_values = not (settings.rows.before_has_key_only or is_flat)
+    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
+    decoded = rows_of(images, readings, settings.rows)  # step 3
+    return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
+
+
+def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
     images = parsed.images
     asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.is_op_told and rules.primary_key:
@@ -208,7 +218,6 @@ def _drift(
     named: pa.Array,
     images: StackedImages,
     suspects: Bools,
-    shape: RecordShape,
     policy: ColumnPolicy,
 ) -> Mapping[Column, Sighting]:
     classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
@@ -217,11 +226,12 @@ def _drift(
         values=values,
         named=named,
         classes=classes,
-        images=images.columns,
-        after_at=images.after_at,
+        nulls=first_and_last_nulls(
+            images.columns, np.where(classes != NO_CLASS, images.after_at, -1)
+        ),
         inner=_inner_names(images),
     )
-    found = drift_in(records, columns=policy.columns, is_flat=shape.is_flat)
+    found = drift_in(records, columns=policy.columns, images_of=images_of)
     return policy.told(found)
 
 
@@ -230,8 +240,8 @@ def _parse_envelopes(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
-    row = pa.struct(_row_fields(readings, shape))
+) -> ParsedImages | None:
+    row = pa.struct(row_fields(readings, shape.kinds))
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
         source = pa.struct([(name, pa.string()) for name in settings.source_fields])
@@ -240,22 +250,22 @@ def _parse_envelopes(
     if columns is None:
         return None
     op, before, after = columns[:3]
-    source = _children(columns[3]) if columns[3:] else []
+    source = children_of(columns[3]) if columns[3:] else []
     told = dict(zip(settings.source_fields, source, strict=True))
     is_whole = np.zeros(len(values), np.bool_)
     if "connector" in told:
         is_whole = bools_of(pc.is_in(told.pop("connector"), pa.array(WHOLE_IMAGES)))
     images = Images(
-        ops=_letters(op),
+        ops=letters_of(op),
         has_before=valid_of(before),
         has_after=valid_of(after),
         kinds=shape.kinds,
-        before=_children(before),
-        after=_children(after),
-        suspects=lacks_image(_letters(op), valid_of(before), valid_of(after)),
+        before=children_of(before),
+        after=children_of(after),
+        suspects=lacks_image(letters_of(op), valid_of(before), valid_of(after)),
         tables=tuple(told.values()),
     )
-    return _Parsed(images.stacked(), is_whole)
+    return ParsedImages(images.stacked(), is_whole)
 
 
 def _parse_flat(
@@ -263,12 +273,12 @@ def _parse_flat(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
+) -> ParsedImages | None:
     names = {reading.name for reading in readings}
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
     wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
     added = [field for field in wanted if field[0] not in names]
-    columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
+    columns = parse_objects(values, pa.schema([*row_fields(readings, shape.kinds), *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
     shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
@@ -280,7 +290,7 @@ def _parse_flat(
     suspects: Bools = np.zeros(len(values), np.bool_)
     is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
-        ops = _letters(extra[OP_FIELD])
+        ops = letters_of(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
@@ -301,7 +311,7 @@ def _parse_flat(
         suspects=suspects,
         tables=[extra[name] for name in of_table],
     )
-    return _Parsed(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
+    return ParsedImages(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
@@ -349,19 +359,7 @@ def _holds_base64_beside_numbers(
     return parse_objects(values, pa.schema(bare if is_flat else images)) is None
 
 
-def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
-    return [
-        pa.field(reading.name, reading.wire_type(kind))
-        for reading, kind in zip(readings, shape.kinds, strict=True)
-    ]
-
-
-def _children(rows: pa.Array) -> list[pa.Array]:
-    """Columns of a struct; the parser has put null into them where the struct is null."""
-    return [rows.field(index) for index in range(rows.type.num_fields)]
-
-
-def _letters(texts: pa.Array) -> Ops:
+def letters_of(texts: pa.Array) -> Ops:
     """The byte of each one-letter string; 0 for null and for any other."""
     offsets, data, lengths = offsets_of(texts), bytes_of(texts), lengths_of(texts)
     single = lengths == 1
@@ -373,7 +371,7 @@ def _letters(texts: pa.Array) -> Ops:
 
 
 def _restored(
-    images: StackedImages, readings: tuple[ColumnReading, ...], *, has_old_values: bool
+    images: StackedImages, readings: Sequence[ColumnReading], *, has_old_values: bool
 ) -> StackedImages:
     """Replace placeholders in after-images by the value before; without one: a suspect."""
     columns, suspects = list(images.columns), images.suspects

@@ -28,6 +28,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.cdc.alike.documents import no_constant
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
@@ -43,7 +44,7 @@ from stream_app.cdc.columns.byte_patterns import (
     places_of_pair,
 )
 from stream_app.cdc.columns.nesting import nests_too_deeply
-from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS, no_constant
+from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import Ops
 

@@ -1,0 +1,42 @@
+"""What is wrong with the options of the source's format: checked beside the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from stream_app.cdc.formats import FORMATS
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import RowType
+
+_SOURCE = "source."
+
+
+def format_problems(
+    name: str,
+    options: Mapping[str, str],
+    columns: RowType,
+    given: Collection[str],
+    many_tables: bool,
+) -> Iterator[tuple[str, str]]:
+    """Keys of the configuration, and what is wrong with each.
+
+    Args:
+        name: of the format.
+        given: all keys that the configuration has.
+        many_tables: whether the tables and their columns come from the messages.
+    """
+    chosen = FORMATS[name]
+    others = {each.section: each.name for each in FORMATS.values()}
+    del others[chosen.section]
+    for key in sorted(given):
+        section, _, rest = key.removeprefix(_SOURCE).partition(".")
+        if rest and key.startswith(_SOURCE) and section in others:
+            yield key, f"is of source.format = {others[section]!r}, not {name!r}"
+    for option in chosen.options:
+        if option.is_required and option.key not in options:
+            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+    if options and (columns.fields or many_tables):
+        try:
+            chosen.check(options, columns)
+        except UsageError as error:
+            yield f"{_SOURCE}{chosen.section}", error.what
