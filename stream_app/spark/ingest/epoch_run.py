@@ -60,9 +60,19 @@ class Newcomers(Protocol):
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
         """The tables of messages, created in the warehouse unless they are there.
 
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
                 while the one before is written, the latter may have brought the tables already.
+        """
+        ...
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """Take an epoch's messages that cannot be given to a table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`; empty for most epochs.
         """
         ...
 
@@ -147,36 +157,41 @@ class EpochRun(Generic[Messages]):
         )
 
     def finish(
-        self, begun: EpochBegun[Messages], feeds: Iterable[TableFeed]
+        self,
+        begun: EpochBegun[Messages],
+        feeds: Iterable[TableFeed],
+        newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
         """Bring an epoch into tables; returns those that it was committed to.
 
         Args:
             feeds: the tables that lack the epoch, whether `begin` knew it or not.
+            newcomers: makes tables that appear; None: the messages are of known tables.
         """
+        lacking, looks = list(feeds), newcomers is not None
         committed: list[TableFeed] = []
-        lacking = list(feeds)
         for _ in range(_ROUNDS_MAX):
-            if not lacking:
+            if not (lacking or looks):
                 return committed
             began = self.clock.steady_seconds()
             plan, others = self._ready(begun.plan, lacking)
             waited = self.clock.steady_seconds()
             output = begun.write(plan)
             write_s = begun.route_s + self.clock.steady_seconds() - waited
-            shares = [
-                Share(feed, part, of_table)
-                for feed, of_table, part in zip(
-                    self.feeds, output.tables, plan.tables, strict=False
-                )
-                if part is not None
-            ]
+            parts = zip(self.feeds, plan.tables, output.tables, strict=True)
+            shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
             work = _Round(self, begun, Times(waited - began, write_s))
             lacking = [*others, *work.commit(shares)]
             committed += work.committed
-            if output.newcomers.num_rows:
-                lacking += self._arrived(output.newcomers)
-            if lacking:
+            # Another round finds more tables, and the messages of those that could not be made.
+            looks = newcomers is not None and output.newcomers.num_rows > 0
+            if newcomers is not None and looks:
+                lacking += self._arrived(output.newcomers, newcomers)
+            elif newcomers is not None:
+                if output.unreadable.num_rows:
+                    newcomers.unreadable(begun.epoch, output.unreadable.sort_by(_SOURCE_ORDER))
+                newcomers = None
+            if lacking or looks:
                 begun = self.begin(begun.epoch, begun.messages, lacking, begun.source_end)
         raise CommitError(
             f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
@@ -230,14 +245,13 @@ class EpochRun(Generic[Messages]):
             self.isolation.failed(feed, error)
             return None
 
-    def _arrived(self, messages: pa.Table) -> Sequence[TableFeed]:
-        assert self.newcomers is not None, "the splitter knows that tables may appear"
+    def _arrived(self, messages: pa.Table, newcomers: Newcomers) -> Sequence[TableFeed]:
         assert self.isolation is not None, "such tables come and fail each for itself"
-        found = self.newcomers.feeds(messages)
+        found = newcomers.feeds(messages)
         known = {feed.name for feed in self.feeds}
         arrived = [feed for feed in found if feed.name not in known]
         self.feeds += arrived
-        self.shape = self.shape.with_splitter(self.newcomers.splitter(self.feeds))
+        self.shape = self.shape.with_splitter(newcomers.splitter(self.feeds))
         self.isolation.open(arrived)
         return [feed for feed in found if feed.job.is_open]
 

@@ -93,7 +93,8 @@ class TablesApart(Generic[Messages]):
         self.held.meet(self._begin)
         committed: Sequence[TableFeed] = ()
         if self.held.tables.epoch < begun.epoch:
-            committed = self.work.finish(begun, self.work.lacking(self._ready(), begun))
+            lacking = self.work.lacking(self._ready(), begun)
+            committed = self.work.finish(begun, lacking, self.work.newcomers)
         self.held.finish(begun.epoch, {feed.name: begun.epoch for feed in committed})
         self.catch_up()
 
