@@ -126,6 +126,7 @@ class Format:
         describe: what some messages of one source table tell of its columns and key, of
             `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
             be read tell nothing, and never raise.
+        tells_tables: whether messages tell their tables and columns, for a job with many tables.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Format:
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+    tells_tables: bool = True
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -5,6 +5,7 @@ The messages of Maxwell were captured from MariaDB; the others are those of Paim
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 
 from tests.support.job_bench import JobBench
 from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.schema_registry import encoded, schema_registry
 from tests.unit.cdc.debezium_messages import captured
+from tests.unit.cdc.test_debezium_avro import ENVELOPE, a_row, event
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -86,6 +89,20 @@ def test_each_format_gives_the_tables_rows(
     more = {"json.key-columns": "id"}
     job = run(bench, tmp_path / "json", topic, "json", columns, "id", **more)
     assert found(pypaimon, job, "id", "v") == [(1, "b")]
+
+    with schema_registry() as registry:
+        number = registry.add(ENVELOPE)
+        rng = random.Random(1)
+        rows = [{**a_row(rng), "id": key, "amount": b"\x01\xe2", "name": "Ada"} for key in (1, 2)]
+        changes = [("c", None, rows[0]), ("c", None, rows[1]), ("d", rows[0], None)]
+        made = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
+        source = {"connector": "mysql", "table": "orders"}
+        values = [{**each, "source": {**each["source"], **source}} for each in made]
+        topic = bench.topic((None, encoded(number, ENVELOPE, value)) for value in values)
+        more = {"debezium.schema.registry.url": registry.url}
+        columns = "id BIGINT NOT NULL, name STRING, amount DECIMAL(12,2)"
+        job = run(bench, tmp_path / "avro", topic, "debezium-avro", columns, "id", **more)
+    assert found(pypaimon, job, "id", "name", "amount") == [(2, "Ada", Decimal("4.82"))]
 
     topic = sent(bench, "paimon_cdc_tests", "json.evolution")
     job = run(bench, tmp_path / "append", topic, "json", "a STRING, c STRING")

@@ -51,8 +51,8 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
     offsets = offsets_of(values).astype(np.int64)
     data = bytes_of(values)[offsets[0] : offsets[-1]]
     starts = offsets - offsets[0]
-    markers = _found(data, marker)
-    nulls = _found(data, b"null")
+    markers = places_of(data, marker)
+    nulls = places_of(data, b"null")
     first: Int64s = np.full(len(values), -1, np.int64)
     first[_rows(starts, markers)[::-1]] = markers[::-1]
     last: Int64s = np.full(len(values), -1, np.int64)
@@ -66,7 +66,14 @@ def _rows(starts: Int64s, places: Int64s) -> Int64s:
     return rows
 
 
-def _found(data: Bytes, text: bytes) -> Int64s:
+def rows_with(values: pa.Array, text: bytes) -> Int64s:
+    """The values, binary [n] without nulls, in which a text of four bytes or more stands."""
+    offsets = offsets_of(values).astype(np.int64)
+    data = bytes_of(values)[offsets[0] : offsets[-1]]
+    return np.unique(_rows(offsets - offsets[0], places_of(data, text)))
+
+
+def places_of(data: Bytes, text: bytes) -> Int64s:
     """Where a text of four bytes or more begins, in ascending order."""
     word = np.frombuffer(text[:4], np.uint32)[0]
     parts = [np.empty(0, np.int64)]

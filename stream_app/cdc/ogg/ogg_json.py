@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.change_format import ChangeFormat
-from stream_app.cdc.alike.changed_columns import filled_up, ops_of
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with
 from stream_app.cdc.alike.description import describe, untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.document_images import DocumentImages
@@ -120,7 +120,7 @@ class OggDialect:
         odd = ops == 0
         odd |= ~is_delete & ~valid_of(after)
         odd |= (is_update | is_delete) & ~valid_of(before)
-        odd |= bools_of(pc.match_substring(values, _MARK))
+        odd[rows_with(values, _MARK.encode())] = True
         old, new = children_of(before), children_of(after)
         for reading, column in zip(table.readings, old, strict=True):
             if reading.is_key:

@@ -373,4 +373,5 @@ DEBEZIUM_AVRO = Format(
     survey=_survey,
     origins=_origins,
     describe=_describe,
+    tells_tables=False,
 )
