@@ -7,6 +7,7 @@ import difflib
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
@@ -44,4 +45,10 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
     """
-    return IsolatedDecode(format_named(name).make(setup))
+    found = format_named(name)
+    decode = IsolatedDecode(found.make(setup))
+    if setup.mapping is None:
+        return decode
+    return DescribedDecode(
+        messages=decode, describe=found.describe, options=setup.mapping, columns=setup.columns
+    )

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from stream_app.cdc.column_drift import ColumnPolicy, Reaction
+from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, ColumnPolicy, Reaction
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
     ColumnReading,
@@ -20,6 +20,7 @@ from stream_app.cdc.columns.column_reading import (
 from stream_app.cdc.message_format import FormatOption, FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
@@ -35,13 +36,26 @@ COLUMN_OPTIONS = (
     FormatOption(
         UNKNOWN_COLUMNS,
         "Effect of a column that the table does not have: the job stores the record without it, "
-        "with a warning or without one; it stops; or the record is bad.",
+        "with a warning or without one; it stops; the record is bad; or the table gets the column "
+        "([schemas.md](schemas.md)).",
         tuple(reaction.value for reaction in Reaction),
     ),
     FormatOption(
         MISSING_COLUMNS,
-        "Effect of a missing column of the table: the same.",
-        tuple(reaction.value for reaction in Reaction),
+        "Effect of a missing column of the table: the same, except that nothing is dropped.",
+        tuple(reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE),
+    ),
+    FormatOption(
+        NARROWED_COLUMNS,
+        "Effect of a type in the source that the column cannot follow, where unknown-columns = "
+        "evolve: the column keeps its type, with a warning or without one; or the job stops.",
+        ("warn", "ignore", "stop"),
+    ),
+    FormatOption(
+        TYPE_MAPPING,
+        "Paimon's options of the types of columns that the table gets, where unknown-columns = "
+        "evolve; comma separated ([schemas.md](schemas.md)).",
+        example="to-nullable,tinyint1-not-bool",
     ),
 )
 ENCODING_OPTION = FormatOption(
@@ -112,6 +126,8 @@ def checked_options(
             modes[key] = value
             others = ", ".join(choices[key])
             problems += [f"{key} = {value!r} is none of {others}"] * (value not in choices[key])
+        elif key == TYPE_MAPPING and key in known:
+            problems += _mapping_problems(value)
         elif key in free:
             texts[key] = value
         elif key in known and key != COLUMN_ENCODING:
@@ -168,6 +184,14 @@ def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
             return Encoding.ISO
         case _:
             return Encoding.NUMBER
+
+
+def _mapping_problems(value: str) -> list[str]:
+    try:
+        parse_mapping_options(value.split(","))
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
+    return []
 
 
 def _encoded_column(key: str) -> str | None:

@@ -77,6 +77,7 @@ class Outcome:
     Attributes:
         section: of the format's options, for errors.
         ignores_truncate: whether a TRUNCATE is skipped; else it stops the job.
+        schemas: fingerprint of each schema that messages bring → its first message.
     """
 
     messages: pa.RecordBatch
@@ -89,6 +90,7 @@ class Outcome:
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     columns: dict[Column, Sighting] = field(default_factory=dict)
+    schemas: dict[str, int] = field(default_factory=dict)
 
     def take(self, decoded: DecodedRecords, index: Index) -> None:
         """Take in records that were parsed in columns.
@@ -136,6 +138,7 @@ class Outcome:
             skipped=self.skipped,
             tables=self.tables,
             columns=self.columns,
+            schemas=self.schemas,
         )
         return batch.setting_aside(self.messages, but) if but else batch
 

@@ -20,6 +20,7 @@ connectors; tests/fixtures/cdc holds real messages of each.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,6 +64,7 @@ from stream_app.cdc.message_format import Format, FormatSetup
 class FramedGroup(Group):
     """Messages of one schema, with the frames last seen."""
 
+    fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
 
 
@@ -111,6 +113,8 @@ class DebeziumJson:
         alike = AlikeDecoder(self, images_of, self._settings.policy)
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
+            if payloads.prefix:
+                outcome.schemas[group.fingerprint] = int(present[payloads.index[0]])
             alike.decode(payloads.payloads, present[payloads.index], group, outcome)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
@@ -139,7 +143,8 @@ class DebeziumJson:
         if prefix not in self._groups:
             fields = self._schemas.get(prefix, {})
             self._groups[prefix] = FramedGroup(
-                apply_schema(self._readings, fields, self._options.encodings)
+                apply_schema(self._readings, fields, self._options.encodings),
+                fingerprint=hashlib.sha256(prefix).hexdigest(),
             )
         return self._groups[prefix]
 

@@ -23,7 +23,15 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
+from stream_app.cdc.column_drift import (
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    Column,
+    Drift,
+    DriftKind,
+    Sighting,
+    drift_of,
+)
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
@@ -76,7 +84,12 @@ _OPTIONS = (
         "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
         example="reader:secret",
     ),
-    *OPTIONS,
+    # Messages do not tell columns, so a table cannot follow them.
+    *(
+        replace(option, values=tuple(one for one in option.values if one != "evolve"))
+        for option in OPTIONS
+        if option.key not in (NARROWED_COLUMNS, TYPE_MAPPING)
+    ),
 )
 
 
