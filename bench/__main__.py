@@ -1,13 +1,15 @@
 """Everything that docs/performance.md shows, in one run.
 
-    ./run.sh bench [goals|steps|hostile|ingest|memory|simulation|commits|requests|compaction|
+    ./run.sh bench [goals|steps|kept|hostile|ingest|memory|simulation|commits|requests|compaction|
                     databases|checksums|latency|reading] [--messages N] [--quick]
 
-In turn: the goals of ingest; steps on one core beside their limits; hostile messages at two sizes;
-the whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
+In turn: the goals of ingest; steps on one core beside their limits; the ratios that are to be kept,
+those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
+whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
 the epochs; many tables in one job; what checksums cost; reading, beside other readers. About fifty
-minutes; `--quick` takes eight. With a name only that part.
+minutes; `--quick` takes eight. With a name only that part. Continuous integration prints
+`kept --quick`, half a minute.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from bench import (
     compaction_memory,
     compaction_simulation,
     databases,
+    decode,
     goals,
     hostile,
     ingest,
@@ -69,6 +72,11 @@ def _steps(folder: Path, messages: int, quick: bool) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | --- | --- |"
     for step in steps.measure(messages // 3, 2 if quick else 5, folder):
         yield step.markdown()
+
+
+def _kept(folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    yield from decode.lines(30_000 if quick else 100_000, 5)
+    yield steps.measure_write(150_000 if quick else 500_000, 5, folder).line()
 
 
 def _hostile(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
@@ -126,6 +134,7 @@ def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:
 PARTS: dict[str, Part] = {
     "goals": _goals,
     "steps": _steps,
+    "kept": _kept,
     "hostile": _hostile,
     "ingest": _ingest,
     "memory": _memory,

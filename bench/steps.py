@@ -13,6 +13,7 @@ All limits are measured in the same process, in turns with the step; the ratio i
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import tempfile
 import time
@@ -66,6 +67,8 @@ class Step:
     limit: str
     limit_seconds: float
     goal: float
+    cpu_ratio: float = math.nan
+    """The same of the processor's seconds, which other work on the machine changes less."""
 
     @property
     def ratio(self) -> float:
@@ -82,7 +85,7 @@ class Step:
         return (
             f"{self.name:11} {self.rows / self.seconds / 1e3:9,.0f} k rows/s "
             f"{self.size / self.seconds / 1e6:7,.0f} MB/s   {self.ratio:5.2f} × {self.limit} "
-            f"(goal ≤ {self.goal})"
+            f"(goal ≤ {self.goal}; of the processor's time {self.cpu_ratio:.2f})"
         )
 
 
@@ -129,10 +132,36 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     changes = sum(rows.num_rows for rows in decoded)
     change_bytes = sum(rows.nbytes for rows in decoded)
     steps = [
-        Step("decode", messages, message_bytes, decode.wall_s, "parse only", parsing.wall_s, 1.35),
-        Step("route", changes, change_bytes, routing.wall_s, "decode", decode.wall_s, 0.15),
+        Step(
+            "decode",
+            messages,
+            message_bytes,
+            decode.wall_s,
+            "parse only",
+            parsing.wall_s,
+            1.35,
+            decode.cpu_s / parsing.cpu_s,
+        ),
+        Step(
+            "route",
+            changes,
+            change_bytes,
+            routing.wall_s,
+            "decode",
+            decode.wall_s,
+            0.15,
+            routing.cpu_s / decode.cpu_s,
+        ),
     ]
     return [*steps, _write_step(folder, decoded, runs), _compact_step(folder, messages // 2, runs)]
+
+
+def measure_write(messages: int, runs: int, folder: Path) -> Step:
+    """The step `write` alone."""
+    pa.set_cpu_count(1)
+    decode_format = shop_format(shop_schema())
+    decoded = [decode_format.decode(batch).changes.rows for batch in message_batches(messages)]
+    return _write_step(folder, decoded, runs)
 
 
 def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
@@ -162,7 +191,16 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     writing, encoding = in_turns(runs, write, encode_all)
     changes = sum(rows.num_rows for rows in decoded)
     size = sum(rows.nbytes for rows in decoded)
-    return Step("write", changes, size, writing.wall_s, "encode only", encoding.wall_s, 1.3)
+    return Step(
+        "write",
+        changes,
+        size,
+        writing.wall_s,
+        "encode only",
+        encoding.wall_s,
+        1.3,
+        writing.cpu_s / encoding.cpu_s,
+    )
 
 
 def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
@@ -194,7 +232,16 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     merging, limits = in_turns(runs, lambda: compact_bucket(table, request), limit)
     rows = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)
-    return Step("compaction", rows, size, merging.wall_s, "decode + encode", limits.wall_s, 1.25)
+    return Step(
+        "compaction",
+        rows,
+        size,
+        merging.wall_s,
+        "decode + encode",
+        limits.wall_s,
+        1.25,
+        merging.cpu_s / limits.cpu_s,
+    )
 
 
 def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa.Table:

@@ -14,6 +14,7 @@ OTHER = "other"
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("not-json", r"is (not JSON|not UTF-8|empty|nested too deeply|a JSON )|has the field .* twice"),
+    ("not-avro", r"is not Avro |names schema |has a schema that is not Avro's"),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
     ("null-value", r"(primary key|NOT NULL) column .* is (null|missing)"),
@@ -23,7 +24,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
     ("partition", r"has a (value of the partition column|partition that tells no time)"),
     ("decoder-error", r"(the )?decoder "),
-    ("not-a-change", r"has (neither|op|the unknown|a )|is an envelope"),
+    ("not-a-change", r"has (neither|no|op|the unknown|a )|is an envelope"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 

@@ -6,15 +6,23 @@ import difflib
 from dataclasses import replace
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
+from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_decode import DescribedDecode
+from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
+from stream_app.cdc.json.plain_json import PLAIN_JSON
+from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.errors import UsageError
 
-FORMATS: dict[str, Format] = {each.name: each for each in (DEBEZIUM_JSON,)}
+_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
+_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
+FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 

@@ -6,6 +6,9 @@ row. A message may hold several; the format knows of which message each record i
 1. Choose the rows of each record, and bring each column into the order of the rows.
 2. Cast each column to the table's type.
 3. Drop the rows of suspects.
+
+A format whose parser gives the images in one column, one below the other, makes `StackedImages`.
+When each image is a row, as in a changelog, these are the rows, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.row_assembly import (
@@ -25,6 +28,7 @@ from stream_app.cdc.row_assembly import (
     RowPlan,
     fill_invented,
     forget_invented,
+    is_identity,
     key_changes,
     plan_rows,
 )
@@ -71,6 +75,57 @@ class Images:
     suspects: Bools
     tables: Sequence[pa.Array] = ()
 
+    def stacked(self) -> StackedImages:
+        """The same, the images before above those after."""
+        count = len(self.ops)
+        at = np.arange(count)
+        columns, above = self.after, 0
+        if self.has_before.any():
+            above = count
+            columns = [pa.concat_arrays(both) for both in zip(self.before, self.after, strict=True)]
+        return StackedImages(
+            ops=self.ops,
+            before_at=np.where(self.has_before, at, -1),
+            after_at=np.where(self.has_after, at + above, -1),
+            kinds=self.kinds,
+            columns=columns,
+            suspects=self.suspects,
+            tables=self.tables,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackedImages:
+    """n records and s images; two records with one image each, and one with both::
+
+        before_at   [-1, 0, 2]
+        after_at    [1, -1, 3]
+        columns     of the images d0, c1, u2, u3
+
+    Attributes:
+        before_at, after_at: int64 [n]; the place of each record's image; -1: it has none.
+        columns: for each of the table's an array [s]; null where the image lacks the value.
+        ops, kinds, suspects, tables: those of `Images`.
+    """
+
+    ops: Ops
+    before_at: Int64s
+    after_at: Int64s
+    kinds: Sequence[JsonKind]
+    columns: Sequence[pa.Array]
+    suspects: Bools
+    tables: Sequence[pa.Array] = ()
+
+    @property
+    def has_before(self) -> Bools:
+        """Which records have an image before the change: bool [n]."""
+        return self.before_at >= 0
+
+    @property
+    def has_after(self) -> Bools:
+        """Which records have an image after the change: bool [n]."""
+        return self.after_at >= 0
+
 
 @dataclass(frozen=True, slots=True)
 class ImageRows:
@@ -89,22 +144,28 @@ class ImageRows:
     tables: Mapping[str, int]
 
 
-def rows_of(images: Images, readings: Sequence[ColumnReading], rules: RowRules) -> ImageRows:
+def rows_of(
+    images: Images | StackedImages, readings: Sequence[ColumnReading], rules: RowRules
+) -> ImageRows:
     """The rows of records.
 
     Args:
         readings: of the table's columns, in table order.
     """
+    if isinstance(images, Images):
+        images = images.stacked()
+    has_before, has_after = images.has_before, images.has_after
     wanted: Bools | bool = rules.keep_update_before
-    if not wanted and bool((images.has_before & images.has_after).any()):
-        wanted = key_changes(readings, images.before, images.after)
-    plan = plan_rows(images.ops, images.has_before, images.has_after, wanted)  # step 1
+    if not wanted and bool((has_before & has_after).any()):
+        wanted = key_changes(readings, images.columns, images.before_at, images.after_at)
+    plan = plan_rows(images.ops, has_before, has_after, wanted)  # step 1
+    places = plan.places(images.before_at, images.after_at)
+    in_place = is_identity(places, len(images.columns[0]))
+    order = pa.array(places)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.kinds)]
-    for reading, kind, before, after in zip(
-        readings, images.kinds, images.before, images.after, strict=True
-    ):
-        wire = plan.take(before, after)
+    for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
+        wire = column if in_place else column.take(order)
         columns.append(_cast(reading, kind, wire, plan, suspects, rules))
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     record = plan.record

@@ -99,12 +99,16 @@ class FormatOption:
     """An option that a format declares.
 
     Attributes:
-        values: all that it can have, the default first; empty: names of columns.
+        values: all that it can have, the default first; empty: names of columns, or a text.
+        example: of a text; empty: names of columns.
+        is_required: whether the format cannot be without it.
     """
 
     key: str
     meaning: str
     values: tuple[str, ...] = ()
+    example: str = ""
+    is_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,7 @@ class Format:
         describe: what some messages of one source table tell of its columns and key, of
             `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
             be read tell nothing, and never raise.
+        tells_tables: whether messages tell their tables and columns, for a job with many tables.
     """
 
     name: str
@@ -135,6 +140,7 @@ class Format:
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+    tells_tables: bool = True
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -81,8 +81,15 @@ def rows_of_records(
     has_before = np.array([record.before is not None for record in records], np.bool_)
     has_after = np.array([record.after is not None for record in records], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
+    at = np.arange(len(records))
     wanted: Any = rules.keep_update_before or key_changes(
-        readings, [column.values for column in before], [column.values for column in after]
+        readings,
+        [
+            pa.concat_arrays([old.values, new.values])
+            for old, new in zip(before, after, strict=True)
+        ],
+        np.where(has_before, at, -1),
+        np.where(has_after, at + len(records), -1),
     )
     plan = plan_rows(ops, has_before, has_after, wanted)
     columns: list[pa.Array] = [pa.array(plan.kinds)]

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int64s,
+    bools_of,
+    null_where,
+    valid_of,
+)
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
 
@@ -43,38 +48,23 @@ class RowPlan:
     is_after: Bools
     kinds: npt.NDArray[np.int8]
 
-    @cached_property
-    def _is_identity(self) -> bool:
-        """Whether the rows are all the after-images, as they stand."""
-        count = len(self.record)
-        return bool(self.is_after.all()) and count == 1 + (self.record[-1] if count else -1)
+    def places(self, before_at: Int64s, after_at: Int64s) -> Int64s:
+        """For each row the place of its image: int64 [m].
 
-    @cached_property
-    def _before_records(self) -> pa.Array:
-        return pa.array(self.record[~self.is_after])
-
-    @cached_property
-    def _sources(self) -> pa.Array:
-        """For each row its place among the rows' before-images, followed by all afters: int64 [m].
-
-        The example of `plan_rows`: b1 and b2 are the before-images of rows, a0 to a3 all afters::
-
-            joined     [b1, b2, a0, a1, a2, a3]
-            sources    [2, 0, 3, 1, 5]
-            rows       [a0, b1, a1, b2, a3]
+        Args:
+            before_at, after_at: int64 [n]; the places of each record's images.
         """
-        before_count = len(self._before_records)
-        sources = self.record + before_count
-        sources[~self.is_after] = np.arange(before_count)
-        return pa.array(sources)
+        return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
     def take(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """One column of the rows [m], from the columns of the images [n]."""
-        if self._is_identity and len(self.record) == len(after):
-            return after
-        if not len(self._before_records):
-            return after.take(self._sources)
-        return pa.concat_arrays([before.take(self._before_records), after]).take(self._sources)
+        places = self.record + np.where(self.is_after, len(before), 0)
+        return pa.concat_arrays([before, after]).take(pa.array(places))
+
+
+def is_identity(places: Int64s, count: int) -> bool:
+    """Whether these places are all `count` that there are, in their order."""
+    return len(places) == count and bool((places == np.arange(count)).all())
 
 
 def plan_rows(
@@ -110,6 +100,13 @@ def plan_rows(
     return RowPlan(record, is_after, kinds)
 
 
+def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
+    """Where a record has no row's op, or not the image that its op needs: bool [n]."""
+    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
+    lacks: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
+    return lacks
+
+
 def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
     """For before-images that hold nothing but the key: null in every other nullable column.
 
@@ -134,20 +131,26 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
 
 
 def key_changes(
-    readings: Sequence[ColumnReading], before: Sequence[pa.Array], after: Sequence[pa.Array]
+    readings: Sequence[ColumnReading],
+    columns: Sequence[pa.Array],
+    before_at: Int64s,
+    after_at: Int64s,
 ) -> Bools:
-    """Where the primary key of the two images differs; not where one of them has none.
+    """Where the primary key of a record's two images differs; not where one of them has none.
 
     Args:
-        before, after: for each reading an array [n].
+        columns: for each reading an array [s] of the images' values.
+        before_at, after_at: int64 [n]; the places of each record's images; -1: it has none.
 
     Returns:
         bool [n].
     """
-    changed: Bools = np.zeros(len(after[0]), np.bool_)
-    for reading, old, new in zip(readings, before, after, strict=True):
+    changed: Bools = np.zeros(len(before_at), np.bool_)
+    both = np.flatnonzero((before_at >= 0) & (after_at >= 0))
+    old, new = pa.array(before_at[both]), pa.array(after_at[both])
+    for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
-            changed |= _differ(old, new)
+            changed[both] |= _differ(column.take(old), column.take(new))
     return changed
 
 

@@ -64,16 +64,20 @@ def _plain(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
-def table_name(database: str, schema: str, table: str) -> str:
-    """The name of a source's table; empty when the table itself is not told."""
-    return ".".join(filter(None, (database, schema, table))) if table else ""
+def table_name(*names: str) -> str:
+    """The name of a source's table, from the outermost to the table's own.
+
+    Empty when the table itself is not told.
+    """
+    return ".".join(filter(None, names)) if names[-1] else ""
 
 
 def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
     """Name of each source table → its first record among those that are wanted.
 
     Args:
-        columns: strings [n] of database, schema and table; without them nothing is known.
+        columns: strings [n] of names from the outermost to the table's own, such as database,
+            schema and table, or dictionaries of them; without them nothing is known.
         wanted: bool [n].
     """
     records = np.flatnonzero(wanted)
@@ -81,9 +85,10 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
         return {}
     if len(records) < len(wanted):
         columns = [column.take(pa.array(records)) for column in columns]
-    if all(len(column.unique()) == 1 for column in columns):
+    if all(map(_is_constant, columns)):
         first = np.zeros(1, np.int64)
     else:
+        columns = [column.cast(pa.string()) for column in columns]
         joined = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
@@ -94,3 +99,10 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
         name = table_name(*(column[row].as_py() or "" for column in columns))
         found.setdefault(name, int(records[row]))
     return found
+
+
+def _is_constant(column: pa.Array) -> bool:
+    if isinstance(column, pa.DictionaryArray) and not column.null_count:
+        used = np.flatnonzero(np.bincount(column.indices.to_numpy()))
+        column = column.dictionary.take(pa.array(used))
+    return len(column.unique()) == 1

@@ -9,6 +9,7 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import assert_never
 
 import pyarrow as pa
@@ -112,6 +113,7 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
     )
 
 
+@lru_cache(4_096)
 def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
     return _with_id(pa.field(name, arrow_type(data_type), nullable=data_type.nullable), field_id)
 

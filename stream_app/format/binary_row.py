@@ -277,7 +277,7 @@ def python_value(scalar: pa.Scalar, data_type: DataType) -> object:
 
 
 def serialize_arrow_row(
-    columns: Sequence[pa.Array], types: Sequence[DataType], index: int
+    columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType], index: int
 ) -> bytes:
     """Row `index` of Arrow columns as manifests store it, e.g. the least key of a sorted batch."""
     values = [

@@ -153,7 +153,8 @@ def row_group_stats(
 
 
 def _positions(footer: pq.FileMetaData) -> Mapping[str, int]:
-    return {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+    schema = footer.schema  # made anew each time that it is asked for
+    return {schema.column(index).path: index for index in range(footer.num_columns)}
 
 
 def _simple_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:

@@ -39,12 +39,29 @@ class KeyValueLayout:
         key_names: columns of the trimmed primary key, in key order.
         sequence_fields: columns that decide before the sequence number; nulls are oldest.
         sequence_descending: the smallest value of the sequence fields is the newest.
+        constant_names: columns with one value in all rows of a bucket: those of the partition.
     """
 
     schema: pa.Schema
     key_names: tuple[str, ...]
     sequence_fields: tuple[str, ...] = ()
     sequence_descending: bool = False
+    constant_names: frozenset[str] = frozenset()
+
+    def take(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
+        """`take` of rows of one bucket, in which constant columns need no order.
+
+        Args:
+            indices: int64 [m], m at most the number of rows.
+        """
+        if indices is None or not self.constant_names:
+            return take(batch, indices)
+        order = pa.array(indices)
+        columns = [
+            column.slice(0, len(order)) if name in self.constant_names else column.take(order)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def integer_view(column: pa.Array) -> pa.Array:

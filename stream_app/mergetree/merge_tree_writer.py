@@ -73,7 +73,7 @@ class MergeTreeWriter:
                 window = drained
                 if changelog is not None:
                     # Merged from sorted rows, the copy for the data file reads memory in order.
-                    rows = take(drained.batch, drained.order)
+                    rows = self.layout.take(drained.batch, drained.order)
                     changelog.write(rows)
                     window = MergeWindow(rows, None, drained.last)
                 data.write(self.merge_function.merge(window, self.layout))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.errors import RecordTooLargeError
-from stream_app.mergetree.key_value_batch import KeyValueLayout, take
+from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -164,7 +164,7 @@ class SortBufferWriteBuffer:
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
         if self.merge_early is None:
-            return take(window.batch, window.order)
+            return self.layout.take(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
 
     def _keep(self, chunk: pa.RecordBatch) -> None:

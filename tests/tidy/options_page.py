@@ -39,7 +39,10 @@ MEANINGS = {
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
     "its primary key is unique across them. Otherwise a second table stops the job.",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
-    "source.debezium.…": "Options of the format, below.",
+    **{
+        f"source.{section}.…": "Options of the format, below."
+        for section in dict.fromkeys(each.section for each in FORMATS.values())
+    },
     "source.path": "With `files`: the folder.",
     "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all of the "
     "moment.",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
 from stream_app.app.config.sync_config import (
@@ -357,12 +358,8 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
-    if source.format_options and (config.table.columns.fields or config.sync):
-        message_format = FORMATS[source.format]
-        try:
-            message_format.check(source.format_options, config.table.columns)
-        except UsageError as error:
-            yield f"source.{message_format.section}", error.what
+    columns, many = config.table.columns, config.sync is not None
+    yield from format_problems(source.format, source.format_options, columns, given, many)
 
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:

@@ -77,3 +77,8 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
         )
     # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
     return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))
+
+
+def children_of(rows: pa.Array) -> list[pa.Array]:
+    """Columns of a struct; a parser has put null into them where the struct is null."""
+    return [rows.field(index) for index in range(rows.type.num_fields)]

@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    bools_of,
+    bytes_of,
+    null_where,
+    offsets_of,
+    valid_of,
+)
 from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex, reversed_bytes
 from stream_app.cdc.columns.column_reading import (
     EPOCH_DIGITS,
@@ -33,6 +40,7 @@ from stream_app.cdc.columns.decimal_columns import (
     plain_text,
     plain_texts,
 )
+from stream_app.cdc.columns.latin_1_columns import decode_latin_1
 from stream_app.cdc.columns.time_columns import (
     Casted,
     cast_isolating,
@@ -97,7 +105,11 @@ def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
     return _with_failures(wire, failed, lambda fitting: pc.equal(fitting, 1))
 
 
-def _boolean_text(_: ColumnReading, wire: pa.Array) -> Casted:
+def _boolean_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    """``true`` and ``false``; of a source that writes every value as text also ``1`` and ``0``."""
+    if reading.encoding is Encoding.TEXT:
+        wire = pc.replace_with_mask(wire, pc.equal(wire, "1"), pa.scalar("true"))
+        wire = pc.replace_with_mask(wire, pc.equal(wire, "0"), pa.scalar("false"))
     true = pc.equal(wire, "true")
     failed = valid_of(wire) & ~bools_of(pc.or_(true, pc.equal(wire, "false")))
     return _with_failures(true, failed, lambda fitting: fitting)
@@ -195,6 +207,8 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
     match reading.encoding:
         case Encoding.HEX:
             return decode_hex(wire)
+        case Encoding.LATIN_1:
+            return decode_latin_1(wire)
         case Encoding.TEXT:
             return wire.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:
@@ -270,10 +284,21 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
 
 def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
     """Cast text that has the given form; Arrow alone would take ``0x10`` and ``inf`` too."""
+    if pa.types.is_integer(target) and _only_digits(wire):
+        values = cast_isolating(wire, target)
+        failed = valid_of(wire) & ~valid_of(values)
+        return values, failed if failed.any() else None
     formed = bools_of(pc.match_substring_regex(wire, pattern))
     values = cast_isolating(wire if formed.all() else null_where(wire, ~formed), target)
     failed = valid_of(wire) & ~valid_of(values)
     return values, failed if failed.any() else None
+
+
+def _only_digits(wire: pa.Array) -> bool:
+    """Whether the texts have digits, minus signs and points alone: Arrow judges these rightly."""
+    offsets = offsets_of(wire)
+    data = bytes_of(wire)[int(offsets[0]) : int(offsets[-1])]
+    return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 
 
 def _with_failures(wire: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.Array]) -> Casted:

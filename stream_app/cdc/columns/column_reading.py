@@ -13,6 +13,7 @@ semantic types per `decimal.handling.mode`, `time.precision.mode`, `binary.handl
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,7 @@ class Encoding(enum.Enum):
     BASE64_URL_SAFE = "base64-url-safe"
     BASE64_LITTLE_ENDIAN = "base64-little-endian"
     HEX = "hex"
+    LATIN_1 = "latin-1"
     TEXT = "text"
     NUMBER = "number"
 
@@ -73,6 +75,7 @@ _BYTES = frozenset(
         Encoding.BASE64_URL_SAFE,
         Encoding.BASE64_LITTLE_ENDIAN,
         Encoding.HEX,
+        Encoding.LATIN_1,
         Encoding.TEXT,
     }
 )
@@ -219,3 +222,11 @@ _WIRE_TYPES: dict[tuple[Family, JsonKind], Any] = {
     (Family.TIMESTAMP, JsonKind.NUMBER): pa.int64(),
     (Family.TIMESTAMP, JsonKind.STRING): pa.string(),
 }
+
+
+def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:
+    """The fields as which the columns of a row are parsed, whose values have these kinds."""
+    return [
+        pa.field(reading.name, reading.wire_type(kind))
+        for reading, kind in zip(readings, kinds, strict=True)
+    ]

@@ -109,7 +109,9 @@ def _rarer(data: Bytes, at: Int64s) -> Int64s:
     fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
     is_point = mark == ord(".")
     is_exponent = mark | 32 == ord("e")
-    rare: Int64s = at[np.where(is_point, fraction, np.where(is_exponent, exponent, True))]
+    third = byte(2)
+    other = np.where(mark == ord("N"), third == ord("N"), (mark != ord("I")) | (third == ord("f")))
+    rare: Int64s = at[np.where(is_point, fraction, np.where(is_exponent, exponent, other))]
     return rare
 
 

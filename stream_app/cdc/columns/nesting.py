@@ -29,26 +29,46 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _SEARCH_BYTES = 1 << 17
 
 
-def nests_too_deeply(value: bytes) -> bool:
-    """Whether brackets outside of strings nest deeper than `NESTING_MAX`."""
-    if value.count(b"[") + value.count(b"{") <= NESTING_MAX:
+def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
+    """Whether brackets outside of strings nest deeper than so many levels."""
+    if value.count(b"[") + value.count(b"{") <= levels:
         return False
     data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # makes braces of brackets
     steps = (data == ord("{")).astype(np.int8) - (data == ord("}")).astype(np.int8)
-    return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > NESTING_MAX
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels
 
 
-def deep_ones(values: pa.Array) -> Bools:
-    """Where a value nests too deeply: bool [n].
+def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
+    """Where a value nests deeper than so many levels: bool [n].
 
     Args:
         values: binary [n] without nulls.
     """
     found: Bools = np.zeros(len(values), np.bool_)
+    # Each object has a bracket of its own; where few others are left, no value has many.
+    if _count_openings(values) < len(values) + levels and _begin_with_a_brace(values):
+        return found
     # Few values have so many brackets at all; those are examined one by one.
-    for row in _rows_of_many_brackets(offsets_of(values), _openings(values), lengths_of(values)):
-        found[row] = nests_too_deeply(values[row].as_py())
+    openings = _openings(values)
+    for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
+        found[row] = nests_too_deeply(values[row].as_py(), levels)
     return found
+
+
+def _begin_with_a_brace(values: pa.Array) -> bool:
+    offsets = offsets_of(values)
+    if len(values) == 0 or not lengths_of(values).all():
+        return False
+    return bool((bytes_of(values)[offsets[:-1]] == ord("{")).all())
+
+
+def _count_openings(values: pa.Array) -> int:
+    offsets, data = offsets_of(values), bytes_of(values)
+    ends = range(int(offsets[0]), int(offsets[-1]), _SEARCH_BYTES)
+    return sum(
+        int(np.count_nonzero(data[at : min(at + _SEARCH_BYTES, offsets[-1])] | 32 == ord("{")))
+        for at in ends
+    )
 
 
 def _openings(values: pa.Array) -> Int64s:
@@ -63,12 +83,14 @@ def _openings(values: pa.Array) -> Int64s:
     return np.concatenate([np.empty(0, np.int64), *found])
 
 
-def _rows_of_many_brackets(offsets: Int32s, openings: Int64s, lengths: Int32s) -> list[int]:
-    if len(openings) <= NESTING_MAX:
+def _rows_of_many_brackets(
+    offsets: Int32s, openings: Int64s, lengths: Int32s, levels: int
+) -> list[int]:
+    if len(openings) <= levels:
         return []
     # As many brackets apart and in one value: not farther apart than the longest value is long.
-    apart = openings[NESTING_MAX:] - openings[:-NESTING_MAX]
+    apart = openings[levels:] - openings[:-levels]
     first = np.flatnonzero(apart < lengths.max())
     rows = np.searchsorted(offsets, openings[first], side="right")
-    same = rows == np.searchsorted(offsets, openings[first + NESTING_MAX], side="right")
+    same = rows == np.searchsorted(offsets, openings[first + levels], side="right")
     return [int(row) - 1 for row in np.unique(rows[same])]

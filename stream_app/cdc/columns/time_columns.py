@@ -9,6 +9,7 @@ Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
+    bytes_of,
     int64s_of,
+    lengths_of,
     null_where,
+    offsets_of,
     valid_of,
 )
 
@@ -36,7 +40,10 @@ _DATE = r"\d{4}-\d{2}-\d{2}"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 
 
-def _forms(digits: int) -> tuple[tuple[str, str | None], ...]:
+_Forms = tuple[tuple[str, str | None], ...]
+
+
+def _forms(digits: int) -> _Forms:
     """Texts with a zone and without one, with so many digits of a second; and Arrow's zone."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
@@ -143,14 +150,43 @@ def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     Every text must match before Arrow sees it: alone it would take ``2024-02-29T07Z`` too.
     """
     unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
+    if _are_plain(texts, digits):
+        parsed, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
+        return parsed.view(pa.int64()), np.zeros(len(texts), np.bool_)
     formless = valid_of(texts)
-    for pattern, zone in _FORMS[digits]:
+    for pattern, zone in _likely_first(_FORMS[digits], texts):
         if formless.any():
             matching = bools_of(pc.match_substring_regex(texts, pattern))
             parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
             result = pc.coalesce(result, parsed.view(pa.int64()))
             formless &= ~matching
     return result, formless
+
+
+def _are_plain(texts: pa.Array, digits: int) -> bool:
+    """Whether all texts are timestamps of one length without a zone, as a glance at bytes shows."""
+    offsets = offsets_of(texts)
+    data = bytes_of(texts)[int(offsets[0]) : int(offsets[-1])]
+    count = len(texts) - texts.null_count
+    length = len(data) // max(count, 1)
+    if not count or not 19 <= length <= 20 + digits or length == 20:
+        return False
+    if len(data) != count * length or (lengths_of(texts)[valid_of(texts)] != length).any():
+        return False
+    table = data.reshape(count, length)
+    marks = [4, 7, 10, 13, 16, *([19] if length > 19 else [])]
+    figures = np.delete(np.arange(length), marks)
+    wanted = np.frombuffer(b"--_::."[: len(marks)], np.uint8)
+    is_mark = table[:, marks] == wanted
+    is_mark[:, 2] = (table[:, 10] == ord(" ")) | (table[:, 10] == ord("T"))
+    return bool(is_mark.all() and ((table[:, figures] - ord("0")) < 10).all())
+
+
+def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
+    """The forms, beginning with that of the first text: texts of a column are mostly alike."""
+    first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
+    has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
+    return forms if has_zone else forms[::-1]
 
 
 def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:

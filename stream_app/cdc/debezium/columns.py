@@ -18,20 +18,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.drift_search import (
+    NO_CLASS,
+    SearchedRecords,
+    drift_in,
+    first_and_last_nulls,
+)
+from stream_app.cdc.alike.outcome import DecodedRecords
+from stream_app.cdc.alike.record_shapes import RecordShape
 from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
     bytes_of,
+    children_of,
     lengths_of,
     null_where,
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    row_fields,
+)
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.drift_search import NO_CLASS, drift_in
+from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -40,20 +55,21 @@ from stream_app.cdc.debezium.key_proof import (
     questions_of,
 )
 from stream_app.cdc.debezium.placeholders import placeholders_in
+from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.debezium.record_reader import (
     DELETED_FIELD,
     HEARTBEAT_FIELDS,
     OP_FIELD,
     TABLE_FIELDS,
 )
-from stream_app.cdc.debezium.record_shapes import RecordShape
-from stream_app.cdc.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
     READ,
     UPDATE,
     Ops,
+    lacks_image,
 )
 
 _ENVELOPE_OP = "op"
@@ -85,31 +101,16 @@ class DecodeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRecords:
-    """What came of n records that were parsed in columns.
-
-    Attributes:
-        of: their rows.
-        questions: uint8 [n]; what each record wants to know of its Kafka key.
-        columns: unknown and missing columns of the records that are no suspects.
-    """
-
-    of: ImageRows
-    questions: Questions
-    columns: Mapping[Column, Sighting]
-
-
-@dataclass(frozen=True, slots=True)
-class _Parsed:
+class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
-        connector: string [n]; None: not read.
+        is_whole: bool [n]; where the connector is one of `WHOLE_IMAGES`, if that is asked.
         is_op_told: False: flattened records without ``__op``, which count as creates.
     """
 
-    images: Images
-    connector: pa.Array | None = None
+    images: StackedImages
+    is_whole: Bools
     is_op_told: bool = True
 
 
@@ -126,53 +127,111 @@ def decode_columns(
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
     parsed = parse(values, readings, shape, settings)
-    if parsed is None or _holds_base64_beside_numbers(values, readings, shape):
+    if parsed is None or _holds_base64_beside_numbers(
+        values, readings, shape.kinds, is_flat=shape.is_flat
+    ):
         return None
-    has_old_values = not (settings.rows.before_has_key_only or shape.is_flat)
-    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
-    decoded = rows_of(images, readings, settings.rows)  # step 3
-    questions = _questions(parsed, decoded.suspects, settings.key_rules)
-    looks = settings.policy.looks
-    drift = _drift(values, images, decoded.suspects, shape, settings.policy) if looks else {}
+    return _decoded(values, values, parsed, readings, shape, settings)
+
+
+def decode_framed(
+    values: pa.Array,
+    framed: FramedRecords,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> DecodedRecords | None:
+    """The same for values of which `framed` has the images; None also when the shape is flat."""
+    if shape.is_flat:
+        return None
+    columns = parse_objects(framed.images, pa.schema(row_fields(readings, shape.kinds)))
+    if columns is None or _holds_base64_beside_numbers(
+        framed.images, readings, shape.kinds, is_flat=True
+    ):
+        return None
+    before_at, after_at = framed.image_places()
+    whole = [frame.source["connector"] in WHOLE_IMAGES for frame in framed.frames]
+    images = StackedImages(
+        ops=framed.ops,
+        before_at=before_at,
+        after_at=after_at,
+        kinds=shape.kinds,
+        columns=columns,
+        suspects=lacks_image(framed.ops, framed.has_before, framed.has_after),
+        tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
+    )
+    parsed = ParsedImages(images, np.array(whole)[framed.codes])
+    return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
+
+
+def _decoded(
+    values: pa.Array,
+    named: pa.Array,
+    parsed: ParsedImages,
+    readings: tuple[ColumnReading, ...],
+    shape: RecordShape,
+    settings: DecodeSettings,
+) -> DecodedRecords:
+    """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
+    images, decoded, questions = decode_images(parsed, readings, settings, is_flat=shape.is_flat)
+    drift: Mapping[Column, Sighting] = {}
+    if settings.policy.looks:
+        drift = _drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
-def _questions(parsed: _Parsed, suspects: Bools, rules: KeyRules) -> Questions:
-    images, connector = parsed.images, parsed.connector
-    if connector is None or connector.null_count == len(connector):
-        is_whole = np.zeros(len(images.ops), np.bool_)
-    else:
-        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-    asked = questions_of(rules, images.ops, images.has_before, is_whole)
+def decode_images(
+    parsed: ParsedImages,
+    readings: Sequence[ColumnReading],
+    settings: DecodeSettings,
+    *,
+    is_flat: bool,
+) -> tuple[StackedImages, ImageRows, Questions]:
+    """The images with unchanged values put back, their rows, and what records want to know."""
+    has_old_values = not (settings.rows.before_has_key_only or is_flat)
+    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
+    decoded = rows_of(images, readings, settings.rows)  # step 3
+    return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
+
+
+def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
+    images = parsed.images
+    asked = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.is_op_told and rules.primary_key:
         asked[images.ops == CREATE] = Question.UPSERT
     asked[suspects] = Question.NONE
     return asked
 
 
-def _inner_names(columns: Sequence[pa.Array], count: int) -> Int64s:
+def _inner_names(images: StackedImages) -> Int64s:
     """How many names of each record stand in values of columns that are parsed as objects."""
-    names = np.zeros(count, np.int64)
-    for column in columns:
+    names = np.zeros(len(images.ops), np.int64)
+    for column in images.columns:
         if pa.types.is_struct(column.type):
-            names += column.type.num_fields * valid_of(column)
+            of_image = np.append(column.type.num_fields * valid_of(column), 0)
+            names += of_image[images.before_at] + of_image[images.after_at]  # -1: the last
     return names
 
 
 def _drift(
-    values: pa.Array, images: Images, suspects: Bools, shape: RecordShape, policy: ColumnPolicy
+    values: pa.Array,
+    named: pa.Array,
+    images: StackedImages,
+    suspects: Bools,
+    policy: ColumnPolicy,
 ) -> Mapping[Column, Sighting]:
     classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
     classes[suspects] = NO_CLASS
-    found = drift_in(
-        values,
-        classes,
-        images.after,
-        images.has_after,
-        _inner_names([*([] if shape.is_flat else images.before), *images.after], len(values)),
-        columns=policy.columns,
-        is_flat=shape.is_flat,
+    records = SearchedRecords(
+        values=values,
+        named=named,
+        classes=classes,
+        nulls=first_and_last_nulls(
+            images.columns, np.where(classes != NO_CLASS, images.after_at, -1)
+        ),
+        inner=_inner_names(images),
     )
+    found = drift_in(records, columns=policy.columns, images_of=images_of)
     return policy.told(found)
 
 
@@ -181,8 +240,8 @@ def _parse_envelopes(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
-    row = pa.struct(_row_fields(readings, shape))
+) -> ParsedImages | None:
+    row = pa.struct(row_fields(readings, shape.kinds))
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
         source = pa.struct([(name, pa.string()) for name in settings.source_fields])
@@ -191,22 +250,22 @@ def _parse_envelopes(
     if columns is None:
         return None
     op, before, after = columns[:3]
-    source = _children(columns[3]) if columns[3:] else []
+    source = children_of(columns[3]) if columns[3:] else []
     told = dict(zip(settings.source_fields, source, strict=True))
-    connector = told.pop("connector", None)
-    ops, has_before, has_after = _letters(op), valid_of(before), valid_of(after)
-    is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
+    is_whole = np.zeros(len(values), np.bool_)
+    if "connector" in told:
+        is_whole = bools_of(pc.is_in(told.pop("connector"), pa.array(WHOLE_IMAGES)))
     images = Images(
-        ops=ops,
-        has_before=has_before,
-        has_after=has_after,
+        ops=letters_of(op),
+        has_before=valid_of(before),
+        has_after=valid_of(after),
         kinds=shape.kinds,
-        before=_children(before),
-        after=_children(after),
-        suspects=~((is_upsert & has_after) | ((ops == DELETE) & has_before)),
+        before=children_of(before),
+        after=children_of(after),
+        suspects=lacks_image(letters_of(op), valid_of(before), valid_of(after)),
         tables=tuple(told.values()),
     )
-    return _Parsed(images, connector)
+    return ParsedImages(images.stacked(), is_whole)
 
 
 def _parse_flat(
@@ -214,12 +273,12 @@ def _parse_flat(
     readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
-) -> _Parsed | None:
+) -> ParsedImages | None:
     names = {reading.name for reading in readings}
     of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
     wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
     added = [field for field in wanted if field[0] not in names]
-    columns = parse_objects(values, pa.schema([*_row_fields(readings, shape), *added]))
+    columns = parse_objects(values, pa.schema([*row_fields(readings, shape.kinds), *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
     shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
@@ -231,7 +290,7 @@ def _parse_flat(
     suspects: Bools = np.zeros(len(values), np.bool_)
     is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
-        ops = _letters(extra[OP_FIELD])
+        ops = letters_of(extra[OP_FIELD])
         suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
@@ -242,17 +301,17 @@ def _parse_flat(
     is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    images = Images(
+    at = np.arange(len(values))
+    images = StackedImages(
         ops=ops,
-        has_before=is_delete,
-        has_after=~is_delete,
+        before_at=np.where(is_delete, at, -1),
+        after_at=np.where(is_delete, -1, at),
         kinds=shape.kinds,
-        before=rows,
-        after=list(rows),
+        columns=rows,
         suspects=suspects,
         tables=[extra[name] for name in of_table],
     )
-    return _Parsed(images, is_op_told=is_op_told)
+    return ParsedImages(images, np.zeros(len(values), np.bool_), is_op_told=is_op_told)
 
 
 def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
@@ -275,7 +334,11 @@ def _without_row(
 
 
 def _holds_base64_beside_numbers(
-    values: pa.Array, readings: tuple[ColumnReading, ...], shape: RecordShape
+    values: pa.Array,
+    readings: tuple[ColumnReading, ...],
+    kinds: Sequence[JsonKind],
+    *,
+    is_flat: bool,
 ) -> bool:
     """Whether text that has to be decoded would pass for digits.
 
@@ -284,7 +347,7 @@ def _holds_base64_beside_numbers(
     """
     bare = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(readings, shape.kinds, strict=True)
+        for reading, kind in zip(readings, kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64
@@ -293,22 +356,10 @@ def _holds_base64_beside_numbers(
         return False
     row = pa.struct(bare)
     images = [pa.field("before", row), pa.field("after", row)]
-    return parse_objects(values, pa.schema(bare if shape.is_flat else images)) is None
+    return parse_objects(values, pa.schema(bare if is_flat else images)) is None
 
 
-def _row_fields(readings: tuple[ColumnReading, ...], shape: RecordShape) -> list[pa.Field]:
-    return [
-        pa.field(reading.name, reading.wire_type(kind))
-        for reading, kind in zip(readings, shape.kinds, strict=True)
-    ]
-
-
-def _children(rows: pa.Array) -> list[pa.Array]:
-    """Columns of a struct; the parser has put null into them where the struct is null."""
-    return [rows.field(index) for index in range(rows.type.num_fields)]
-
-
-def _letters(texts: pa.Array) -> Ops:
+def letters_of(texts: pa.Array) -> Ops:
     """The byte of each one-letter string; 0 for null and for any other."""
     offsets, data, lengths = offsets_of(texts), bytes_of(texts), lengths_of(texts)
     single = lengths == 1
@@ -320,23 +371,28 @@ def _letters(texts: pa.Array) -> Ops:
 
 
 def _restored(
-    images: Images, readings: tuple[ColumnReading, ...], *, has_old_values: bool
-) -> Images:
+    images: StackedImages, readings: Sequence[ColumnReading], *, has_old_values: bool
+) -> StackedImages:
     """Replace placeholders in after-images by the value before; without one: a suspect."""
-    befores, afters, suspects = list(images.before), list(images.after), images.suspects
+    columns, suspects = list(images.columns), images.suspects
     for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
         if not pa.types.is_string(reading.wire_type(kind)):
             continue
-        before = befores[index]
-        unknown = placeholders_in(reading, before)
-        if unknown is not None:
-            before = befores[index] = null_where(before, unknown)
-        unchanged = placeholders_in(reading, afters[index])
-        if unchanged is None:
+        found = placeholders_in(reading, columns[index])
+        if found is None:
             continue
+        unknown = np.zeros(len(found), np.bool_)
+        befores = images.before_at[images.has_before]
+        unknown[befores] = found[befores]
+        column = null_where(columns[index], unknown)
+        unchanged = images.has_after & found[images.after_at]
         if has_old_values:
-            suspects = suspects | (unchanged & ~valid_of(before))
-            afters[index] = pc.if_else(pa.array(unchanged), before, afters[index])
+            is_known = images.has_before & valid_of(column)[images.before_at]
+            suspects = suspects | (unchanged & ~is_known)
+            places = np.arange(len(column))
+            places[images.after_at[unchanged & is_known]] = images.before_at[unchanged & is_known]
+            column = column.take(pa.array(places))
         else:
-            suspects = suspects | (unchanged & images.has_after)
-    return replace(images, before=befores, after=afters, suspects=suspects)
+            suspects = suspects | unchanged
+        columns[index] = column
+    return replace(images, columns=columns, suspects=suspects)

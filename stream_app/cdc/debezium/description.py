@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
+from stream_app.cdc.alike.description import with_key
 from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema import (
@@ -54,7 +55,7 @@ def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable |
         return None
     ordered = [table for _, table in sorted(tables, key=lambda each: each[0])]
     together = functools.reduce(merged, ordered)
-    return _with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
+    return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,19 +168,3 @@ def _kafka_keys(keys: pa.Array) -> Iterator[tuple[str, ...]]:
             document = inner if isinstance(inner, dict) else None
         if document:
             yield tuple(name for name in document if name != ROUTER_FIELD)
-
-
-def _with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
-    """Step 3: the first key whose names are columns; they are NOT NULL."""
-    names = {column.name for column in table.columns}
-    found = next((key for key in keys if key and names.issuperset(key)), ())
-    return replace(
-        table,
-        primary_keys=found,
-        columns=tuple(
-            replace(column, data_type=column.data_type.not_null())
-            if column.name in found
-            else column
-            for column in table.columns
-        ),
-    )

@@ -59,8 +59,11 @@ def is_placeholder(reading: ColumnReading, text: str, *, nested: bool) -> bool:
 
 
 def placeholders_in(reading: ColumnReading, texts: pa.Array) -> Bools | None:
-    """Where a string column is the placeholder; None: nowhere. Costs a look at the lengths."""
-    forms = _forms(reading)
+    """Where a string or binary column is the placeholder; None: nowhere.
+
+    Costs a look at the lengths.
+    """
+    forms = (_RAW,) if pa.types.is_binary(texts.type) else _forms(reading)
     lengths = lengths_of(texts)
     suspect = np.isin(lengths, sorted({len(form) for form in forms}))
     if not suspect.any():

@@ -9,16 +9,20 @@ Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stream_app.cdc.alike.dialect import NoRow, Truncate
+from stream_app.cdc.alike.documents import (
+    JsonNumber,
+    cell_of,
+    check_once,
+    image_of,
+    json_text,
+    load_document,
+)
 from stream_app.cdc.column_drift import Drift, drift_of
-from stream_app.cdc.columns.column_reading import JsonKind
-from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
-from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.origin import Origin as TableOrigin
 
@@ -59,34 +63,11 @@ class RowRecord(RecordImages):
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
-    """The whole table was emptied."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoRow:
-    """A message that is understood and means no row."""
-
-
-@dataclass(frozen=True, slots=True)
 class Wrapped:
     """A schema envelope: the schema, its numbers as their text, and the payload's exact text."""
 
     schema: Any
     payload: bytes
-
-
-class _Number(str):
-    """The text of a JSON number."""
-
-    __slots__ = ()
-
-
-class _Object(dict[str, Any]):
-    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
-
-    pairs: Sequence[tuple[str, Any]] = ()
-    twice: frozenset[str] = frozenset()
 
 
 def read_record(
@@ -100,17 +81,17 @@ def read_record(
     Raises:
         UnreadableRecordError: no JSON, or not a record of Debezium's.
     """
-    document = _load(value)
+    document = load_document(value)
     if document is None:
         return NoRow()
     if not isinstance(document, dict):
-        raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
+        raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
     if document.keys() == {"schema", "payload"}:
-        _check_once(document, frozenset({"schema", "payload"}))
+        check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
     has_row = not document.keys().isdisjoint(keys or columns)
     if is_envelope(document):
-        _check_once(document, frozenset({"op", "before", "after"}))
+        check_once(document, frozenset({"op", "before", "after"}))
         return _envelope(document, document["op"], columns)
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
         return NoRow()
@@ -126,13 +107,13 @@ def origin_in(value: bytes) -> TableOrigin | None:
     Raises:
         UnreadableRecordError: no JSON object, or a row without the name of its table.
     """
-    document = _load(value)
+    document = load_document(value)
     if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
         document = document["payload"]
     if document is None:
         return None
     if not isinstance(document, dict):
-        raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
+        raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
     if is_envelope(document):
         if document["op"] == "m":
             return None
@@ -154,7 +135,7 @@ def _table_names(told: dict[str, Any]) -> list[str]:
     """Database, schema and table; empty where they are not told."""
     values = (told.get(name) for name in TABLE_FIELDS)
     return [
-        value if isinstance(value, str) and not isinstance(value, _Number) else ""
+        value if isinstance(value, str) and not isinstance(value, JsonNumber) else ""
         for value in values
     ]
 
@@ -163,60 +144,6 @@ def is_envelope(document: dict[str, Any]) -> bool:
     """Whether it is a whole message; a table may have columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
-
-
-def _load(value: bytes) -> Any:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError as problem:
-        raise UnreadableRecordError(
-            f"is not UTF-8: {problem.reason} at byte {problem.start}"
-        ) from None
-    if not text.strip():
-        raise UnreadableRecordError("is empty")
-    if nests_too_deeply(value):
-        raise UnreadableRecordError(f"is nested too deeply: more than {NESTING_MAX} levels")
-    try:
-        document = _DECODER.decode(text)
-        if "\\u" in text:
-            json_text(document).encode()  # a lone surrogate is no character
-    except json.JSONDecodeError as problem:
-        raise UnreadableRecordError(
-            f"is not JSON: {problem.msg} at character {problem.pos}"
-        ) from None
-    except UnicodeEncodeError:
-        raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
-    return document
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(plain := dict(pairs)) == len(pairs):
-        return plain
-    result = _Object(plain)
-    result.pairs = pairs
-    result.twice = frozenset(
-        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
-    )
-    return result
-
-
-def no_constant(name: str) -> Any:
-    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
-
-    Raises:
-        UnreadableRecordError: always.
-    """
-    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=no_constant
-)
-
-
-def _check_once(document: dict[str, Any], names: frozenset[str]) -> None:
-    if isinstance(document, _Object) and (twice := document.twice & names):
-        raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
 
 
 def _envelope(
@@ -229,8 +156,8 @@ def _envelope(
     # A list or an object has no place in a set.
     if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
-    before = _image(document.get("before"), "before", columns)
-    after = _image(document.get("after"), "after", columns)
+    before = image_of(document.get("before"), "before", columns)
+    after = image_of(document.get("after"), "after", columns)
     needed = "before" if op == "d" else "after"
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
@@ -239,18 +166,9 @@ def _envelope(
     return RowRecord(op, before, after, drift, origin_of(document.get("source")))
 
 
-def _image(value: Any, name: str, columns: frozenset[str]) -> Image | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise UnreadableRecordError(f"has a {name!r} that is a JSON {_cell(value)[0].name.lower()}")
-    _check_once(value, columns)
-    return {column: _cell(value[column]) for column in columns & value.keys()}
-
-
 def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
     """A record of ExtractNewRecordState; without ``__op`` it counts as a create."""
-    _check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
+    check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)
     is_told = op is not None
     if op is None:
@@ -261,7 +179,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
         return Truncate()
     if not isinstance(op, str) or op not in ROW_OPS:
         raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
-    image = _image(document, "record", columns)
+    image = image_of(document, "record", columns)
     before, after = (image, None) if op == "d" else (None, image)
     fields = (document, None) if op == "d" else (None, document)
     drift = drift_of(columns, *fields, ignored=ADDED_PREFIX)
@@ -274,7 +192,9 @@ def origin_of(source: Any) -> Origin:
     if not isinstance(source, dict):
         return Origin()
     connector, *names = (
-        text if isinstance(text := source.get(name), str) and not isinstance(text, _Number) else ""
+        text
+        if isinstance(text := source.get(name), str) and not isinstance(text, JsonNumber)
+        else ""
         for name in ("connector", *TABLE_FIELDS)
     )
     return Origin(connector, table_name(*names))
@@ -289,49 +209,3 @@ def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
         or fields >= {"ddl", "databaseName"}
         or (document.get("op") == "m" and not (has_row and document.get("message") is None))
     )
-
-
-def _cell(value: Any) -> Cell:
-    match value:
-        case None:
-            return JsonKind.NULL, ""
-        case bool():
-            return JsonKind.BOOLEAN, "true" if value else "false"
-        case _Number():
-            return JsonKind.NUMBER, str(value)
-        case str():
-            return JsonKind.STRING, value
-        case list():
-            return JsonKind.ARRAY, json_text(value)
-        case _:
-            return JsonKind.OBJECT, json_text(value)
-
-
-def json_text(value: Any) -> str:
-    """Compact JSON with every number, and every field of an object, as it was written."""
-    parts: list[str] = []
-    _write(value, parts.append)
-    return "".join(parts)
-
-
-def _write(value: Any, put: Callable[[str], None]) -> None:
-    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
-    if isinstance(value, _Number):
-        put(value)
-    elif isinstance(value, dict):
-        pairs = value.pairs if isinstance(value, _Object) else value.items()
-        before = "{"
-        for name, item in pairs:
-            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
-            _write(item, put)
-            before = ","
-        put("}" if pairs else "{}")
-    elif isinstance(value, list):
-        before = "["
-        for item in value:
-            put(before)
-            _write(item, put)
-            before = ","
-        put("]" if value else "[]")
-    else:
-        put(json.dumps(value, ensure_ascii=False))

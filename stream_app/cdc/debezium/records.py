@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
+from stream_app.cdc.alike.dialect import NoRow, Truncate
+from stream_app.cdc.alike.outcome import RecordsResult
 from stream_app.cdc.change_batch import no_changes
-from stream_app.cdc.column_drift import Column, Sighting, add_sighting
+from stream_app.cdc.column_drift import Sighting, add_sighting
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.debezium.columns import DecodeSettings
 from stream_app.cdc.debezium.key_proof import (
@@ -24,9 +24,7 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.placeholders import is_placeholder
 from stream_app.cdc.debezium.record_reader import (
-    NoRow,
     RowRecord,
-    Truncate,
     Wrapped,
     read_record,
 )
@@ -34,38 +32,17 @@ from stream_app.cdc.record_images import Cell, UnreadableRecordError, rows_of_re
 
 
 @dataclass(slots=True)
-class RecordsResult:
-    """What came of records, each known by its position.
+class DebeziumResult(RecordsResult):
+    """What came of records; `wrapped` are those in a schema envelope, still to be read."""
 
-    Attributes:
-        rows, record: the rows, and for each its record.
-        reasons: records that cannot be read.
-        no_row: how many mean no row.
-        truncates: records that empty the table.
-        wrapped: records in a schema envelope, still to be read.
-        questions: what records want to know of their Kafka keys, also those with a reason.
-        tables: name of a source table → its first record.
-        stops: reasons of records that stop the job.
-        columns: unknown and missing columns of records that are stored.
-    """
-
-    rows: pa.RecordBatch
-    record: npt.NDArray[np.int64]
-    reasons: dict[int, str] = field(default_factory=dict)
-    no_row: int = 0
-    truncates: list[int] = field(default_factory=list)
     wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
-    questions: dict[int, Question] = field(default_factory=dict)
-    tables: dict[str, int] = field(default_factory=dict)
-    stops: dict[int, str] = field(default_factory=dict)
-    columns: dict[Column, Sighting] = field(default_factory=dict)
 
 
 def decode_records(
     values: Sequence[bytes], readings: tuple[ColumnReading, ...], settings: DecodeSettings
-) -> RecordsResult:
+) -> DebeziumResult:
     """Read each value on its own."""
-    result = RecordsResult(no_changes(settings.rows.schema).rows, np.empty(0, np.int64))
+    result = DebeziumResult(no_changes(settings.rows.schema).rows, np.empty(0, np.int64))
     keys = frozenset(reading.name for reading in readings if reading.is_key)
     found: list[tuple[int, RowRecord]] = []
     for position, value in enumerate(values):
@@ -105,7 +82,7 @@ def question_of(rules: KeyRules, record: RowRecord) -> Question:
 
 
 def _is_refused(
-    result: RecordsResult, position: int, record: RowRecord, settings: DecodeSettings
+    result: DebeziumResult, position: int, record: RowRecord, settings: DecodeSettings
 ) -> bool:
     """Whether its columns keep a record from being stored, which is noted."""
     refusal = settings.policy.refusal(record.drift)
@@ -153,7 +130,7 @@ def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:
 
 
 def _add_rows(
-    result: RecordsResult,
+    result: DebeziumResult,
     found: list[tuple[int, RowRecord]],
     readings: tuple[ColumnReading, ...],
     settings: DecodeSettings,

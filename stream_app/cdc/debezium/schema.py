@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.documents import no_constant
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.connect_types import ConnectField
-from stream_app.cdc.debezium.record_reader import no_constant
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stream_app.filestore.data.rolling_file_writer import NewFiles, OpenDataFile
 from stream_app.format.arrow_schema import key_value_file_schema
@@ -40,14 +40,15 @@ class KeyValueFile(OpenDataFile):
 
     def count(self, rows: pa.Table) -> None:
         """Deletes, sequence numbers, and the first and the last key."""
-        kinds = rows.column(VALUE_KIND)
-        self._deletes += pc.sum(pc.bit_wise_and(kinds, pa.scalar(1, pa.int8()))).as_py()
-        ends: dict[str, int] = pc.min_max(rows.column(SEQUENCE_NUMBER)).as_py()
-        low, high = self._sequence_range or (ends["min"], ends["max"])
-        self._sequence_range = (min(low, ends["min"]), max(high, ends["max"]))
-        if not self._min_key:
-            self._min_key = self._key(rows, 0)
-        self._max_key = self._key(rows, rows.num_rows - 1)
+        for kinds in rows.column(VALUE_KIND).chunks:
+            self._deletes += int(np.count_nonzero(kinds.to_numpy() & 1))
+        for chunk in rows.column(SEQUENCE_NUMBER).chunks:
+            numbers = chunk.to_numpy()
+            low, high = self._sequence_range or (int(numbers[0]), int(numbers[0]))
+            self._sequence_range = min(low, int(numbers.min())), max(high, int(numbers.max()))
+        keys, types = rows.select(self._keys.names).columns, self._keys.types
+        self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
+        self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
 
     def describe(self, size: int, footer: Any) -> DataFileMeta:
         """With statistics of the key and of all columns."""
@@ -76,8 +77,3 @@ class KeyValueFile(OpenDataFile):
             delete_row_count=self._deletes,
             file_source=self.made.source,
         )
-
-    def _key(self, rows: pa.Table, row: int) -> bytes:
-        one = rows.select(self._keys.names).slice(row, 1).combine_chunks()
-        arrays = [column.chunk(0) for column in one.columns]
-        return serialize_arrow_row(arrays, self._keys.types, 0)

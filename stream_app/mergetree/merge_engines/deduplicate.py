@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract, take
+from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract
 from stream_app.mergetree.merge_window import MergeWindow
 
 
@@ -29,8 +29,8 @@ class Deduplicate:
             window = _without_retracts(window)
         order, last = window.order, window.last_rows(layout)
         if last.all():
-            return take(window.batch, order)
-        return take(window.batch, np.flatnonzero(last) if order is None else order[last])
+            return layout.take(window.batch, order)
+        return layout.take(window.batch, np.flatnonzero(last) if order is None else order[last])
 
 
 def _without_retracts(window: MergeWindow) -> MergeWindow:

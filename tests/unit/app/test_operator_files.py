@@ -21,7 +21,8 @@ from demo.embedded_broker import main as run_broker
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
-from stream_app.cdc.debezium.options import COLUMN_ENCODING, OPTIONS
+from stream_app.cdc.alike.options import COLUMN_ENCODING
+from stream_app.cdc.debezium.options import OPTIONS
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

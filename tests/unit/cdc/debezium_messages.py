@@ -64,11 +64,12 @@ def a_format(
     keep_update_before: bool = True,
     options: Mapping[str, str] | None = None,
     traits: TableTraits | None = None,
+    name: str = "debezium-json",
 ) -> MessageFormat:
-    """``debezium-json`` for a table of these columns."""
+    """A format, Debezium's unless named, for a table of these columns."""
     row_type = parse_columns(columns)
     return message_format(
-        "debezium-json",
+        name,
         FormatSetup(
             columns=row_type,
             arrow_schema=arrow_schema(row_type),

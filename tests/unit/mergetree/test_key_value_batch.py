@@ -6,12 +6,19 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.mergetree.key_value_batch import PACKED_BITS_MAX, is_retract, key_order
+from stream_app.mergetree.key_value_batch import (
+    PACKED_BITS_MAX,
+    KeyValueLayout,
+    is_retract,
+    key_order,
+    take,
+)
 from tests.support.lsm_files import a_layout
 
 ONE = a_layout("k BIGINT NOT NULL", "k")
@@ -99,3 +106,12 @@ def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None
     places = [(ranks.index(as_java_compares(value)), row) for row, value in enumerate(values)]
     descending = key_order(batch, replace(layout, sequence_descending=True))[0].tolist()
     assert descending == [row for _, row in sorted(places)]
+
+
+@pytest.mark.parametrize("order", [[], [2], [2, 0], [3, 2, 1, 0], None])
+def test_a_partition_column_needs_no_order(order: list[int] | None) -> None:
+    values = {"id": [4, 3, 2, 1], "dt": ["d"] * 4, "v": ["a", None, "c", "d"]}
+    batch = pa.RecordBatch.from_pydict(values).slice(0, 4)
+    layout = KeyValueLayout(batch.schema, ("id",), constant_names=frozenset({"dt"}))
+    indices = None if order is None else np.array(order, np.int64)
+    assert layout.take(batch, indices).equals(take(batch, indices))

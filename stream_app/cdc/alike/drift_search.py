@@ -1,6 +1,6 @@
 """Which of many records have unknown or missing columns, at the price of a look at their bytes.
 
-Called by `debezium_json` for records that were parsed in columns; the parser does not tell which
+Called by the formats for records that were parsed in columns; the parser does not tell which
 fields it left out. Few records are read in full, and the others are compared with them:
 
 1. Records are grouped by op and images. When all of a group have as many fields as its first one,
@@ -15,7 +15,7 @@ is neither first nor last. Whatever it lacks is null in records before and behin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +24,8 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import (
-    NO_DRIFT,
-    Column,
-    Drift,
-    Sighting,
-    add_sighting,
-    drift_of,
-)
+from stream_app.cdc.alike.document_images import ImagesOf, document_drift
+from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
@@ -40,7 +34,6 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, DELETED_FIELD, OP_FIELD
 
 Classes = npt.NDArray[np.uint8]
 
@@ -51,33 +44,40 @@ _QUOTE, _COLON, _BACKSLASH = b'":\\'
 _WORDS_AT_ONCE = 1 << 18
 
 
-def drift_in(
-    values: pa.Array,
-    classes: Classes,
-    after: Sequence[pa.Array],
-    has_after: Bools,
-    inner: Int64s,
-    *,
-    columns: frozenset[str],
-    is_flat: bool,
-) -> dict[Column, Sighting]:
-    """The unknown and missing columns of records, with the positions of the first ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedRecords:
+    """What is searched: n records.
 
-    Args:
-        values: JSON objects as binary, without nulls.
-        classes: of each value; records of one class are expected to have the same fields.
-        after: each of the table's columns in the after-images; null where `has_after` is false.
-        inner: how many names of each record stand inside of values of the table's columns.
+    Attributes:
+        values: JSON objects as binary [n], without nulls.
+        named: binary [n]; the values, or the parts of them whose names may differ.
+        classes: [n]; records of one class are expected to have the same fields.
+        nulls: what `first_and_last_nulls` gives for the after-images.
+        inner: int64 [n]; how many names of each record stand inside of values of the table's
+            columns.
     """
+
+    values: pa.Array
+    named: pa.Array
+    classes: Classes
+    nulls: Collection[int]
+    inner: Int64s
+
+
+def drift_in(
+    records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
+) -> dict[Column, Sighting]:
+    """The unknown and missing columns of records, with the positions of the first ones."""
     found: dict[Column, Sighting] = {}
-    looks = _Looks(values, columns, is_flat)
+    looks = _Looks(records.values, columns, images_of)
+    classes, named, inner = records.classes, records.named, records.inner
     groups: Int64s = classes.astype(np.int64)
-    if not _has_expected_names(looks, classes, inner):
-        groups |= (_names_of_each(values) - inner) % 256 << 8
+    if not _has_expected_names(named, classes, inner):
+        groups |= (_names_of_each(named) - inner) % 256 << 8
     members = _members(groups, classes)
     mixed = {
         int(groups[row])
-        for row in _first_and_last_nulls(after, has_after & (classes != NO_CLASS))
+        for row in records.nulls
         if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
     }
     for group, rows in members.items():
@@ -97,7 +97,7 @@ class _Looks:
 
     values: pa.Array
     columns: frozenset[str]
-    is_flat: bool
+    images_of: ImagesOf
     _seen: dict[int, tuple[Drift, bool]] = field(default_factory=dict)
 
     def drift(self, row: int) -> Drift:
@@ -117,22 +117,8 @@ class _Looks:
             document: Any = orjson.loads(value)
         except orjson.JSONDecodeError:
             return NO_DRIFT, True
-        drift, names = document_drift(document, self.columns, is_flat=self.is_flat)
+        drift, names = document_drift(document, self.columns, self.images_of)
         return drift, names_in(value) >= names
-
-
-def document_drift(
-    document: dict[str, Any], columns: frozenset[str], *, is_flat: bool
-) -> tuple[Drift, int]:
-    """The drift of a parsed record, and the number of names in it and its images."""
-    before, after = document.get("before"), document.get("after")
-    if is_flat:
-        is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
-        before, after = (document, None) if is_delete else (None, document)
-    before = before if isinstance(before, dict) else None
-    after = after if isinstance(after, dict) else None
-    names = len(document) if is_flat else len(document) + len(before or ()) + len(after or ())
-    return drift_of(columns, before, after, ignored=ADDED_PREFIX if is_flat else None), names
 
 
 def names_in(value: bytes) -> int:
@@ -143,19 +129,19 @@ def names_in(value: bytes) -> int:
     return value.count(_NAME_END) - value.count(_ESCAPED_END)
 
 
-def _has_expected_names(looks: _Looks, classes: Classes, inner: Int64s) -> bool:
+def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
     """Whether the values have as many names as their first ones of each class let expect."""
     counts = np.bincount(classes, minlength=256)
     ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
     for one in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == one))
-        value = looks.values[first].as_py()
+        value = named[first].as_py()
         ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
         escaped += int(counts[one]) * value.count(_ESCAPED_END)
-    data = _data(looks.values)
+    data = _data(named)
     found = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out = _data(looks.values.filter(pa.array(classes == NO_CLASS)))
+        left_out = _data(named.filter(pa.array(classes == NO_CLASS)))
         found -= _pairs_in(left_out, _NAME_END)
         escaped += _escaped_in(left_out)
     # What is escaped stands in texts and may vary; it costs passes of its own.
@@ -208,13 +194,19 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def _first_and_last_nulls(after: Sequence[pa.Array], looked_at: Bools) -> set[int]:
-    """Of each column, the first and the last row in which it is null or missing."""
+def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
+    """Of each column, the first and the last record in which it is null or missing.
+
+    Args:
+        images: each of the table's columns in images.
+        at: int64 [n]; the place of each record's image; -1: it has none, or is not searched.
+    """
     rows: set[int] = set()
-    for column in after:
+    looked_at = at >= 0
+    for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)
+        nulls = looked_at & ~valid_of(column)[at]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}

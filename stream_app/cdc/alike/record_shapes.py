@@ -1,6 +1,6 @@
 """Which JSON kind each column has in a batch: learnt from its records, to parse them in columns.
 
-Called by `debezium_json` for the first records of a task, and again when the column parser has
+Called by the formats for the first records of a task, and again when the column parser has
 refused a batch. It reads only kinds, never values.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.cdc.alike.document_images import ImagesOf
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.debezium.drift_search import document_drift
 
 _KINDS: dict[type, JsonKind] = {
     bool: JsonKind.BOOLEAN,
@@ -37,23 +37,31 @@ class RecordShape:
     """What records that are parsed together have in common.
 
     Attributes:
-        is_flat: without op, before and after (ExtractNewRecordState).
+        is_flat: the records themselves are images, as ExtractNewRecordState makes them.
         kinds: the JSON kind of each column where it is not null.
     """
 
     is_flat: bool
     kinds: tuple[JsonKind, ...]
 
+    def parses_decimals(self, readings: tuple[ColumnReading, ...]) -> bool:
+        """Whether the parser reads decimals, not their base64."""
+        wires = (each.wire_type(kind) for each, kind in zip(readings, self.kinds, strict=True))
+        return any(wire is not None and pa.types.is_decimal(wire) for wire in wires)
+
 
 def shape_of(
-    values: Sequence[bytes], readings: tuple[ColumnReading, ...], policy: ColumnPolicy
+    values: Sequence[bytes],
+    readings: tuple[ColumnReading, ...],
+    policy: ColumnPolicy,
+    images_of: ImagesOf,
 ) -> tuple[RecordShape, Bools]:
     """The commonest shape, and which of the values have it.
 
     Records that are no JSON objects, or that the policy refuses for their columns, do not.
     """
     names = tuple(reading.name for reading in readings)
-    signatures = [_signature(value, names, policy) for value in values]
+    signatures = [_signature(value, names, policy, images_of) for value in values]
     counts = Counter(signature for signature in signatures if signature is not None)
     flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
     is_flat = 2 * flat > counts.total()
@@ -75,27 +83,20 @@ def shape_of(
     return RecordShape(is_flat, kinds), fits
 
 
-def _signature(value: bytes, names: tuple[str, ...], policy: ColumnPolicy) -> _Signature | None:
+def _signature(
+    value: bytes, names: tuple[str, ...], policy: ColumnPolicy, images_of: ImagesOf
+) -> _Signature | None:
     try:
         document: Any = orjson.loads(value)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(document, dict):
+    found = images_of(document) if isinstance(document, dict) else None
+    if found is None:
         return None
-    is_flat = not ("op" in document and ("after" in document or "before" in document))
-    images = [document] if is_flat else [document.get("before"), document.get("after")]
-    types: list[_Types] = []
-    for image in images:
-        if image is None:
-            continue
-        if not isinstance(image, dict):
-            return None
-        types.append(tuple(map(type, map(image.get, names))))
-    if policy.looks_at_each:
-        drift, _ = document_drift(document, policy.columns, is_flat=is_flat)
-        if policy.refusal(drift) is not None:
-            return None
-    return is_flat, tuple(types)
+    if policy.looks_at_each and policy.refusal(found.drift(policy.columns)) is not None:
+        return None
+    images = (*found.befores, *found.afters)
+    return found.is_flat, tuple(tuple(map(type, map(image.get, names))) for image in images)
 
 
 def _commonest(

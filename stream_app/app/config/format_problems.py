@@ -1,0 +1,52 @@
+"""What is wrong with the options of the source's format: checked beside the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from stream_app.cdc.formats import FORMATS
+from stream_app.cdc.message_format import Format
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import RowType
+
+_SOURCE = "source."
+
+
+def format_problems(
+    name: str,
+    options: Mapping[str, str],
+    columns: RowType,
+    given: Collection[str],
+    many_tables: bool,
+) -> Iterator[tuple[str, str]]:
+    """Keys of the configuration, and what is wrong with each.
+
+    Args:
+        name: of the format.
+        given: all keys that the configuration has.
+        many_tables: whether the tables and their columns come from the messages.
+    """
+    chosen = FORMATS[name]
+    yield from _of_others(chosen, given)
+    if many_tables and not chosen.tells_tables:
+        yield "source.format", f"{name!r} is for one table: give [table] instead of [sync]"
+    for option in chosen.options:
+        if option.is_required and option.key not in options:
+            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+    if options and (columns.fields or many_tables):
+        try:
+            chosen.check(options, columns)
+        except UsageError as error:
+            yield f"{_SOURCE}{chosen.section}", error.what
+
+
+def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Options of formats that are not chosen, which would do nothing."""
+    names: dict[str, list[str]] = {}
+    for each in FORMATS.values():
+        names.setdefault(each.section, []).append(each.name)
+    del names[chosen.section]
+    for key in sorted(given):
+        section, _, rest = key.removeprefix(_SOURCE).partition(".")
+        if rest and key.startswith(_SOURCE) and section in names:
+            yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"

@@ -1,0 +1,1 @@
+"""Records of JSON that look alike, for every format. Start with `decoder`."""

@@ -1,0 +1,148 @@
+"""Images of which only some columns are sent: `old` of Maxwell and Canal, both of GoldenGate's.
+
+A column that such an image lacks has the value of the other image; a null is a value. The columnar
+parser gives null for both, so the few messages in which that matters are looked at by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    offsets_of,
+    valid_of,
+)
+from stream_app.cdc.row_assembly import Ops
+
+_WORDS_AT_ONCE = 1 << 16
+
+
+def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
+    """The op of each text, a letter of `row_assembly`; 0 for any other text and for null."""
+    codes = pc.fill_null(pc.index_in(texts, pa.array(list(ops))), len(ops))
+    table = np.array([*ops.values(), 0], np.uint8)
+    found: Ops = table[codes.to_numpy()]
+    return found
+
+
+def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
+    """Those of the rows in which a null may stand behind a marker.
+
+    Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
+
+        values     [..."a":null..., ..."old":null, ..."old":{"a":null}..., ..."a":null,"old":{}]
+        rows       [F, F, T, T]
+        result     [2]
+
+    Args:
+        values: JSON as binary [n] without nulls.
+        marker: at least four bytes; rows without it are among the result.
+    """
+    offsets = offsets_of(values).astype(np.int64)
+    data = bytes_of(values)[offsets[0] : offsets[-1]]
+    starts = offsets - offsets[0]
+    markers = places_of(data, marker)
+    nulls = places_of(data, b"null")
+    first: Int64s = np.full(len(values), -1, np.int64)
+    first[_rows(starts, markers)[::-1]] = markers[::-1]
+    last: Int64s = np.full(len(values), -1, np.int64)
+    last[_rows(starts, nulls)] = nulls
+    found: Int64s = np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
+    return found
+
+
+def _rows(starts: Int64s, places: Int64s) -> Int64s:
+    rows: Int64s = np.searchsorted(starts, places, side="right") - 1
+    return rows
+
+
+def rows_with(values: pa.Array, text: bytes) -> Int64s:
+    """The values, binary [n] without nulls, in which a text of four bytes or more stands."""
+    offsets = offsets_of(values).astype(np.int64)
+    data = bytes_of(values)[offsets[0] : offsets[-1]]
+    return np.unique(_rows(offsets - offsets[0], places_of(data, text)))
+
+
+def places_of(data: Bytes, text: bytes) -> Int64s:
+    """Where a text of four bytes or more begins, in ascending order."""
+    word = np.frombuffer(text[:4], np.uint32)[0]
+    parts = [np.empty(0, np.int64)]
+    for shift in range(4):
+        words = data[shift : shift + (len(data) - shift) // 4 * 4].view(np.uint32)
+        # In blocks that stay in the processor's cache: what counts is how often memory is read.
+        for start in range(0, len(words), _WORDS_AT_ONCE):
+            hits = np.flatnonzero(words[start : start + _WORDS_AT_ONCE] == word)
+            if len(hits):
+                parts.append(4 * (hits + start) + shift)
+    places = np.sort(np.concatenate(parts))
+    for at, byte in enumerate(text[4:], 4):
+        places = places[data.take(places + at, mode="clip") == byte]
+    return places
+
+
+def told_nulls(
+    values: pa.Array,
+    rows: Int64s,
+    names: Sequence[str],
+    images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
+) -> tuple[list[list[int]], list[int]]:
+    """For each of the names, the records whose image says null.
+
+    Args:
+        rows: positions of the values to look at; few, since each is parsed for itself.
+        images: of a parsed value, known by its position: its records and their images.
+
+    Returns:
+        The records, by name; and the positions of values that cannot be parsed.
+    """
+    nulls: dict[str, list[int]] = {name: [] for name in names}
+    unreadable: list[int] = []
+    # A loop over messages in which something that the table has is null.
+    for at, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+        try:
+            document = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            unreadable.append(at)
+            continue
+        for record, image in images(document, at):
+            for name, told in (image or {}).items():
+                if told is None and name in nulls:
+                    nulls[name].append(record)
+    return list(nulls.values()), unreadable
+
+
+def filled_up(
+    some: Sequence[pa.Array], whole: Sequence[pa.Array], nulls: Sequence[Sequence[int]]
+) -> list[pa.Array]:
+    """Each column of images that lack columns, with the values of the other images there.
+
+    Args:
+        some, whole: for each column an array [n].
+        nulls: for each column the positions at which `some` has a null that is a value.
+    """
+    filled = []
+    for column, other, rows in zip(some, whole, nulls, strict=True):
+        told = valid_of(column)
+        if rows:
+            told[list(rows)] = True
+        if not told.any():
+            filled.append(other)
+        elif told.all():
+            filled.append(column)
+        elif pa.types.is_struct(column.type):  # for which there is no kernel
+            places = np.arange(len(column))
+            joined = pa.concat_arrays([column, other])
+            filled.append(joined.take(pa.array(np.where(told, places, places + len(column)))))
+        else:
+            filled.append(pc.if_else(pa.array(told), column, other))
+    return filled

@@ -1,0 +1,184 @@
+"""Records of one shape in columns, and the odd ones one by one: the loop of every format of JSON.
+
+1. Values are cut into slices.
+2. Records that look alike are decoded in columns. Where the parser refuses some, the shape is
+   learnt again and the slice is halved until those stand alone.
+3. What does not fit in is read record by record, which decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.alike.document_images import ImagesOf
+from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
+from stream_app.cdc.column_drift import ColumnPolicy
+from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of
+from stream_app.cdc.columns.column_reading import ColumnReading, Family
+from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
+from stream_app.cdc.columns.nesting import deep_ones
+
+_SLICE_ROWS_MAX = 32_768
+_SLICE_BYTES_MAX = 32 << 20
+SAMPLE_ROWS = 16
+"""So many records show the first shape."""
+_HALVE_ROWS_MIN = 64
+
+
+@dataclass(slots=True)
+class Group:
+    """Messages of one schema: how their columns are read, and the shape last seen."""
+
+    readings: tuple[ColumnReading, ...]
+    shape: RecordShape | None = None
+
+
+class Reads(Protocol):
+    """How a format reads values, in columns and one by one."""
+
+    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
+        """Decode what can be decoded without a parse of whole messages; returns what is left.
+
+        Args:
+            values: binary [n] without nulls: a slice.
+            index: for each value the position of its message.
+
+        Returns:
+            bool [n].
+        """
+        ...
+
+    def in_columns(
+        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+    ) -> DecodedRecords | None:
+        """Decode values of the group's shape; None when they do not parse as that.
+
+        Args:
+            values: binary without nulls, each `json_lines.looks_like_object`.
+            index: for each value the position of its message.
+            outcome: of the batch; only looked at.
+        """
+        ...
+
+    def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+        """Read each value on its own, into the outcome of the batch.
+
+        Args:
+            index: for each value the position of its message.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeDecoder:
+    """Decodes values of one format and table."""
+
+    reads: Reads
+    images_of: ImagesOf
+    policy: ColumnPolicy
+
+    def decode(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+        """Decode values of one group into the outcome of their batch.
+
+        Args:
+            values: binary [n] without nulls.
+            index: int32 [n]; for each value the position of its message.
+        """
+        for rows in _slices(values):  # step 1
+            part = values.slice(rows.start, rows.stop - rows.start)
+            self._decode_slice(part, index[rows], group, outcome)
+
+    def _decode_slice(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
+        left = self.reads.ahead(values, index, group, outcome)
+        if not left.any():
+            return
+        if not left.all():
+            values, index = values.filter(pa.array(left)), index[left]
+        alike = looks_like_object(values) & ~deep_ones(values)
+        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        alike &= ~may_be_misread(values, has_decimals=has_decimals)
+        policy = self.policy
+        if group.shape is None or policy.looks_at_each:
+            sample = np.flatnonzero(alike)[: None if policy.looks_at_each else SAMPLE_ROWS]
+            texts = values.take(pa.array(sample)).to_pylist()
+            group.shape, fits = shape_of(texts, group.readings, policy, self.images_of)
+            if policy.looks_at_each:
+                alike[sample] = fits
+        odd = ~alike
+        if alike.any():
+            odd = self._decode_alike(values, alike, index, group, outcome)
+        if odd.any():
+            self.reads.one_by_one(values.filter(pa.array(odd)), index[odd], group, outcome)
+
+    def _decode_alike(
+        self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: Outcome
+    ) -> Bools:
+        """Step 2; returns which of the values are left for step 3."""
+        rows = np.flatnonzero(alike)
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        odd = ~alike
+        if not self._decode_in_columns(part, rows, index, group, outcome, odd):
+            # Learn the commonest shape again, and keep it for later batches.
+            group.shape, fits = shape_of(
+                part.to_pylist(), group.readings, self.policy, self.images_of
+            )
+            odd[rows[~fits]] = True
+            rows, part = rows[fits], part.filter(pa.array(fits))
+            self._decode_by_halves(part, rows, index, group, outcome, odd)
+        return odd
+
+    def _decode_by_halves(
+        self,
+        values: pa.Array,
+        rows: npt.NDArray[np.int64],
+        index: Index,
+        group: Group,
+        outcome: Outcome,
+        odd: Bools,
+    ) -> None:
+        """Find the few values that the parser refuses among many of the same shape."""
+        if self._decode_in_columns(values, rows, index, group, outcome, odd):
+            return
+        if len(rows) <= _HALVE_ROWS_MIN:
+            odd[rows] = True
+            return
+        half = len(rows) // 2
+        self._decode_by_halves(values.slice(0, half), rows[:half], index, group, outcome, odd)
+        self._decode_by_halves(values.slice(half), rows[half:], index, group, outcome, odd)
+
+    def _decode_in_columns(
+        self,
+        values: pa.Array,
+        rows: npt.NDArray[np.int64],
+        index: Index,
+        group: Group,
+        outcome: Outcome,
+        odd: Bools,
+    ) -> bool:
+        if len(values) == 0:
+            return True
+        decoded = self.reads.in_columns(values, index[rows], group, outcome)
+        if decoded is None:
+            return False
+        odd[rows[decoded.of.suspects]] = True
+        outcome.take(decoded, index[rows])
+        return True
+
+
+def _slices(values: pa.Array) -> Iterator[slice]:
+    """Ranges of at most so many values and (but for a single value) so many bytes."""
+    offsets = offsets_of(values)
+    start = 0
+    while start < len(values):
+        limit = int(offsets[start]) + _SLICE_BYTES_MAX
+        fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
+        stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(values))
+        yield slice(start, stop)
+        start = stop

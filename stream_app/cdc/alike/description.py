@@ -1,0 +1,95 @@
+"""What messages tell of a source table, for any dialect: names, types where told, and the key.
+
+Implements `message_format.Format.describe`. A dialect describes one message; plain JSON tells names
+alone, whose type is STRING, which takes every value.
+
+Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import orjson
+import pyarrow as pa
+
+from stream_app.model.schema.data_type import STRING, DataType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
+
+
+class Describes(Protocol):
+    """Describes one message."""
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """The table of a message; None: it has no row.
+
+        Args:
+            key: the message's key as parsed JSON; None: none, or no JSON.
+        """
+        ...
+
+
+def describe(
+    dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
+) -> SourceTable | None:
+    """The table that these messages tell of; see `message_format.Format.describe`."""
+    distinct = dict.fromkeys(_tables(dialect, messages, options))
+    return functools.reduce(merged, distinct) if distinct else None
+
+
+def _tables(
+    dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
+) -> Iterator[SourceTable]:
+    keys = messages.column("key").to_pylist()
+    for key, value in zip(keys, messages.column("value").to_pylist(), strict=True):
+        document = _parsed(value)
+        if isinstance(document, dict):
+            table = dialect.described(document, _parsed(key), options)
+            if table is not None and table.columns:
+                yield table
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return None if text is None else orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def untyped(
+    names: Iterable[str], keys: Any, types: Mapping[str, DataType] | None = None
+) -> SourceTable:
+    """A table of columns, STRING but for those with a type.
+
+    Args:
+        keys: what should be a list of the key's columns.
+    """
+    types = types or {}
+    columns = tuple(
+        SourceColumn(name=name, data_type=types.get(name, STRING), is_typed=name in types)
+        for name in dict.fromkeys(names)
+    )
+    listed = tuple(map(str, keys)) if isinstance(keys, list | tuple) else ()
+    return with_key(SourceTable(columns=columns), (listed,))
+
+
+def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
+    """The table with the first of the keys whose names are columns; they are NOT NULL."""
+    names = {column.name for column in table.columns}
+    found = next((key for key in keys if key and names.issuperset(key)), ())
+    return replace(
+        table,
+        primary_keys=found,
+        columns=tuple(
+            replace(column, data_type=column.data_type.not_null())
+            if column.name in found
+            else column
+            for column in table.columns
+        ),
+    )

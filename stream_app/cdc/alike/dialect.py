@@ -1,0 +1,105 @@
+"""What a format of JSON says of its messages: the port behind which `change_format` does the rest.
+
+A dialect reads a message in two ways, which must agree. `parse` takes many that look alike and may
+give back any of them as odd. `read` takes one, and its word is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.images import Images
+from stream_app.cdc.record_images import RecordImages
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The images of n messages that were parsed in columns.
+
+    Attributes:
+        images: of m records.
+        message: int64 [m]; for each record its message, never decreasing; None: one for each.
+        odd: bool [n]; messages without records that are read one by one; None: none.
+    """
+
+    images: Images
+    message: Int64s | None = None
+    odd: Bools | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one message changes: its rows, and the name of the source's table."""
+
+    records: Sequence[RecordImages]
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The whole table was emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRow:
+    """A message that is understood and means no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Of the table what a dialect needs.
+
+    Attributes:
+        columns, keys: names of all columns, and of the primary key.
+        reads_tables: whether the name of each record's source table is wanted.
+    """
+
+    readings: tuple[ColumnReading, ...]
+    columns: frozenset[str]
+    keys: frozenset[str]
+    reads_tables: bool
+
+
+class Dialect(Protocol):
+    """Reads the messages of one format. Can be pickled."""
+
+    @property
+    def key_columns(self) -> frozenset[str]:
+        """Columns that are read from the messages' keys."""
+        ...
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `document_images.ImagesOf`."""
+        ...
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """Parse values of these kinds in columns; None when they do not parse as that.
+
+        Args:
+            values: binary [n] without nulls, each `json_lines.looks_like_object`.
+            keys: binary [n]; None unless there are `key_columns`.
+            kinds: for each of the table's columns the kind of its values.
+        """
+        ...
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """Read one message.
+
+        Args:
+            document: as `documents.load_document` gives it.
+
+        Raises:
+            UnreadableRecordError: it is no message of this format.
+        """
+        ...

@@ -1,0 +1,173 @@
+"""One message of JSON on its own: each number as its text, fields that stand twice, depth.
+
+For the slow paths of all formats. What it says of a message that is no JSON is final.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
+from stream_app.cdc.record_images import Cell, Image, UnreadableRecordError
+
+
+class JsonNumber(str):
+    """The text of a JSON number."""
+
+    __slots__ = ()
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that names some key twice: its pairs as they came, and which keys those are."""
+
+    pairs: Sequence[tuple[str, Any]] = ()
+    twice: frozenset[str] = frozenset()
+
+
+def load_document(value: bytes) -> Any:
+    """The document of a message.
+
+    Raises:
+        UnreadableRecordError: it is no JSON.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not UTF-8: {problem.reason} at byte {problem.start}"
+        ) from None
+    if not text.strip():
+        raise UnreadableRecordError("is empty")
+    if nests_too_deeply(value):
+        raise UnreadableRecordError(f"is nested too deeply: more than {NESTING_MAX} levels")
+    try:
+        document = _DECODER.decode(text)
+        if "\\u" in text:
+            json_text(document).encode()  # a lone surrogate is no character
+    except json.JSONDecodeError as problem:
+        raise UnreadableRecordError(
+            f"is not JSON: {problem.msg} at character {problem.pos}"
+        ) from None
+    except UnicodeEncodeError:
+        raise UnreadableRecordError("is not JSON: half of a surrogate pair") from None
+    return document
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(plain := dict(pairs)) == len(pairs):
+        return plain
+    result = _Object(plain)
+    result.pairs = pairs
+    result.twice = frozenset(
+        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+    )
+    return result
+
+
+def no_constant(name: str) -> Any:
+    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
+
+    Raises:
+        UnreadableRecordError: always.
+    """
+    raise UnreadableRecordError(f"is not JSON: a bare {name} is no value")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs,
+    parse_float=JsonNumber,
+    parse_int=JsonNumber,
+    parse_constant=no_constant,
+)
+
+
+def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
+    """Refuse an object that has one of these fields twice.
+
+    Raises:
+        UnreadableRecordError: it has.
+    """
+    if isinstance(document, _Object) and (twice := document.twice & names):
+        raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
+
+
+def text_of(document: dict[str, Any], name: str) -> str | None:
+    """A field of the envelope that holds text; None: null, or not there.
+
+    Raises:
+        UnreadableRecordError: it holds something else.
+    """
+    value = document.get(name)
+    if value is None or (isinstance(value, str) and not isinstance(value, JsonNumber)):
+        return value
+    raise UnreadableRecordError(f"has a {name!r} that is a JSON {cell_of(value)[0].name.lower()}")
+
+
+def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
+    """The cells of a table's columns in an object; None for null.
+
+    Args:
+        name: of the field that holds the object, for the reason.
+
+    Raises:
+        UnreadableRecordError: it is no object, or has a column twice.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise UnreadableRecordError(
+            f"has a {name!r} that is a JSON {cell_of(value)[0].name.lower()}"
+        )
+    check_once(value, columns)
+    return {column: cell_of(value[column]) for column in columns & value.keys()}
+
+
+def cell_of(value: Any) -> Cell:
+    """The kind and the text of a value."""
+    match value:
+        case None:
+            return JsonKind.NULL, ""
+        case bool():
+            return JsonKind.BOOLEAN, "true" if value else "false"
+        case JsonNumber():
+            return JsonKind.NUMBER, str(value)
+        case str():
+            return JsonKind.STRING, value
+        case list():
+            return JsonKind.ARRAY, json_text(value)
+        case _:
+            return JsonKind.OBJECT, json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON with every number, and every field of an object, as it was written."""
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts)
+
+
+def _write(value: Any, put: Callable[[str], None]) -> None:
+    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
+    if isinstance(value, JsonNumber):
+        put(value)
+    elif isinstance(value, dict):
+        pairs = value.pairs if isinstance(value, _Object) else value.items()
+        before = "{"
+        for name, item in pairs:
+            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+            _write(item, put)
+            before = ","
+        put("}" if pairs else "{}")
+    elif isinstance(value, list):
+        before = "["
+        for item in value:
+            put(before)
+            _write(item, put)
+            before = ","
+        put("]" if value else "[]")
+    else:
+        put(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,232 @@
+"""Options that every format of JSON has, and the check of a format's options.
+
+Each format declares its own beside these. Called once, when the format is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    ColumnPolicy,
+    Reaction,
+)
+from stream_app.cdc.columns.column_reading import (
+    ENCODINGS,
+    ColumnReading,
+    Encoding,
+    Family,
+    family_of,
+)
+from stream_app.cdc.message_format import FormatOption, FormatSetup
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import parse_mapping_options
+
+TRUNCATE = "truncate"
+UNKNOWN_COLUMNS = "unknown-columns"
+MISSING_COLUMNS = "missing-columns"
+COLUMN_ENCODING = "column.NAME.encoding"
+
+TRUNCATE_OPTION = FormatOption(
+    TRUNCATE,
+    "Effect of a TRUNCATE of the source: it stops the job, or nothing happens.",
+    ("error", "ignore"),
+)
+COLUMN_OPTIONS = (
+    FormatOption(
+        UNKNOWN_COLUMNS,
+        "Effect of a column that the table does not have: the job stores the record without it, "
+        "with a warning or without one; it stops; the record is bad; or the table gets the column "
+        "([schemas.md](schemas.md)).",
+        tuple(reaction.value for reaction in Reaction),
+    ),
+    FormatOption(
+        MISSING_COLUMNS,
+        "Effect of a missing column of the table: the same, except that nothing is dropped.",
+        tuple(reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE),
+    ),
+    FormatOption(
+        NARROWED_COLUMNS,
+        "Effect of a type in the source that the column cannot follow, where unknown-columns = "
+        "evolve: the column keeps its type, with a warning or without one; or the job stops.",
+        ("warn", "ignore", "stop"),
+    ),
+    FormatOption(
+        COLUMN_ALIASES,
+        "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
+        "name goes into the table's column, beside values under the column's own name.",
+        example="order_id=id",
+    ),
+    FormatOption(
+        TYPE_MAPPING,
+        "Paimon's options of the types of columns that the table gets, where unknown-columns = "
+        "evolve; comma separated ([schemas.md](schemas.md)).",
+        example="to-nullable,tinyint1-not-bool",
+    ),
+)
+ENCODING_OPTION = FormatOption(
+    COLUMN_ENCODING,
+    "How the source writes one column, with priority over the format's own way. The column's "
+    "type limits the choice.",
+    tuple(sorted({each.value for family in ENCODINGS.values() for each in family})),
+)
+
+_COLUMN_PREFIX, _COLUMN_SUFFIX = COLUMN_ENCODING.split("NAME")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOptions:
+    """The options of a table's format, checked.
+
+    Attributes:
+        modes: every option of a fixed choice with its value.
+        names: every option that lists columns, with those that were given.
+        encodings: ``column.NAME.encoding`` by column name.
+        texts: every option that is a text and was given.
+    """
+
+    modes: Mapping[str, str]
+    names: Mapping[str, frozenset[str]]
+    encodings: Mapping[str, Encoding]
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ignores_truncate(self) -> bool:
+        """Whether a TRUNCATE is skipped; else it stops the job."""
+        return self.modes.get(TRUNCATE) == "ignore"
+
+    def column_policy(self, columns: RowType) -> ColumnPolicy:
+        """What becomes of records that have other columns than these."""
+        return ColumnPolicy(
+            columns=frozenset(columns.names),
+            unknown=Reaction(self.modes[UNKNOWN_COLUMNS]),
+            missing=Reaction(self.modes[MISSING_COLUMNS]),
+        )
+
+
+def checked_options(
+    name: str,
+    section: str,
+    declared: tuple[FormatOption, ...],
+    options: Mapping[str, str],
+    columns: RowType,
+) -> CheckedOptions:
+    """Check the options of a table's format.
+
+    Args:
+        name, section, declared: of the format, as `Format` has them.
+
+    Raises:
+        UsageError: lists everything that is wrong, with the nearest known spelling.
+    """
+    known = {option.key: option.values for option in declared}
+    free = {option.key for option in declared if option.example}
+    texts: dict[str, str] = {}
+    choices = {key: values for key, values in known.items() if values and key != COLUMN_ENCODING}
+    problems: list[str] = []
+    modes = {key: values[0] for key, values in choices.items()}
+    names: dict[str, frozenset[str]] = {}
+    encodings: dict[str, Encoding] = {}
+    for key, value in options.items():
+        if key in choices:
+            modes[key] = value
+            others = ", ".join(choices[key])
+            problems += [f"{key} = {value!r} is none of {others}"] * (value not in choices[key])
+        elif key in (TYPE_MAPPING, COLUMN_ALIASES) and key in known:
+            problems += _list_problems(key, value, columns)
+        elif key in free:
+            texts[key] = value
+        elif key in known and key != COLUMN_ENCODING:
+            names[key] = frozenset(each.strip() for each in value.split(",")) - {""}
+            problems += [f"{key} names no column"] * (not names[key])
+        elif COLUMN_ENCODING in known and (column := _encoded_column(key)) is not None:
+            problem = _encoding_problem(column, value, columns)
+            if problem:
+                problems.append(f"{key}: {problem}")
+            else:
+                encodings[column] = Encoding(value)
+        else:
+            problems.append(f"unknown option {key!r}{_near(key, known)}")
+    if problems:
+        raise UsageError(
+            f"options of {name} are wrong: " + "; ".join(problems),
+            where=f"source.{section}",
+            fix=f"known options: {', '.join(known)}",
+        )
+    return CheckedOptions(modes, names, encodings, texts)
+
+
+def column_readings(
+    setup: FormatSetup, encodings: Mapping[str, Encoding], default: Callable[[DataType], Encoding]
+) -> tuple[ColumnReading, ...]:
+    """How each column of a table is read from messages that do not bring their schema.
+
+    Args:
+        encodings: of single columns, by name.
+        default: the encoding of other columns, by type.
+    """
+    return tuple(
+        ColumnReading(
+            name=column.name,
+            data_type=column.data_type,
+            arrow_type=setup.arrow_schema.field(column.name).type,
+            encoding=encodings.get(column.name) or default(column.data_type),
+            scale=column.data_type.scale,
+            required=not column.data_type.nullable or column.name in setup.primary_keys,
+            is_key=column.name in setup.primary_keys,
+        )
+        for column in setup.columns
+    )
+
+
+def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
+    """The encoding of a source that writes numbers as they are, and times as ISO 8601 text."""
+    match family_of(data_type):
+        case Family.STRING:
+            return Encoding.TEXT
+        case Family.BINARY:
+            return binary
+        case Family.DATE | Family.TIME | Family.TIMESTAMP:
+            return Encoding.ISO
+        case _:
+            return Encoding.NUMBER
+
+
+def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
+    try:
+        if key == TYPE_MAPPING:
+            parse_mapping_options(value.split(","))
+            return []
+        problems = alias_problems(parse_aliases(value), columns)
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
+    return [f"{key}: {problem}" for problem in problems]
+
+
+def _encoded_column(key: str) -> str | None:
+    """The column of a key ``column.NAME.encoding``."""
+    if key.startswith(_COLUMN_PREFIX) and key.endswith(_COLUMN_SUFFIX):
+        return key[len(_COLUMN_PREFIX) : -len(_COLUMN_SUFFIX)]
+    return None
+
+
+def _encoding_problem(name: str, value: str, columns: RowType) -> str:
+    if name not in columns.names:
+        return f"the table has no column {name!r}{_near(name, columns.names)}"
+    data_type = columns.field(name).data_type
+    allowed = sorted(encoding.value for encoding in ENCODINGS[family_of(data_type)])
+    if value in allowed:
+        return ""
+    return f"a column of type {data_type} is encoded as one of {', '.join(allowed)}, not {value!r}"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""

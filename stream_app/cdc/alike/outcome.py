@@ -1,0 +1,176 @@
+"""What came of the records of a batch so far: rows, reasons, skipped ones, tables and columns.
+
+Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import (
+    ChangeBatch,
+    DecodedBatch,
+    bad_records,
+    concat_changes,
+    place,
+)
+from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
+from stream_app.cdc.images import ImageRows
+from stream_app.errors import WrongSourceError
+
+Index = npt.NDArray[np.int32]
+Questions = npt.NDArray[np.uint8]
+"""What records want to know of their Kafka keys; 0: nothing. Each format has its own numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecords:
+    """What came of n records that were parsed in columns.
+
+    Attributes:
+        of: their rows.
+        questions: uint8 [n]; None: nothing is asked.
+        columns: unknown and missing columns of the records that are no suspects.
+    """
+
+    of: ImageRows
+    questions: Questions | None
+    columns: Mapping[Column, Sighting]
+
+
+@dataclass(slots=True)
+class RecordsResult:
+    """What came of records that were read one by one, each known by its position.
+
+    Attributes:
+        rows, record: the rows, and for each its record.
+        reasons: records that cannot be read.
+        no_row: how many mean no row.
+        truncates: records that empty the table.
+        questions: what records want to know of their Kafka keys, also those with a reason.
+        tables: name of a source table → its first record.
+        stops: reasons of records that stop the job.
+        columns: unknown and missing columns of records that are stored.
+    """
+
+    rows: pa.RecordBatch
+    record: npt.NDArray[np.int64]
+    reasons: dict[int, str] = field(default_factory=dict)
+    no_row: int = 0
+    truncates: list[int] = field(default_factory=list)
+    questions: Mapping[int, int] = field(default_factory=dict)
+    tables: dict[str, int] = field(default_factory=dict)
+    stops: dict[int, str] = field(default_factory=dict)
+    columns: dict[Column, Sighting] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What has come of a batch; positions are those of its messages.
+
+    Attributes:
+        section: of the format's options, for errors.
+        ignores_truncate: whether a TRUNCATE is skipped; else it stops the job.
+        schemas: fingerprint of each schema that messages bring → its first message.
+    """
+
+    messages: pa.RecordBatch
+    section: str
+    policy: ColumnPolicy
+    ignores_truncate: bool
+    skipped: int = 0
+    parts: list[ChangeBatch] = field(default_factory=list)
+    asked: list[tuple[Index, Questions]] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)
+    columns: dict[Column, Sighting] = field(default_factory=dict)
+    schemas: dict[str, int] = field(default_factory=dict)
+
+    def take(self, decoded: DecodedRecords, index: Index) -> None:
+        """Take in records that were parsed in columns.
+
+        Args:
+            index: for each record the position of its message.
+        """
+        if decoded.questions is not None:
+            self._ask(index, decoded.questions)
+        self._see_tables(decoded.of.tables, index)
+        self._see(decoded.columns, index)
+        self.parts.append(ChangeBatch(rows=decoded.of.rows, message_index=index[decoded.of.record]))
+
+    def take_result(self, result: RecordsResult, index: Index) -> None:
+        """Take in records that were read one by one.
+
+        Raises:
+            WrongSourceError: one of them stops the job.
+        """
+        self.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
+        self._ask(
+            index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
+        )
+        self._see_tables(result.tables, index)
+        self._see(self.policy.told(result.columns), index)
+        self.skipped += result.no_row + len(result.truncates)
+        for position, reason in result.reasons.items():
+            self.reasons[int(index[position])] = reason
+        if result.stops:
+            position, reason = min(result.stops.items())
+            raise self._stopped(int(index[position]), reason)
+        if result.truncates and not self.ignores_truncate:
+            raise self._truncated(int(index[result.truncates[0]]))
+
+    def decoded(self, schema: pa.Schema, but: Mapping[int, str]) -> DecodedBatch:
+        """All of it, in the order of the messages.
+
+        Args:
+            but: messages that are bad for other reasons, by position.
+        """
+        reasons = {at: why for at, why in self.reasons.items() if at not in but}
+        batch = DecodedBatch(
+            changes=concat_changes(schema, self.parts),
+            bad=bad_records(self.messages, reasons),
+            skipped=self.skipped,
+            tables=self.tables,
+            columns=self.columns,
+            schemas=self.schemas,
+        )
+        return batch.setting_aside(self.messages, but) if but else batch
+
+    def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
+        for column, sighting in columns.items():
+            moved = Sighting(sighting.records, int(index[sighting.first]))
+            known = self.columns.get(column)
+            self.columns[column] = moved if known is None else moved.plus(known)
+
+    def _ask(self, index: Index, questions: Questions) -> None:
+        if questions.any():
+            asking = questions != 0
+            self.asked.append((index[asking], questions[asking]))
+
+    def _see_tables(self, tables: Mapping[str, int], index: Index) -> None:
+        for name, record in tables.items():
+            position = int(index[record])
+            self.tables[name] = min(position, self.tables.get(name, position))
+
+    def _stopped(self, at: int, reason: str) -> WrongSourceError:
+        return WrongSourceError(
+            f"the record's columns are not the table's: {reason}",
+            where=place(self.messages, at),
+            fix="give the table the columns of the source, and start the job again; or choose "
+            f"warn, ignore or quarantine for source.{self.section}.unknown-columns and "
+            "missing-columns",
+        )
+
+    def _truncated(self, at: int) -> WrongSourceError:
+        return WrongSourceError(
+            "the source table was truncated, and stream_app cannot delete all rows at once",
+            where=place(self.messages, at),
+            fix=f"to keep the rows and continue, set source.{self.section}.truncate = 'ignore'; "
+            "else empty or recreate the table, and start behind this offset",
+        )

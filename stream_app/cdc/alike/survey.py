@@ -1,0 +1,83 @@
+"""What a few messages show of their tables and keys, for any dialect: told at start.
+
+Only looks: what becomes of a record is decided by the format, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.cdc.alike.change_format import read_message
+from stream_app.cdc.alike.dialect import Change, Dialect, Table
+from stream_app.cdc.change_batch import place
+from stream_app.cdc.message_format import FormatSetup, Notice
+from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Implements `message_format.SourceSurvey`.
+
+    Attributes:
+        seen: for each topic its records that mean rows, with their places.
+    """
+
+    keys: frozenset[str]
+    seen: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
+
+    def tables(self) -> dict[str, set[str]]:
+        """For each topic with rows the names of the source's tables."""
+        return {topic: {each.table for _, each in found} for topic, found in self.seen.items()}
+
+    def notices(self) -> Iterator[Notice]:
+        """One for each topic in which a row lacks a part of the primary key."""
+        for found in self.seen.values():
+            notice = next(filter(None, (self._lacking(*each) for each in found)), None)
+            if notice is not None:
+                yield notice
+
+    def _lacking(self, where: str, change: Change) -> Notice | None:
+        for record in change.records:
+            lacking = sorted(name for name in self.keys if not _has(record, name))
+            if lacking:
+                return Notice(
+                    what=f"a record lacks {', '.join(lacking)} of the primary key, and becomes a "
+                    "bad record",
+                    where=where,
+                    fix="make columns that every message has the table's primary key; names are "
+                    "compared with upper and lower case",
+                )
+        return None
+
+
+def _has(record: RecordImages, name: str) -> bool:
+    return all(name in image for image in (record.before, record.after) if image is not None)
+
+
+def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+    """Look at a few messages of each topic."""
+    table = Table(
+        readings=(),
+        columns=frozenset(setup.columns.names),
+        keys=frozenset(setup.primary_keys),
+        reads_tables=True,
+    )
+    seen = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
+    return Survey(table.keys, {topic: found for topic, found in seen.items() if found})
+
+
+def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
+    found = []
+    for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
+        if message["value"] is None:
+            continue
+        try:
+            change, _ = read_message(dialect, message["value"], message["key"], table)
+        except UnreadableRecordError:
+            continue
+        if isinstance(change, Change):
+            found.append((place(messages, at), change))
+    return found

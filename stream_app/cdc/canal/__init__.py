@@ -1,0 +1,1 @@
+"""Messages of Alibaba's Canal. Start with `canal_json`."""

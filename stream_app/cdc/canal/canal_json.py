@@ -1,0 +1,234 @@
+"""Canal's flat messages → row changes: the format ``canal-json``.
+
+A message holds the rows of one statement in `data`; of an UPDATE `old` has, for each row, the
+changed columns with their values before. All values are text or null.
+
+Source: Canal `protocol/FlatMessage.java`; Paimon `format/canal/CanalRecordParser.java` and the
+messages of its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import ops_of
+from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
+from stream_app.cdc.alike.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    TRUNCATE_OPTION,
+    CheckedOptions,
+    checked_options,
+)
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.canal.columns import OPS, parse_columns
+from stream_app.cdc.canal.mysql_types import conversion
+from stream_app.cdc.columns.arrow_buffers import bools_of
+from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.row_assembly import DELETE, UPDATE
+from stream_app.cdc.source_tables import table_name
+from stream_app.cdc.source_types.mysql import mysql_type
+from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+_NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
+_ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old", "mysqlType"})
+_OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class CanalDialect:
+    """Implements `dialect.Dialect`."""
+
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        kind, data = document.get("type"), document.get("data")
+        old = document.get("old") if kind == "UPDATE" else None
+        if not _all_objects(data) or not (old is None or _all_objects(old)):
+            return None
+        rows, olds = tuple(data or ()), tuple(old or ())
+        names = len(document) + sum(map(len, rows)) + sum(map(len, olds))
+        names += sum(
+            len(types)
+            for name in ("mysqlType", "sqlType")
+            if isinstance(types := document.get(name), dict)
+        )
+        if kind == "DELETE":
+            return DocumentImages(rows, (), names)
+        return DocumentImages(olds, rows, names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key
+        data, told = document.get("data"), document.get("mysqlType")
+        if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
+            return None
+        types = {
+            name: found
+            for name, text in (told.items() if isinstance(told, dict) else ())
+            if isinstance(text, str) and (found := mysql_type(text, options)) is not None
+        }
+        names = [*types, *(name for row in data or () for name in row)]
+        return untyped(names, document.get("pkNames"), types)
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """See `dialect.Dialect`."""
+        del keys
+        return parse_columns(values, table, kinds)
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        del key
+        check_once(document, _ENVELOPE)
+        kind, is_ddl = text_of(document, "type"), document.get("isDdl")
+        if is_ddl not in (None, True, False):
+            raise UnreadableRecordError("has an 'isDdl' that is no truth value")
+        if kind is None:
+            raise UnreadableRecordError("has no 'type'")
+        if is_ddl or kind in _NO_ROWS:
+            return Truncate() if kind == "TRUNCATE" else NoRow()
+        if kind not in OPS:
+            raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
+        names = (text_of(document, name) or "" for name in ("database", "table"))
+        return Change(_records(document, kind, table), table_name(*names))
+
+
+def _all_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _records(document: dict[str, Any], kind: str, table: Table) -> list[RecordImages]:
+    data = _images(document, "data", table)
+    if not data:
+        raise UnreadableRecordError(f"has no rows in 'data' with type {kind!r}")
+    op = OPS[kind]
+    if op == DELETE:
+        return [RecordImages("d", row, None) for row in data]
+    if op != UPDATE:
+        return [RecordImages(chr(op), None, row) for row in data]
+    old = _images(document, "old", table)
+    if len(old) != len(data):
+        raise UnreadableRecordError(
+            f"has no 'old' for each row of 'data': {len(old)} for {len(data)}"
+        )
+    return [
+        RecordImages("u", {**row, **before}, row) for row, before in zip(data, old, strict=True)
+    ]
+
+
+def _images(document: dict[str, Any], field: str, table: Table) -> list[Image]:
+    """The rows of a list, with values as their types mean them."""
+    rows = document.get(field)
+    if rows is None:
+        return []
+    if not _all_objects(rows):
+        raise UnreadableRecordError(f"has a {field!r} that is no list of objects")
+    types = document.get("mysqlType")
+    if not (types is None or isinstance(types, dict)):
+        raise UnreadableRecordError("has a 'mysqlType' that is no object")
+    families = {reading.name: reading.family for reading in table.readings}
+    images = (image_of(row, field, table.columns) or {} for row in rows)
+    if not types:
+        return list(images)
+    wanted = table.columns & types.keys()
+    check_once(types, wanted)
+    return [_converted(image, types, wanted, families) for image in images]
+
+
+def _converted(
+    image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
+) -> Image:
+    found = dict(image)
+    for name in wanted:
+        cell, family = found.get(name), families.get(name)
+        if family is None or family not in (Family.STRING, Family.BINARY):
+            continue
+        mysql_type = types[name]
+        if mysql_type is None:
+            continue
+        if cell_of(mysql_type)[0] is not JsonKind.STRING:
+            raise UnreadableRecordError(f"has a 'mysqlType' of {name!r} that is no text")
+        if cell is None or cell[0] is JsonKind.NULL:
+            continue
+        convert = conversion(family, mysql_type)
+        if convert is not None:
+            try:
+                found[name] = (JsonKind.STRING, convert(cell[1]))
+            except ValueError as problem:
+                raise UnreadableRecordError(
+                    f"column {name!r}: {cell[1][:80]!r} {problem} (mysqlType {mysql_type[:80]})"
+                ) from None
+    return found
+
+
+def _default(data_type: DataType) -> Encoding:
+    match family_of(data_type):
+        case Family.BINARY:
+            return Encoding.LATIN_1
+        case Family.DATE | Family.TIME | Family.TIMESTAMP:
+            return Encoding.ISO
+        case _:
+            return Encoding.TEXT
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    database, table, kind, is_ddl = columns
+    means_row = (ops_of(kind, OPS) != 0) & ~bools_of(is_ddl)
+    means_row |= bools_of(pc.equal(kind, "TRUNCATE"))
+    return Told((database, pa.nulls(len(table), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema(
+        [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
+    ),
+    _told,
+)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+    """See `message_format.Format`."""
+    return checked_options(CANAL_JSON.name, CANAL_JSON.section, _OPTIONS, options, columns)
+
+
+def make(setup: FormatSetup) -> MessageFormat:
+    """See `message_format.Format`."""
+    options = check(setup.options, setup.columns)
+    return ChangeFormat(CanalDialect(), CANAL_JSON.section, setup, options, _default)
+
+
+CANAL_JSON = Format(
+    name="canal-json",
+    section="canal",
+    introduction='for example `canal.truncate = "ignore"`. [CDC.md](CDC.md#canal) tells how the '
+    "messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=make,
+    survey=partial(survey, CanalDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, CanalDialect()),
+)

@@ -1,0 +1,114 @@
+"""Canal's messages that look alike → images of their rows, in columns.
+
+1. Parse all messages: lists of rows, lists of what they were before.
+2. Lay the rows of all messages behind one another, and beside each what it was before.
+3. Convert values of ENUM, SET, BIT and of geometries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
+from stream_app.cdc.alike.dialect import Parsed, Table
+from stream_app.cdc.canal.mysql_types import converted
+from stream_app.cdc.columns.arrow_buffers import (
+    Int64s,
+    bools_of,
+    children_of,
+    valid_of,
+)
+from stream_app.cdc.columns.column_reading import Family, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
+
+OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of n messages behind one another.
+
+    Attributes:
+        values: struct array [m].
+        start: int64 [n]; for each message the place of its first row.
+        count: int64 [n]; how many rows it has.
+    """
+
+    values: pa.Array
+    start: Int64s
+    count: Int64s
+
+
+def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> Parsed | None:
+    """Parse messages in one go; None when they do not parse as these kinds."""
+    row = pa.struct(row_fields(table.readings, kinds))
+    told = [
+        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
+    ]
+    fields = [
+        *((name, pa.string()) for name in ("database", "table", "type")),
+        ("isDdl", pa.bool_()),
+        ("data", pa.list_(row)),
+        ("old", pa.list_(row)),
+        *([("mysqlType", pa.struct([(each.name, pa.string()) for each in told]))] if told else []),
+    ]
+    columns = parse_objects(values, pa.schema(fields))  # step 1
+    if columns is None:
+        return None
+    database, name, kind, is_ddl, data, old, *types = columns
+    message_ops = ops_of(kind, OPS)
+    odd = (message_ops == 0) | bools_of(is_ddl)
+    is_update = message_ops == UPDATE
+    now, then = _rows(data), _rows(old)
+    odd |= (now.count == 0) | (is_update & (then.count != now.count))
+    message = np.repeat(np.arange(len(values)), now.count)  # step 2
+    ops = message_ops[message]
+    has_old = (is_update & ~odd)[message]
+    places = then.start[message] + np.arange(len(message)) - now.start[message]
+    wanted = pa.array(np.where(has_old, places, 0), mask=~has_old)
+    before = [column.take(wanted) for column in children_of(then.values)]
+    after = children_of(now.values)
+    looked_at = nulls_behind(values, is_update & ~odd, b'"old":')
+    nulls, doubtful = told_nulls(
+        values,
+        looked_at,
+        [reading.name for reading in table.readings],
+        lambda document, at: enumerate(document["old"], int(now.start[at])),
+    )
+    odd[doubtful] = True
+    is_row = valid_of(now.values)
+    # An update's row that has no object in `old` has nothing that it was before.
+    is_row &= ~has_old | valid_of(then.values.take(wanted))
+    odd[message[~is_row]] = True
+    befores = filled_up(before, after, nulls)
+    for place, reading in enumerate(table.readings):  # step 3
+        if reading in told:
+            column = types[0].field(told.index(reading)).take(pa.array(message))
+            for side in (befores, after):
+                side[place], failed = converted(reading.family, column, side[place])
+                odd[message[failed]] = True
+    is_delete = ops == DELETE
+    images = Images(
+        ops=ops,
+        has_before=is_delete | (ops == UPDATE),
+        has_after=~is_delete,
+        kinds=kinds,
+        before=befores,
+        after=after,
+        suspects=odd[message],
+        tables=(database.take(message), name.take(message)) if table.reads_tables else (),
+    )
+    return Parsed(images, message, odd)
+
+
+def _rows(lists: pa.Array) -> _Rows:
+    count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    start = np.cumsum(count) - count
+    return _Rows(lists.flatten(), start, count)

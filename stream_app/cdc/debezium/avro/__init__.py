@@ -1,0 +1,1 @@
+"""Debezium's messages as Avro of a schema registry. Start with `debezium_avro`."""

@@ -1,0 +1,194 @@
+"""Values of a walk → columns as the casts of `cdc.columns` take them.
+
+What has no column here is left to the slow path: arrays and maps, unions of several types, and
+kinds that the table's column does not expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.cdc.columns.base64_columns import reversed_bytes
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
+from stream_app.cdc.columns.time_columns import cast_isolating
+from stream_app.cdc.debezium.avro.walk import Values, Walk
+
+_NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
+_TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY}) - {Family.INTEGER}
+
+
+@dataclass(frozen=True, slots=True)
+class WireColumn:
+    """A column of s images.
+
+    Attributes:
+        reading: how it is to be cast.
+        values: of `reading.wire_type(kind)`, or binary for BYTES.
+        odd: bool [s]; images with a value that is left to the slow path.
+    """
+
+    reading: ColumnReading
+    kind: JsonKind
+    values: pa.Array
+    odd: Bools
+
+
+def wire_column(
+    reading: ColumnReading, sides: Sequence[tuple[Values | None, Int64s]], walk: Walk, kept: Bools
+) -> WireColumn:
+    """One column of images, those of the first side above those of the second.
+
+    Args:
+        sides: of each side the values of the column, and the messages that have such an image.
+        kept: bool [n]; messages that are not broken.
+    """
+    kinds = {values.of.kind for values, _ in sides if values is not None and values.of is not None}
+    convert = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
+    columns, odds = [], []
+    if convert is None:
+        kind = reading.usual_kind()
+        empty = _null_type(reading, kind)
+    else:
+        kind, as_wire, reading, empty = convert
+    for values, rows in sides:
+        image_count = int(kept[rows].sum())
+        odd: Bools = np.zeros(image_count, np.bool_)
+        column = pa.nulls(image_count, empty)
+        if values is not None:
+            places = np.searchsorted(rows[kept[rows]], values.rows[kept[values.rows]])
+            if convert is None or values.of is None or values.of.kind == "null":
+                odd[places] = values.of is None or values.of.kind != "null"
+            else:
+                found = as_wire(walk, values, kept)
+                unfit = ~valid_of(found)
+                odd[places[unfit]] = True
+                column = _at(found, places, image_count)
+        columns.append(column)
+        odds.append(odd)
+    return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(odds))
+
+
+def _at(found: pa.Array, places: Int64s, count: int) -> pa.Array:
+    """Values at their places among `count`; null elsewhere."""
+    if len(found) == count:
+        return found
+    order = np.full(count, -1, np.int64)
+    order[places] = np.arange(len(places))
+    return found.take(pa.array(np.maximum(order, 0), mask=order < 0))
+
+
+AsWire = Callable[[Walk, Values, Bools], pa.Array]
+_Conversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
+
+
+def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
+    found: Any = reading.wire_type(kind)
+    return found
+
+
+def _conversion(reading: ColumnReading, avro: str) -> _Conversion | None:
+    """How values of this type of Avro become the wire of a column; None: one by one."""
+    if reading.refusal:
+        return None
+    family = reading.family
+    if avro in ("int", "long") and family in _NUMBERS:
+        return JsonKind.NUMBER, _numbers(pa.int64()), reading, pa.int64()
+    if avro in ("int", "long", "float", "double") and family is Family.FLOAT:
+        kind: Any = reading.wire_type(JsonKind.NUMBER)
+        return JsonKind.NUMBER, _numbers(kind), reading, kind
+    if avro == "boolean" and family in (Family.BOOLEAN, Family.INTEGER, Family.STRING):
+        return JsonKind.BOOLEAN, _numbers(pa.bool_()), reading, pa.bool_()
+    if avro in ("string", "enum"):
+        return _of_text(reading, avro)
+    if avro in ("bytes", "fixed"):
+        return _of_bytes(reading)
+    return None
+
+
+def _of_text(reading: ColumnReading, avro: str) -> _Conversion | None:
+    as_wire = _texts if avro == "string" else _symbols
+    if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
+        wide = parsed_as(reading.arrow_type)
+
+        def decimals(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+            return cast_isolating(as_wire(walk, values, kept), wide)
+
+        return JsonKind.STRING, decimals, reading, wide
+    if reading.family in _TEXTS and reading.encoding is not Encoding.BASE64:
+        return JsonKind.STRING, as_wire, reading, pa.string()
+    if reading.family is Family.BINARY:
+        return JsonKind.STRING, as_wire, reading, pa.string()
+    return None
+
+
+def _of_bytes(reading: ColumnReading) -> _Conversion | None:
+    if reading.family is Family.BINARY and reading.encoding is not Encoding.TEXT:
+        is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
+
+        def raw(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+            found = walk.binary(values, kept)
+            return reversed_bytes(found) if is_reversed else found
+
+        # Not text, so nothing is to be decoded.
+        return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()
+    if reading.encoding is not Encoding.BASE64:
+        return None
+    scale = reading.scale
+    if reading.family is Family.DECIMAL:
+        target = reading.arrow_type
+        wide = parsed_as(target)
+
+        def decimals(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+            return decimals_from_bytes(walk.binary(values, kept), scale, target)[0].cast(wide)
+
+        as_number = reading.with_encoding(Encoding.NUMBER)
+        return JsonKind.NUMBER, decimals, as_number, wide
+    if reading.family in (Family.STRING, Family.INTEGER, Family.FLOAT):
+
+        def texts(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+            return plain_texts(walk.binary(values, kept), scale)[0]
+
+        return JsonKind.STRING, texts, reading.with_encoding(Encoding.TEXT), pa.string()
+    return None
+
+
+def _numbers(kind: pa.DataType) -> AsWire:
+    def as_wire(_: Walk, values: Values, kept: Bools) -> pa.Array:
+        assert values.numbers is not None
+        found = pa.array(values.numbers[kept[values.rows]])
+        return found if found.type == kind else found.cast(kind, safe=False)
+
+    return as_wire
+
+
+def _texts(walk: Walk, values: Values, kept: Bools) -> pa.Array:
+    found = walk.binary(values, kept)
+    try:
+        return found.cast(pa.string())
+    except pa.ArrowInvalid:  # some are not UTF-8
+        return cast_isolating(found, pa.string())
+
+
+def _symbols(_: Walk, values: Values, kept: Bools) -> pa.Array:
+    assert values.numbers is not None
+    assert values.of is not None
+    symbols = pa.array(values.of.symbols, pa.string())
+    chosen = values.numbers[kept[values.rows]].astype(np.int64)
+    known = (chosen >= 0) & (chosen < len(symbols))
+    return symbols.take(pa.array(np.where(known, chosen, 0), mask=~known))
+
+
+def texts_of(values: Values | None, walk: Walk, kept: Bools) -> pa.Array:
+    """A text of each message, null where it has none: strings [n]."""
+    count = len(kept)
+    if values is None or values.of is None or values.of.kind not in ("string", "enum"):
+        return pa.nulls(count, pa.string())
+    found = (_texts if values.of.kind == "string" else _symbols)(walk, values, kept)
+    return _at(found, values.rows[kept[values.rows]], count)

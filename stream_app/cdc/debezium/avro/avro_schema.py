@@ -1,0 +1,132 @@
+"""A schema of Avro as a tree whose names are resolved, and what it says of a column.
+
+Source: Apache Avro's specification, "Names" and "Schema Declaration"; for the attributes
+``connect.name`` and ``connect.parameters`` Confluent's `AvroData.java`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stream_app.cdc.debezium.connect_types import ConnectField
+from stream_app.cdc.record_images import UnreadableRecordError
+
+_PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
+_LITERALS = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+
+@dataclass(slots=True, eq=False)
+class AvroType:
+    """A type.
+
+    Attributes:
+        kind: ``record``, ``union``, ``long`` and so on.
+        told: the attributes of its declaration.
+        fields: of a record, in the order of the bytes.
+        branches: of a union.
+        items: of an array or a map.
+    """
+
+    kind: str
+    told: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[tuple[str, AvroType], ...] = ()
+    branches: tuple[AvroType, ...] = ()
+    items: AvroType | None = None
+
+    @property
+    def symbols(self) -> list[str]:
+        """Of an enum."""
+        return [str(each) for each in self.told["symbols"]]
+
+    @property
+    def size(self) -> int:
+        """Of a fixed, in bytes."""
+        return int(self.told["size"])
+
+    def field(self, name: str) -> AvroType | None:
+        """A field of a record."""
+        return dict(self.fields).get(name)
+
+    def without_null(self) -> AvroType:
+        """The only branch of a union beside null; else the type itself."""
+        others = [branch for branch in self.branches if branch.kind != "null"]
+        return others[0] if len(others) == 1 else self
+
+
+def parse_schema(text: str) -> AvroType:
+    """The type of a schema.
+
+    Raises:
+        UnreadableRecordError: it is no schema of Avro.
+    """
+    try:
+        return _parsed(json.loads(text), "", {})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableRecordError(f"has a schema that is not Avro's: {error}") from None
+
+
+def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
+    if isinstance(schema, list):
+        branches = tuple(_parsed(branch, namespace, names) for branch in schema)
+        return AvroType("union", branches=branches)
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES:
+            return AvroType(schema)
+        return names[_full(schema, namespace)]
+    kind = schema["type"]
+    if not isinstance(kind, str):
+        return _parsed(kind, namespace, names)
+    if kind in ("record", "enum", "fixed"):
+        namespace = schema.get("namespace", namespace)
+        found = AvroType(kind, schema)
+        full = _full(schema["name"], namespace)
+        names[full] = found
+        inner = full.rpartition(".")[0]
+        found.fields = tuple(
+            (each["name"], _parsed(each["type"], inner, names)) for each in schema.get("fields", ())
+        )
+        return found
+    if kind in ("array", "map"):
+        items = schema["items" if kind == "array" else "values"]
+        return AvroType(kind, schema, items=_parsed(items, namespace, names))
+    if kind in _PRIMITIVES:
+        return AvroType(kind, schema)
+    return names[_full(kind, namespace)]
+
+
+def _full(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def connect_field(declared: AvroType) -> ConnectField:
+    """What a column's type says, in the words of Kafka Connect."""
+    found = declared.without_null()
+    told = found.told
+    semantic = str(told.get("connect.name", ""))
+    parameters = {str(key): str(one) for key, one in told.get("connect.parameters", {}).items()}
+    if told.get("logicalType") == "decimal" and semantic in ("", _DECIMAL):
+        semantic = _DECIMAL
+        parameters.setdefault("scale", str(told.get("scale", 0)))
+    literal = _LITERALS.get(found.kind, found.kind)
+    return ConnectField(literal, semantic, parameters, optional=declared is not found)
+
+
+def raw_schema(text: str) -> Any:
+    """The schema for a reader that gives values as they are written: without logical types."""
+    return _without_logic(json.loads(text))
+
+
+def _without_logic(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logic(each) for each in schema]
+    if isinstance(schema, dict):
+        return {
+            name: _without_logic(each) if name not in ("symbols", "aliases", "default") else each
+            for name, each in schema.items()
+            if name != "logicalType"
+        }
+    return schema

@@ -1,0 +1,390 @@
+"""Debezium's messages as Avro of a schema registry → row changes: the format ``debezium-avro``.
+
+A message is Confluent's wire format: a zero, the number of its schema, and the value.
+
+1. Messages are grouped by the number of their schema, which the registry gives.
+2. Whole messages are read in columns, all of a group together (`walk`).
+3. What does not fit in is read one by one: it is turned into the JSON that Kafka Connect would have
+   written, and `debezium_json` says what becomes of that. So do flattened messages.
+4. Keys, if they are Avro too, tell their columns by their schema.
+
+Source: Confluent's "Wire format"; Paimon `format/debezium/DebeziumAvroRecordParser.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.column_drift import (
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    Column,
+    Drift,
+    DriftKind,
+    Sighting,
+    drift_of,
+)
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int64s,
+    bools_of,
+    bytes_of,
+    lengths_of,
+    offsets_of,
+    valid_of,
+)
+from stream_app.cdc.columns.column_reading import ColumnReading
+from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.debezium.avro.avro_json import HEAD, json_of, schema_number
+from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
+from stream_app.cdc.debezium.avro.schema_registry import (
+    URL,
+    USER_INFO,
+    SchemaRegistry,
+    url_problem,
+)
+from stream_app.cdc.debezium.avro.walk import Values, Walk
+from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
+from stream_app.cdc.debezium.connect_types import apply_schema
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
+from stream_app.cdc.debezium.options import OPTIONS, SECTION, DebeziumOptions, parse_options
+from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
+from stream_app.cdc.debezium.records import decode_records
+from stream_app.cdc.images import StackedImages
+from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, SourceSurvey
+from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.row_assembly import lacks_image
+from stream_app.cdc.source_tables import Origins, origins_of
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_NAME = "debezium-avro"
+_SLICE_ROWS = 32_768
+_OPTIONS = (
+    FormatOption(
+        URL,
+        "Addresses of the schema registry, comma separated; the next one is asked when one does "
+        "not answer.",
+        example="http://registry:8081",
+        is_required=True,
+    ),
+    FormatOption(
+        USER_INFO,
+        "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
+        example="reader:secret",
+    ),
+    # Messages do not tell columns, so a table cannot follow them.
+    *(
+        replace(option, values=tuple(one for one in option.values if one != "evolve"))
+        for option in OPTIONS
+        if option.key not in (NARROWED_COLUMNS, TYPE_MAPPING)
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How the messages of one schema are read.
+
+    Attributes:
+        text: the schema's own.
+        readings: of the table's columns, told by the schema.
+        drift: the columns by which the schema differs from the table.
+        is_envelope: whether it is that of whole messages.
+    """
+
+    text: str
+    root: AvroType
+    readings: tuple[ColumnReading, ...]
+    drift: Drift
+    is_envelope: bool
+
+
+class DebeziumAvro(DebeziumJson):
+    """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
+
+    def __init__(self, setup: FormatSetup) -> None:
+        options = check(setup.options, setup.columns)
+        super().__init__(setup, options)
+        self._registry = registry_of(options)
+        self._plans: dict[int, _Plan | str] = {}
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+            WrongSourceError: as `DebeziumJson.decode`; or the registry refuses the login.
+        """
+        values = messages.column("value")
+        if values.type != pa.binary():
+            values = values.cast(pa.binary())
+        outcome = self._outcome(messages, values)
+        present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
+        values = values.drop_null() if values.null_count else values
+        numbers = _numbers(values)  # step 1
+        for number in np.unique(numbers).tolist():
+            rows = np.flatnonzero(numbers == number)
+            plan = self._plan(number)
+            for at in range(0, len(rows), _SLICE_ROWS):
+                some = rows[at : at + _SLICE_ROWS]
+                part = values if len(some) == len(values) else values.take(pa.array(some))
+                if isinstance(plan, str):
+                    outcome.reasons |= dict.fromkeys(present[some].tolist(), plan)
+                else:
+                    self._decode_slice(part, present[some], plan, outcome)
+        keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
+        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+
+    def _plan(self, number: int) -> _Plan | str:
+        """How a schema's messages are read, or why they cannot be."""
+        if number < 0:
+            return "is not Avro of a registry: it does not begin with 0 and the number of a schema"
+        if number not in self._plans:
+            text = self._registry.schema(number)
+            if text is None:
+                return f"names schema {number}, which the schema registry does not have"
+            try:
+                self._plans[number] = self._planned(text)
+            except UnreadableRecordError as problem:
+                self._plans[number] = str(problem)
+        return self._plans[number]
+
+    def _planned(self, text: str) -> _Plan:
+        root = parse_schema(text)
+        row = next(
+            (
+                found
+                for name in ("after", "before")
+                if (declared := root.field(name)) is not None
+                and (found := declared.without_null()).kind == "record"
+            ),
+            None,
+        )
+        is_envelope = row is not None and root.field("op") is not None
+        fields = dict(row.fields if row is not None and is_envelope else root.fields)
+        told = {name: connect_field(declared) for name, declared in fields.items()}
+        return _Plan(
+            text=text,
+            root=root,
+            readings=apply_schema(self._readings, told, self._options.encodings),
+            drift=drift_of(self._settings.policy.columns, fields, fields),
+            is_envelope=is_envelope,
+        )
+
+    def _decode_slice(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
+        """Step 2."""
+        if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
+            self._one_by_one(values, index, plan, outcome)
+            return
+        offsets = offsets_of(values).astype(np.int64)
+        walk = Walk(bytes_of(values)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
+        found = walk.read(plan.root, np.arange(len(values)))
+        kept = ~walk.broken()
+        parsed, readings = self._images(found, walk, kept, plan)
+        _, rows, questions = decode_images(parsed, readings, self._settings, is_flat=False)
+        columns = self._columns(plan.drift, parsed.images.has_after, ~rows.suspects)
+        outcome.take(DecodedRecords(rows, questions, columns), index[kept])
+        odd = ~kept
+        odd[kept] = rows.suspects
+        if odd.any():
+            self._one_by_one(values.filter(pa.array(odd)), index[odd], plan, outcome)
+
+    def _images(
+        self, found: Values, walk: Walk, kept: Bools, plan: _Plan
+    ) -> tuple[ParsedImages, list[ColumnReading]]:
+        sides = [found.fields.get(name) for name in ("before", "after")]
+        rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
+        fields: list[Mapping[str, Values]] = [{} if side is None else side.fields for side in sides]
+        wires = [
+            wire_column(
+                reading,
+                [
+                    (of.get(reading.name), image_rows)
+                    for of, image_rows in zip(fields, rows, strict=True)
+                ],
+                walk,
+                kept,
+            )
+            for reading in plan.readings
+        ]
+        before_at, count = _places(rows[0], kept, 0)
+        after_at, _ = _places(rows[1], kept, count)
+        source = found.fields.get("source")
+        told = {} if source is None else source.fields
+        ops = letters_of(texts_of(found.fields.get("op"), walk, kept).filter(pa.array(kept)))
+        suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
+        for wire in wires:
+            if wire.odd.any():
+                odd = np.append(wire.odd, False)  # -1: the last
+                suspects = suspects | odd[before_at] | odd[after_at]
+        names = [texts_of(told.get(name), walk, kept) for name in ("connector", *TABLE_FIELDS)]
+        connector, *tables = (column.filter(pa.array(kept)) for column in names)
+        images = StackedImages(
+            ops=ops,
+            before_at=before_at,
+            after_at=after_at,
+            kinds=[wire.kind for wire in wires],
+            columns=[wire.values for wire in wires],
+            suspects=suspects,
+            tables=tables if self._settings.reads_tables else (),
+        )
+        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
+        return ParsedImages(images, is_whole), [wire.reading for wire in wires]
+
+    def _columns(self, drift: Drift, has_after: Bools, rows: Bools) -> dict[Column, Sighting]:
+        """The unknown and missing columns of the records that are rows; of all the same."""
+        found: dict[Column, Sighting] = {}
+        for column in drift.columns():
+            seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
+            if len(seen):
+                found[column] = Sighting(len(seen), int(seen[0]))
+        return self._settings.policy.told(found)
+
+    def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
+        """Step 3."""
+        texts: list[bytes] = []
+        read: list[int] = []
+        for position, value in enumerate(values.to_pylist()):
+            try:
+                texts.append(json_of(value, plan.text))
+                read.append(position)
+            except UnreadableRecordError as problem:
+                outcome.reasons[int(index[position])] = str(problem)
+        result = decode_records(texts, plan.readings, self._settings)
+        outcome.take_result(result, index[read])
+
+    def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """Step 4: keys of Avro as JSON objects with the names of their columns."""
+        if not self.reads_keys or "key" not in messages.schema.names:
+            return messages
+        keys = messages.column("key").cast(pa.binary())
+        numbers = _numbers(keys.fill_null(b""))
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            text = self._registry.schema(number)
+            if text is not None:
+                names = orjson.dumps(dict.fromkeys(dict(parse_schema(text).fields), 0))
+                keys = pc.if_else(pa.array(numbers == number), names, keys)
+        at = messages.schema.get_field_index("key")
+        return messages.set_column(at, pa.field("key", pa.binary()), keys)
+
+
+def _numbers(values: pa.Array) -> Int64s:
+    """The number of each message's schema; -1: it is not in Confluent's wire format."""
+    offsets, data = offsets_of(values).astype(np.int64), bytes_of(values)
+    numbers: Int64s = np.full(len(values), -1, np.int64)
+    rows = np.flatnonzero(lengths_of(values) >= HEAD.size)
+    rows = rows[data[offsets[rows]] == 0]
+    head = data[offsets[rows][:, None] + np.arange(1, HEAD.size)]
+    numbers[rows] = np.ascontiguousarray(head).view(">u4")[:, 0]
+    return numbers
+
+
+def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
+    """For each message that is kept the place of its image, -1 without one; and the next place."""
+    places: Int64s = np.full(len(kept), -1, np.int64)
+    rows = rows[kept[rows]]
+    places[rows] = first + np.arange(len(rows))
+    return places[kept], first + len(rows)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
+    """See `message_format.Format`."""
+    found = parse_options(options, columns, _NAME, _OPTIONS)
+    problems = [url_problem(url) for url in _urls(found)]
+    if any(problems):
+        raise UsageError(
+            f"options of {_NAME} are wrong: {URL}: {'; '.join(filter(None, problems))}",
+            where=f"source.{SECTION}",
+            fix="give the addresses of the schema registry, such as http://registry:8081",
+        )
+    return found
+
+
+def _urls(options: DebeziumOptions) -> tuple[str, ...]:
+    return tuple(filter(None, (url.strip() for url in options.texts.get(URL, "").split(","))))
+
+
+def registry_of(options: DebeziumOptions) -> SchemaRegistry:
+    """The registry that the options name.
+
+    Raises:
+        UsageError: they name none.
+    """
+    urls = _urls(options)
+    if not urls:
+        raise UsageError(
+            f"options of {_NAME} lack {URL}",
+            where=f"source.{SECTION}",
+            fix=f'give the address of the schema registry: {SECTION}."{URL}" = "http://…"',
+        )
+    return SchemaRegistry(urls, options.texts.get(USER_INFO, ""))
+
+
+def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+    """Look at the messages as JSON."""
+    options = check(setup.options, setup.columns)
+    registry = registry_of(options)
+    own = {URL, USER_INFO}
+    plain = {key: value for key, value in setup.options.items() if key not in own}
+    return DEBEZIUM_JSON.survey(
+        replace(setup, options=plain),
+        {topic: _as_json(batch, registry) for topic, batch in messages.items()},
+    )
+
+
+def _as_json(messages: pa.RecordBatch, registry: SchemaRegistry) -> pa.RecordBatch:
+    for name in ("key", "value"):
+        column = messages.column(name).to_pylist()
+        texts = pa.array([_json_or_none(each, registry) for each in column], pa.binary())
+        at = messages.schema.get_field_index(name)
+        messages = messages.set_column(at, pa.field(name, pa.binary()), texts)
+    return messages
+
+
+def _json_or_none(message: bytes | None, registry: SchemaRegistry) -> bytes | None:
+    try:
+        schema = None if message is None else registry.schema(schema_number(message))
+        return None if message is None or schema is None else json_of(message, schema)
+    except UnreadableRecordError:
+        return None
+
+
+def _origins(messages: pa.RecordBatch) -> Origins:
+    """Messages tell nothing without their schema: the topic is the table's name."""
+    none = pa.nulls(messages.num_rows, pa.string())
+    is_row = messages.column("value").is_valid()
+    topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)
+    return origins_of(none, none, topic, {})
+
+
+def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+    """Nothing: a message tells no column without the registry."""
+    del messages, options
+    return None
+
+
+DEBEZIUM_AVRO = Format(
+    name=_NAME,
+    section=SECTION,
+    introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
+    "[CDC.md](CDC.md#avro) tells how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=DebeziumAvro,
+    survey=_survey,
+    origins=_origins,
+    describe=_describe,
+    tells_tables=False,
+)

@@ -1,0 +1,192 @@
+"""Many Avro values of one schema, read together: a place in each of n messages moves through them.
+
+Avro has no names and no lengths of records in its bytes, so a field begins where the one before it
+ends. The walk takes field after field, and each for all messages at once. So its loops are over
+fields, never over messages.
+
+What a broken message holds never matters to others. Its place is held back at the end of the
+buffer, where no message ends; so it is known in the end by its place.
+
+Source: Apache Avro's specification, "Binary encoding".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.cdc.debezium.avro.avro_schema import AvroType
+
+_PADDING = 16
+_VARINT_BYTES_MAX = 10
+_ITEMS_MAX = 256
+"""A message with a longer block is left to the reader of single messages."""
+
+
+@dataclass(slots=True)
+class Values:
+    """The values of one type in those messages that have one.
+
+    Attributes:
+        of: their type, never a union; None: values of several types, which are not read.
+        rows: int64 [m]; the messages, ascending.
+        numbers: of a number, a truth value or an enum: [m].
+        starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
+        fields: of a record, by name.
+    """
+
+    of: AvroType | None
+    rows: Int64s
+    numbers: npt.NDArray[np.generic] | None = None
+    starts: Int64s | None = None
+    lengths: Int64s | None = None
+    fields: dict[str, Values] = field(default_factory=dict)
+
+
+class Walk:
+    """Reads the values of n messages from the places where they begin.
+
+    Attributes:
+        at: int64 [n]; the place in each message.
+    """
+
+    def __init__(self, data: Bytes, starts: Int64s, ends: Int64s) -> None:
+        self._data = np.concatenate([data, np.zeros(_PADDING, np.uint8)])
+        self._ends = ends
+        self._limit = len(data) + 1
+        """No message ends here: a broken one stays here."""
+        self.at = starts.copy()
+
+    def broken(self) -> Bools:
+        """Where a message does not end where its last value ends."""
+        found: Bools = self.at != self._ends
+        return found
+
+    def read(self, of: AvroType, rows: Int64s) -> Values:
+        """Read a value in each of these messages."""
+        match of.kind:
+            case "null":
+                return Values(of, rows)
+            case "record":
+                fields = {name: self.read(each, rows) for name, each in of.fields}
+                return Values(of, rows, fields=fields)
+            case "union":
+                return self._union(of, rows)
+            case "array" | "map":
+                self._skip_blocks(of, rows)
+                return Values(None, rows)
+            case _:
+                return self._scalar(of, rows)
+
+    def _scalar(self, of: AvroType, rows: Int64s) -> Values:
+        match of.kind:
+            case "boolean":
+                return Values(of, rows, self._fixed(rows, 1)[:, 0] != 0)
+            case "int" | "long" | "enum":
+                return Values(of, rows, self._longs(rows))
+            case "float" | "double":
+                size, kind = (4, "<f4") if of.kind == "float" else (8, "<f8")
+                raw = np.ascontiguousarray(self._fixed(rows, size))
+                return Values(of, rows, raw.view(kind)[:, 0])
+            case "bytes" | "string":
+                lengths = self._longs(rows)
+                return self._bytes(of, rows, lengths)
+            case _:
+                return self._bytes(of, rows, np.full(len(rows), of.size, np.int64))
+
+    def _union(self, of: AvroType, rows: Int64s) -> Values:
+        chosen = self._longs(rows)
+        known = (chosen >= 0) & (chosen < len(of.branches))
+        self._lose(rows[~known])
+        found = []
+        for number, branch in enumerate(of.branches):
+            some = rows[chosen == number]
+            if branch.kind != "null" and len(some):
+                found.append(self.read(branch, some))
+        if len(found) == 1:
+            return found[0]
+        lost = np.sort(np.concatenate([np.empty(0, np.int64), *(each.rows for each in found)]))
+        return Values(None, lost)
+
+    def _bytes(self, of: AvroType, rows: Int64s, lengths: Int64s) -> Values:
+        is_wrong = (lengths < 0) | (lengths > self._limit)
+        lengths = np.where(is_wrong, 0, lengths)
+        starts = self.at[rows]
+        self.at[rows] = np.minimum(starts + lengths, self._limit)
+        self._lose(rows[is_wrong])
+        return Values(of, rows, starts=starts, lengths=lengths)
+
+    def _fixed(self, rows: Int64s, size: int) -> Bytes:
+        """The next bytes of each message: uint8 [m, size]."""
+        at = self.at[rows]
+        self.at[rows] = np.minimum(at + size, self._limit)
+        taken: Bytes = self._data[at[:, None] + np.arange(size)]
+        return taken
+
+    def _longs(self, rows: Int64s) -> Int64s:
+        """Numbers of variable length, least significant seven bits first, zigzag: int64 [m]."""
+        at = self.at[rows]
+        first = self._data[at]
+        at = at + 1
+        numbers = (first & 0x7F).astype(np.uint64)
+        more = np.flatnonzero(first >= 0x80)
+        for byte_number in range(1, _VARINT_BYTES_MAX):
+            if not len(more):
+                break
+            byte = self._data[np.minimum(at[more], self._limit)]
+            numbers[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * byte_number)
+            at[more] += 1
+            more = more[byte >= 0x80]
+        self.at[rows] = np.minimum(at, self._limit)
+        self._lose(rows[more])
+        one = np.uint64(1)
+        return ((numbers >> one) ^ (~(numbers & one) + one)).view(np.int64)
+
+    def _skip_blocks(self, of: AvroType, rows: Int64s) -> None:
+        """An array or a map: blocks of items, of which the last is empty."""
+        assert of.items is not None
+        for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
+            if not len(rows):
+                return
+            count = self._longs(rows)
+            with_size = rows[count < 0]
+            if len(with_size):
+                self._longs(with_size)
+            left = np.abs(count)
+            self._lose(rows[left > _ITEMS_MAX])
+            kept = (left > 0) & (self.at[rows] < self._limit)
+            rows, left = rows[kept], left[kept]
+            items = rows
+            while len(items):  # as often as the longest block has items
+                if of.kind == "map":
+                    self._bytes(of, items, self._longs(items))
+                self.read(of.items, items)
+                left = left - 1
+                items = items[left > 0]
+                left = left[left > 0]
+        self._lose(rows)
+
+    def _lose(self, rows: Int64s) -> None:
+        self.at[rows] = self._limit
+
+    def binary(self, values: Values, kept: Bools) -> pa.Array:
+        """Bytes as an array, for those of the messages that are kept: binary.
+
+        Args:
+            kept: bool [n]; no broken message.
+        """
+        assert values.starts is not None
+        assert values.lengths is not None
+        mask = kept[values.rows]
+        starts, lengths = values.starts[mask], values.lengths[mask]
+        if not len(starts):
+            return pa.array([], pa.binary())
+        # Bounds of the values and of what lies between them, of which only the values are taken.
+        bounds = np.stack([starts, starts + lengths], axis=1).reshape(-1).astype(np.int32)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self._data)]
+        pieces = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+        return pieces.filter(pa.array(np.arange(len(bounds) - 1) % 2 == 0))

@@ -1,0 +1,400 @@
+"""The bytes around the images of many records, compared with those of a few: images are cut out.
+
+Of a record only the images tell of a row. All else of it, its frame, is the same in most records of
+a table but for digits, and often the larger part. So a frame is learnt from one record by a parser,
+and other records are compared with it by bytes. What is left for the columnar parser are images:
+
+    {"before":{…},"after":{…},"source":{"version":"3.7.0.Final",…,"lsn":22330072},"op":"u",…}
+    ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
+
+Nothing is taken on trust: if the tail is members of a JSON object, and the parser finds each image
+to be one object, then the record is one object with these fields, each once.
+Called by `debezium_json`. A record without a known frame, say with blanks or with other fields, is
+decoded as a whole.
+
+Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from stream_app.cdc.alike.documents import no_constant
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    offsets_of,
+)
+from stream_app.cdc.columns.byte_patterns import (
+    BytePattern,
+    Words,
+    byte_pattern,
+    pieces,
+    places_of_pair,
+)
+from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
+from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.row_assembly import Ops
+
+_START, _MIDDLE, _TAIL = b'{"before":', b',"after":', b',"source":{'
+_NULL = b"null"
+_HEAD_MIN = len(_START + _NULL + _MIDDLE + _NULL)
+_LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
+_TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
+_FRAMES_KEPT = 32
+_MISSES_MAX = 8
+_RARE_SHARE = 64
+_BLOCK_ROWS = 4_096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordFrame:
+    """What follows the images of a record.
+
+    Attributes:
+        tail: from the comma before `source` to the end.
+        op_place: of the op's letter in the tail.
+        source: what the source says of connector and table, by `TABLE_FIELDS`.
+    """
+
+    tail: BytePattern
+    op_place: int
+    source: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramedRecords:
+    """The m records among n values that have a known frame, and their s images.
+
+    Attributes:
+        rows: int64 [m]; the positions of their values, ascending.
+        images: binary [s]; an object each to be, in the order of the records, before and after.
+        has_before, has_after: bool [m].
+        ops: uint8 [m]; a small letter each.
+        codes: int64 [m]; of each record's frame among `frames`.
+    """
+
+    rows: Int64s
+    images: pa.Array
+    has_before: Bools
+    has_after: Bools
+    ops: Ops
+    codes: Int64s
+    frames: Sequence[RecordFrame]
+
+    @property
+    def first_images(self) -> Int64s:
+        """Of each record the position of its first image, and at the end s: int64 [m + 1]."""
+        firsts = np.zeros(len(self.rows) + 1, np.int64)
+        np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
+        return firsts
+
+    def image_places(self) -> tuple[Int64s, Int64s]:
+        """The positions of each record's images before and after, -1 without one: int64 [m]."""
+        firsts = self.first_images[:-1]
+        before = np.where(self.has_before, firsts, -1)
+        return before, np.where(self.has_after, firsts + self.has_before, -1)
+
+    def told(self, name: str) -> pa.DictionaryArray:
+        """What the source of each record says by this name: dictionary of strings [m]."""
+        texts = pa.array([frame.source[name] for frame in self.frames], pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(self.codes), texts)
+
+    def joined_images(self) -> pa.Array:
+        """The bytes of each record's images, one behind the other: binary [m], copies nothing."""
+        offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
+        return pa.Array.from_buffers(pa.binary(), len(self.rows), buffers)
+
+    def without(self, images: Bools) -> FramedRecords:
+        """Those records of which no image is marked: bool [s]."""
+        marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
+        kept = marks[1:] == marks[:-1]
+        firsts = self.first_images
+        return FramedRecords(
+            rows=self.rows[kept],
+            images=self.images.filter(pa.array(np.repeat(kept, np.diff(firsts)))),
+            has_before=self.has_before[kept],
+            has_after=self.has_after[kept],
+            ops=self.ops[kept],
+            codes=self.codes[kept],
+            frames=self.frames,
+        )
+
+
+@dataclass(slots=True)
+class KnownFrames:
+    """Frames from earlier records, those of the most records first."""
+
+    _frames: list[RecordFrame] = field(default_factory=list)
+
+    def framed(self, values: pa.Array) -> FramedRecords | None:
+        """The records with a frame that is known, or learnt now; None: too few to be worth it.
+
+        Args:
+            values: binary [n] without nulls.
+        """
+        data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
+        codes: Int64s = np.full(len(values), -1, np.int64)
+        heads = _Heads(
+            np.repeat(offsets[:-1], 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_)
+        )
+        ops: Ops = np.zeros(len(values), np.uint8)
+        # In blocks that stay in the processor's cache: what counts is how often memory is read.
+        for at in range(0, len(values), _BLOCK_ROWS):
+            block = slice(at, at + _BLOCK_ROWS)
+            self._find_block(
+                data, offsets[at : at + _BLOCK_ROWS + 1], codes[block], heads.of(block), ops[block]
+            )
+            if 2 * np.count_nonzero(codes[: block.stop] >= 0) < min(block.stop, len(values)):
+                self._keep_the_commonest(codes[codes >= 0])
+                return None
+        rows = np.flatnonzero(codes >= 0)
+        if not heads.is_image.any():
+            return None
+        found = FramedRecords(
+            rows=rows,
+            images=_images(values, offsets, heads),
+            has_before=heads.is_image[rows, 0],
+            has_after=heads.is_image[rows, 1],
+            ops=ops[rows],
+            codes=codes[rows],
+            frames=tuple(self._frames),
+        )
+        self._keep_the_commonest(found.codes)
+        return found
+
+    def _find_block(
+        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: _Heads, ops: Ops
+    ) -> None:
+        """Find frames and images of some values, and fill in what is found."""
+        ends = offsets[1:]
+        self._match_tails(data, offsets, codes)
+        rows = np.flatnonzero(codes >= 0)
+        if len(rows):
+            found = codes[rows]
+            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[found]
+            is_known = heads.find(data, rows, tails)
+            codes[rows[~is_known]] = -1
+            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[found]]
+
+    def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
+        """Give each value the position of its frame; learn new ones."""
+        lengths, ends = np.diff(offsets), offsets[1:]
+        left = np.flatnonzero(lengths > _HEAD_MIN)
+        for code, frame in enumerate(self._frames):
+            left = _match(frame, code, data, ends, lengths, left, codes)
+        misses = 0
+        while len(left) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
+            row, before = int(left[0]), len(left)
+            learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
+            if learnt is not None:
+                left = _match(learnt, len(self._frames), data, ends, lengths, left, codes)
+            if learnt is None or len(left) == before:
+                left = left[1:]
+            else:
+                self._frames.append(learnt)
+            misses += before - len(left) <= len(codes) // _RARE_SHARE
+
+    def _keep_the_commonest(self, codes: Int64s) -> None:
+        counts = np.bincount(codes, minlength=len(self._frames))
+        order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
+        self._frames = [self._frames[at] for at in order.tolist()]
+
+
+def frame_of(value: bytes) -> RecordFrame | None:
+    """The frame of one record; None where others cannot be compared with it."""
+    start = value.rfind(_TAIL)
+    if start < 0 or nests_too_deeply(value):
+        return None
+    tail = value[start:]
+    # With a brace for its comma the tail is an object. If it is one, it ends any object as well.
+    as_object = b"{" + tail[1:]
+    try:
+        orjson.loads(as_object)  # which is strict about UTF-8, halves of characters and constants
+        fields = json.loads(as_object, object_pairs_hook=_once, parse_constant=no_constant)
+    except (ValueError, RecursionError, UnreadableRecordError):
+        return None
+    op = fields.get("op")
+    if not isinstance(op, str) or op not in ROW_OPS:
+        return None
+    if not fields.keys().isdisjoint({"before", "after"}):
+        return None
+    source = fields["source"]
+    told = {name: source.get(name) for name in ("connector", *TABLE_FIELDS)}
+    if not all(name is None or isinstance(name, str) for name in told.values()):
+        return None
+    ranges, ops = _ranges(tail)
+    if len(ops) != 1:
+        return None
+    return RecordFrame(byte_pattern(tail, ranges), ops[0], told)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("has a field twice")
+    return found
+
+
+def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
+    """The places of a tail where other bytes mean a valid tail too; and where an op's letter is."""
+    ranges: dict[int, bytes] = {}
+    ops: list[int] = []
+    name = ""
+    for token in _TOKEN.finditer(tail):
+        text, start = token[0], token.start()
+        if token[2]:
+            name = orjson.loads(token[1])
+            continue
+        if name == "op" and token[1]:
+            ops.append(start + 1)
+            ranges[start + 1] = b"az"
+        if name in _LITERAL_FIELDS or b"\\u" in text:
+            continue
+        digits = text.removeprefix(b"-")
+        if not (token[1] or digits.isdigit()):
+            continue  # a fraction or an exponent
+        for place, byte in enumerate(text, start):
+            if ord("0") <= byte <= ord("9"):
+                ranges[place] = b"09"
+        if not token[1] and len(digits) > 1:
+            ranges[start + len(text) - len(digits)] = b"19"
+    return ranges, ops
+
+
+def _match(
+    frame: RecordFrame,
+    code: int,
+    data: Bytes,
+    ends: Int64s,
+    lengths: Int64s,
+    left: Int64s,
+    codes: Int64s,
+) -> Int64s:
+    """Give the code to the values that have the frame; returns those that are left."""
+    if not len(left):
+        return left
+    size = len(frame.tail)
+    may = lengths[left] >= size + _HEAD_MIN
+    starts = np.where(may, ends[left] - size, 0)
+    # Few bytes tell most of the others: each tail has the comma and the op at its own distance.
+    may &= (data[starts] == ord(",")) & (data[starts + 9] == ord(":"))
+    rows = left if may.all() else left[may]
+    fits = frame.tail.fits(data, ends[rows] - size)
+    codes[rows[fits]] = code
+    return left[codes[left] < 0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """Where the images of n values lie.
+
+    Attributes:
+        bounds: int64 [n, 4]; start and end of each image; the value's start when not known.
+        is_image: bool [n, 2]; else it is null.
+    """
+
+    bounds: Int64s
+    is_image: Bools
+
+    def of(self, rows: slice) -> _Heads:
+        return _Heads(self.bounds[rows], self.is_image[rows])
+
+    def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
+        """Look for the images of some values, and note them; returns where they were found.
+
+        Args:
+            last: where the tail of each of the values begins.
+        """
+        word = Words(data)
+        start = self.bounds[rows, 0]
+        first = start + len(_START)
+        begins = word.at(start, b'{"before') & word.at(start + 2, b'before":')
+        no_before = _where(data[first] == ord("n"), word, start, {8: b'":null,"', 15: b'"after":'})
+        ends_null = _where(
+            data[last - 1] == ord("l"), word, last, {-8: b'er":null', -13: b',"after"'}
+        )
+        middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
+        both = np.flatnonzero(begins & ~no_before & ~ends_null)
+        middle[both] = _middles(word, first[both], last[both])
+        found: Bools = begins & (middle >= first)
+        middle = np.where(found, middle, first)
+        behind = np.minimum(middle + len(_MIDDLE), last)
+        no_after = ends_null & (last - behind == len(_NULL))
+        found &= no_before | _is_braced(data, first, middle)
+        found &= no_after | _is_braced(data, behind, last)
+        self.bounds[rows[found]] = np.stack([first, middle, behind, last], axis=1)[found]
+        self.is_image[rows[found]] = np.stack([~no_before, ~no_after], axis=1)[found]
+        return found
+
+
+def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
+    """Of the places where it may be, those with all of these words so far away."""
+    rows = np.flatnonzero(may)
+    for distance, text in texts.items():
+        rows = rows[word.at(places[rows] + distance, text)]
+    found: Bools = np.zeros(len(may), np.bool_)
+    found[rows] = True
+    return found
+
+
+def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
+    found: Bools = ends >= starts + 2
+    found &= (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
+    return found
+
+
+def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
+    """Where `_MIDDLE` stands between two objects; -1: nowhere, or at several places."""
+    data = word.data
+    # Images of one row are often of one length.
+    middles = (firsts + lasts - len(_MIDDLE)) // 2
+    left = np.flatnonzero(~_is_middle(word, middles))
+    if len(left):
+        middles[left] = _middles_by_search(data, firsts[left], lasts[left])
+    return middles
+
+
+def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
+    bounds = np.stack([firsts, lasts], axis=1).astype(np.int32).reshape(-1)
+    heads = pieces(pa.py_buffer(data), bounds, np.arange(len(bounds) - 1) % 2 == 0)
+    offsets, copied = offsets_of(heads), bytes_of(heads)
+    places = places_of_pair(copied, b"},") + 1
+    places = places[places < len(copied) - len(_MIDDLE)]
+    places = places[_is_middle(Words(copied), places)]
+    owners = np.searchsorted(offsets, places, side="right") - 1
+    single = np.bincount(owners, minlength=len(firsts))[owners] == 1
+    owners, places = owners[single], places[single]
+    middles: Int64s = np.full(len(firsts), -1, np.int64)
+    middles[owners] = places - offsets[owners] + firsts[owners]
+    return middles
+
+
+def _is_middle(word: Words, places: Int64s) -> Bools:
+    data = word.data
+    found: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
+    found &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
+    return found
+
+
+def _images(values: pa.Array, offsets: Int64s, heads: _Heads) -> pa.Array:
+    """The bytes of all images; copies them once."""
+    bounds = np.empty((len(values), 5), np.int32)
+    bounds[:, 0] = offsets[:-1]
+    bounds[:, 1:] = heads.bounds
+    wanted = np.zeros((len(values), 5), np.bool_)
+    wanted[:, 1], wanted[:, 3] = heads.is_image[:, 0], heads.is_image[:, 1]
+    ends = np.append(bounds.reshape(-1), np.int32(offsets[-1]))
+    return pieces(values.buffers()[2], ends, wanted.reshape(-1))

@@ -1,0 +1,1 @@
+"""Messages of AWS Database Migration Service. Start with `dms_json`."""

@@ -1,0 +1,302 @@
+"""Messages of AWS Database Migration Service → row changes: the format ``aws-dms-json``.
+
+`data` is the row. Of an update it may also hold columns with the prefix ``BI_``, their values
+before; without those of the primary key it is not certain which row an update changes.
+
+Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeImageSettings; Paimon
+`format/dms/DMSRecordParser.java` and the messages of its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
+from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.documents import check_once, image_of, text_of
+from stream_app.cdc.alike.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    TRUNCATE_OPTION,
+    CheckedOptions,
+    checked_options,
+    texts_and_numbers,
+)
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
+from stream_app.cdc.source_tables import table_name
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_OPS = {"load": READ, "insert": CREATE, "update": UPDATE, "delete": DELETE}
+_TRUNCATE = "truncate-table"
+_BEFORE = "BI_"
+_ENVELOPE = frozenset({"data", "metadata"})
+_METADATA = ("record-type", "operation", "schema-name", "table-name")
+_UPDATE_KEYS = "update-keys"
+_OPTIONS = (
+    TRUNCATE_OPTION,
+    FormatOption(
+        _UPDATE_KEYS,
+        "Effect of an update without the primary key's values before: the record is bad, or the "
+        "key is taken for unchanged.",
+        ("proven", "unchanged"),
+    ),
+    *COLUMN_OPTIONS,
+    ENCODING_OPTION,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DmsDialect:
+    """Implements `dialect.Dialect`.
+
+    Attributes:
+        trusts_keys: whether an update without values before leaves the primary key as it was.
+    """
+
+    trusts_keys: bool = False
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        data, metadata = document.get("data"), document.get("metadata")
+        if not isinstance(data, dict) or not isinstance(metadata, dict):
+            return None
+        names = len(document) + len(data) + len(metadata)
+        operation = metadata.get("operation")
+        if operation == "delete":
+            return DocumentImages((data,), (), names)
+        if operation != "update":
+            return DocumentImages((), (data,), names)
+        before, after = _split(data)
+        return DocumentImages((before,) if before else (), (after,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key, options  # DMS tells neither types nor keys with rows
+        data, metadata = document.get("data"), document.get("metadata")
+        if not isinstance(data, dict) or not isinstance(metadata, dict):
+            return None
+        if metadata.get("record-type") != "data":
+            return None
+        is_update = metadata.get("operation") == "update"
+        return untyped(_split(data)[1] if is_update else data, ())
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """See `dialect.Dialect`."""
+        del keys
+        if any(reading.name.startswith(_BEFORE) for reading in table.readings):
+            return None  # which field is whose, each record tells for itself
+        fields = row_fields(table.readings, kinds)
+        olds = [pa.field(f"{_BEFORE}{field.name}", field.type) for field in fields]
+        metadata = pa.struct([(name, pa.string()) for name in _METADATA])
+        columns = parse_objects(
+            values, pa.schema([("data", pa.struct([*fields, *olds])), ("metadata", metadata)])
+        )
+        if columns is None:
+            return None
+        data, (kind, operation, schema, name) = columns[0], children_of(columns[1])
+        rows = [
+            _without_prefix(reading, column)
+            for reading, column in zip(2 * table.readings, children_of(data), strict=True)
+        ]
+        ops = ops_of(operation, _OPS)
+        is_update, is_delete = ops == UPDATE, ops == DELETE
+        odd = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
+        after, old = rows[: len(fields)], rows[len(fields) :]
+        has_old, is_proven = _are_there(table, old, is_update)
+        if not self.trusts_keys:
+            odd |= is_update & ~is_proven
+        odd |= ~is_update & has_old  # of another operation these are columns as any other
+        odd |= is_update & ~is_proven & has_old
+        befores, unreadable = _befores(values, table, is_update & has_old & ~odd, old, after)
+        odd[unreadable] = True
+        images = Images(
+            ops=ops,
+            has_before=is_delete | (is_update & is_proven),
+            has_after=~is_delete,
+            kinds=kinds,
+            before=befores,
+            after=after,
+            suspects=odd,
+            tables=(schema, name) if table.reads_tables else (),
+        )
+        return Parsed(images)
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        del key
+        check_once(document, _ENVELOPE)
+        metadata = document.get("metadata")
+        if not isinstance(metadata, dict):
+            raise UnreadableRecordError("has no object 'metadata'")
+        check_once(metadata, frozenset(_METADATA))
+        kind, operation, schema, name = (text_of(metadata, field) for field in _METADATA)
+        if kind != "data":
+            if kind is None:
+                raise UnreadableRecordError("has no 'record-type'")
+            return Truncate() if operation == _TRUNCATE else NoRow()
+        if operation is None or operation not in _OPS:
+            raise UnreadableRecordError(f"has the unknown operation {str(operation)[:40]!r}")
+        data = document.get("data")
+        if not isinstance(data, dict):
+            raise UnreadableRecordError(f"has no object 'data' with operation {operation!r}")
+        return Change(
+            (self._record(data, _OPS[operation], table),), table_name(schema or "", name or "")
+        )
+
+    def _record(self, data: dict[str, Any], op: int, table: Table) -> RecordImages:
+        check_once(data, frozenset(f"{_BEFORE}{name}" for name in table.columns))
+        row = _cells(data, table)
+        if op == DELETE:
+            return RecordImages("d", row, None)
+        if op != UPDATE:
+            return RecordImages(chr(op), None, row)
+        after = _cells(_split(data)[1], table)
+        before = _cells(_split(data)[0], table)
+        if all(kind is JsonKind.NULL for kind, _ in before.values()):
+            before = {}
+        proven = before and all(
+            before.get(name, _NULL)[0] is not JsonKind.NULL for name in table.keys
+        )
+        if proven or (not table.keys and before):
+            return RecordImages("u", {**after, **before}, after)
+        if not self.trusts_keys or before:
+            lacking = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
+            raise UnreadableRecordError(
+                f"is an update, and which row it changes is not certain: it lacks {lacking}; let "
+                "DMS send before-images (BeforeImageSettings), or set source.dms.update-keys = "
+                "'unchanged'"
+            )
+        return RecordImages("u", None, after)
+
+
+_NULL = (JsonKind.NULL, "")
+
+
+def _split(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the row was before, and what it is."""
+    before = {
+        name.removeprefix(_BEFORE): value
+        for name, value in data.items()
+        if name.startswith(_BEFORE)
+    }
+    return before, {name: value for name, value in data.items() if not name.startswith(_BEFORE)}
+
+
+def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
+    """DMS begins hexadecimal text with 0x, unless it has NoHexPrefix."""
+    if reading.encoding is Encoding.HEX and pa.types.is_string(column.type):
+        return pc.replace_substring_regex(column, "^0x", "")
+    return column
+
+
+def _cells(data: dict[str, Any], table: Table) -> Image:
+    """The cells of a row."""
+    image = dict(image_of(data, "data", table.columns) or {})
+    for reading in table.readings:
+        cell = image.get(reading.name)
+        if reading.encoding is Encoding.HEX and cell and cell[0] is JsonKind.STRING:
+            image[reading.name] = (JsonKind.STRING, cell[1].removeprefix("0x"))
+    return image
+
+
+def _equal(texts: pa.Array, wanted: str) -> Bools:
+    return bools_of(pc.equal(texts, wanted))
+
+
+def _are_there(table: Table, old: Sequence[pa.Array], is_update: Bools) -> tuple[Bools, Bools]:
+    """Where a message has any value before, and where it has the whole primary key's."""
+    some: Bools = np.zeros(len(is_update), np.bool_)
+    proven: Bools = np.ones(len(is_update), np.bool_)
+    for reading, column in zip(table.readings, old, strict=True):
+        told = valid_of(column)
+        some |= told
+        if reading.is_key:
+            proven &= told
+    return some, proven if table.keys else some.copy()
+
+
+def _befores(
+    values: pa.Array,
+    table: Table,
+    rows: Bools,
+    old: Sequence[pa.Array],
+    after: Sequence[pa.Array],
+) -> tuple[list[pa.Array], list[int]]:
+    """Before-images: what was sent of them, else the row as it is; and unreadable messages."""
+    unclear: Bools = np.zeros(len(values), np.bool_)
+    for before, now in zip(old, after, strict=True):
+        unclear |= ~valid_of(before) & valid_of(now)
+    names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
+    nulls, unreadable = told_nulls(
+        values,
+        np.flatnonzero(rows & unclear),
+        names,
+        lambda document, at: ((at, document["data"]),),
+    )
+    return filled_up(old, after, nulls), unreadable
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    kind, operation, schema, table = children_of(columns[0])
+    is_truncate = _equal(operation, _TRUNCATE) & ~_equal(kind, "data")
+    means_row = is_truncate | (_equal(kind, "data") & (ops_of(operation, _OPS) != 0))
+    return Told((schema, pa.nulls(len(table), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _METADATA]))]), _told
+)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+    """See `message_format.Format`."""
+    return checked_options(DMS_JSON.name, DMS_JSON.section, _OPTIONS, options, columns)
+
+
+def make(setup: FormatSetup) -> MessageFormat:
+    """See `message_format.Format`."""
+    options = check(setup.options, setup.columns)
+    dialect = DmsDialect(options.modes[_UPDATE_KEYS] == "unchanged")
+    default = partial(texts_and_numbers, binary=Encoding.HEX)
+    return ChangeFormat(dialect, DMS_JSON.section, setup, options, default)
+
+
+DMS_JSON = Format(
+    name="aws-dms-json",
+    section="dms",
+    introduction='for example `dms."update-keys" = "unchanged"`. [CDC.md](CDC.md#aws-dms) tells '
+    "how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=make,
+    survey=partial(survey, DmsDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, DmsDialect()),
+)

@@ -1,0 +1,1 @@
+"""Plain rows of JSON. Start with `plain_json`."""

@@ -1,0 +1,1 @@
+"""Messages of Maxwell's daemon. Start with `maxwell_json`."""

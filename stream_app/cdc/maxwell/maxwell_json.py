@@ -1,0 +1,188 @@
+"""Maxwell's JSON messages → row changes: the format ``maxwell-json``.
+
+`data` is the whole row; of an update `old` holds the changed columns with their values before. So
+both images are whole: Maxwell refuses a server whose `binlog_row_image` is not FULL.
+
+Source: Maxwell's "Data Format"; Paimon `format/maxwell/MaxwellRecordParser.java`; real messages in
+tests/fixtures/cdc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
+from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.documents import check_once, image_of, text_of
+from stream_app.cdc.alike.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    CheckedOptions,
+    checked_options,
+    texts_and_numbers,
+)
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
+from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
+from stream_app.cdc.source_tables import table_name
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": DELETE}
+_NO_ROWS = ("bootstrap-start", "bootstrap-complete")
+_DDL = ("table-", "database-")
+_OWN_TABLE = ("maxwell", "bootstrap")
+"""In which Maxwell notes its bootstraps; it sends those rows too."""
+_ENVELOPE = frozenset({"database", "table", "type", "data", "old"})
+_OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxwellDialect:
+    """Implements `dialect.Dialect`."""
+
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        data, old = document.get("data"), document.get("old")
+        if not isinstance(data, dict) or not (old is None or isinstance(old, dict)):
+            return None
+        names = len(document) + len(data) + len(old or ())
+        if document.get("type") == "delete":
+            return DocumentImages((data,), (), names)
+        return DocumentImages(() if old is None else (old,), (data,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del options  # Maxwell tells no types of its rows
+        data = document.get("data")
+        if document.get("type") not in _OPS or not isinstance(data, dict):
+            return None
+        return untyped(data, document.get("primary_key_columns") or _key_names(key))
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """See `dialect.Dialect`."""
+        del keys
+        row = pa.struct(row_fields(table.readings, kinds))
+        texts = [(name, pa.string()) for name in ("database", "table", "type")]
+        columns = parse_objects(values, pa.schema([*texts, ("data", row), ("old", row)]))
+        if columns is None:
+            return None
+        database, name, kind, data, old = columns
+        ops = ops_of(kind, _OPS)
+        is_update = ops == UPDATE
+        after, has_old = children_of(data), valid_of(old)
+        nulls, doubtful = told_nulls(
+            values,
+            nulls_behind(values, is_update & has_old, b'"old":'),
+            [reading.name for reading in table.readings],
+            lambda document, at: ((at, document["old"]),),
+        )
+        is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(name, _OWN_TABLE[1])))
+        is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | is_own
+        is_odd[doubtful] = True
+        images = Images(
+            ops=ops,
+            has_before=is_update | (ops == DELETE),
+            has_after=ops != DELETE,
+            kinds=kinds,
+            before=filled_up(children_of(old), after, nulls),
+            after=after,
+            suspects=is_odd,
+            tables=(database, name) if table.reads_tables else (),
+        )
+        return Parsed(images)
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        del key
+        check_once(document, _ENVELOPE)
+        database, name = text_of(document, "database") or "", text_of(document, "table") or ""
+        kind = text_of(document, "type")
+        if kind is None:
+            raise UnreadableRecordError("has no 'type'")
+        if kind in _NO_ROWS or kind.startswith(_DDL) or (database, name) == _OWN_TABLE:
+            return NoRow()
+        if kind not in _OPS:
+            raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
+        data = image_of(document.get("data"), "data", table.columns)
+        old = image_of(document.get("old"), "old", table.columns)
+        if data is None:
+            raise UnreadableRecordError(f"has no 'data' with type {kind!r}")
+        op = _OPS[kind]
+        if (op == UPDATE) != (old is not None):
+            found = "no" if old is None else "a row"
+            raise UnreadableRecordError(f"has {found} 'old' with type {kind!r}")
+        before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
+        record = RecordImages(chr(op), before, None if op == DELETE else data)
+        return Change((record,), table_name(database, name))
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    database, table, kind = columns
+    is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
+    means_row = ops_of(kind, _OPS) != 0
+    return Told((database, pa.nulls(len(table), pa.string()), table), means_row & ~is_own)
+
+
+_ORIGINS = OriginFields(
+    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _told
+)
+
+
+def _key_names(key: Any) -> list[str]:
+    """The columns of a key: ``{"pk.id": 3}``, or ``["db", "t", [{"id": 3}]]``."""
+    if isinstance(key, dict):
+        return [name.removeprefix("pk.") for name in key if name.startswith("pk.")]
+    if isinstance(key, list) and len(key) == 3 and isinstance(key[2], list):
+        return [name for part in key[2] if isinstance(part, dict) for name in part]
+    return []
+
+
+def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+    """See `message_format.Format`."""
+    return checked_options(MAXWELL_JSON.name, MAXWELL_JSON.section, _OPTIONS, options, columns)
+
+
+def make(setup: FormatSetup) -> MessageFormat:
+    """See `message_format.Format`."""
+    options = check(setup.options, setup.columns)
+    default = partial(texts_and_numbers, binary=Encoding.BASE64)
+    return ChangeFormat(MaxwellDialect(), MAXWELL_JSON.section, setup, options, default)
+
+
+MAXWELL_JSON = Format(
+    name="maxwell-json",
+    section="maxwell",
+    introduction='for example `maxwell."unknown-columns" = "ignore"`. [CDC.md](CDC.md#maxwell) '
+    "tells how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=make,
+    survey=partial(survey, MaxwellDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, MaxwellDialect()),
+)

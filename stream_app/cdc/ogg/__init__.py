@@ -1,0 +1,1 @@
+"""Messages of Oracle GoldenGate. Start with `ogg_json`."""

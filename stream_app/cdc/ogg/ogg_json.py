@@ -1,0 +1,299 @@
+"""Oracle GoldenGate's JSON messages → row changes: the format ``ogg-json``.
+
+An update may be compressed: its images then hold the key and the changed columns alone. A column
+that `after` lacks has its value of `before`. What neither image has, is not known. An update that
+shows any other column unchanged is no compressed one: what it lacks is a missing column.
+
+Source: Oracle "Using the Pluggable Formatters", operation JSON; Paimon
+`format/ogg/OggRecordParser.java` and the messages of its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with
+from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
+from stream_app.cdc.alike.options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    TRUNCATE_OPTION,
+    CheckedOptions,
+    checked_options,
+    texts_and_numbers,
+)
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    bools_of,
+    children_of,
+    valid_of,
+)
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
+from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_OPS = {"I": CREATE, "U": UPDATE, "D": DELETE}
+_TRUNCATE = "T"
+_ENVELOPE = frozenset({"table", "op_type", "before", "after"})
+_MARK = "_isMissing"
+"""Ends the name of a field that says whether a column is missing."""
+_COMPRESSED = "compressed-updates"
+_OPTIONS = (
+    TRUNCATE_OPTION,
+    FormatOption(
+        _COMPRESSED,
+        "Effect of a column that neither image of a compressed update has: the record is bad, or "
+        "the column is null, which merge-engine = partial-update takes for unchanged.",
+        ("quarantine", "null"),
+    ),
+    *COLUMN_OPTIONS,
+    ENCODING_OPTION,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OggDialect:
+    """Implements `dialect.Dialect`.
+
+    Attributes:
+        takes_nulls: whether a column that neither image of an update has is null.
+    """
+
+    takes_nulls: bool = False
+    key_columns: frozenset[str] = frozenset()
+
+    def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
+        """See `dialect.Dialect`."""
+        before, after = document.get("before"), document.get("after")
+        if not all(image is None or isinstance(image, dict) for image in (before, after)):
+            return None
+        names = len(document) + len(before or ()) + len(after or ())
+        kind = document.get("op_type")
+        befores = () if before is None or kind == "I" else (_unmarked(before),)
+        if after is None or kind == "D":
+            return DocumentImages(befores, (), names)
+        whole = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
+        return DocumentImages(befores, (whole,), names)
+
+    def described(
+        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+    ) -> SourceTable | None:
+        """See `description.Describes`."""
+        del key, options  # GoldenGate tells no types
+        images = [document.get(name) for name in ("after", "before")]
+        names = [name for image in images if isinstance(image, dict) for name in _unmarked(image)]
+        return untyped(names, document.get("primary_keys"))
+
+    def parse(
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+    ) -> Parsed | None:
+        """See `dialect.Dialect`."""
+        del keys
+        row = pa.struct(row_fields(table.readings, kinds))
+        texts = [(name, pa.string()) for name in ("table", "op_type")]
+        columns = parse_objects(values, pa.schema([*texts, ("before", row), ("after", row)]))
+        if columns is None:
+            return None
+        name, kind, before, after = columns
+        ops = ops_of(kind, _OPS)
+        is_update, is_delete = ops == UPDATE, ops == DELETE
+        odd = ops == 0
+        odd |= ~is_delete & ~valid_of(after)
+        odd |= (is_update | is_delete) & ~valid_of(before)
+        odd[rows_with(values, _MARK.encode())] = True
+        old, new = children_of(before), children_of(after)
+        for reading, column in zip(table.readings, old, strict=True):
+            if reading.is_key:
+                odd |= is_update & ~valid_of(column)
+        images = Images(
+            ops=ops,
+            has_before=is_update | is_delete,
+            has_after=~is_delete,
+            kinds=kinds,
+            before=old,
+            after=self._whole(values, is_update & ~odd, table, old, new, odd),
+            suspects=odd,
+            tables=(name,) if table.reads_tables else (),
+        )
+        return Parsed(images)
+
+    def _whole(
+        self,
+        values: pa.Array,
+        updates: Bools,
+        table: Table,
+        old: list[pa.Array],
+        new: list[pa.Array],
+        odd: Bools,
+    ) -> list[pa.Array]:
+        """After-images, filled up in updates; notes those that lack a column as odd."""
+        lacking: Bools = np.zeros(len(values), np.bool_)
+        for column in new:
+            lacking |= ~valid_of(column)
+        lacking &= updates
+        if not lacking.any():
+            return new
+        nulls: dict[str, list[int]] = {reading.name: [] for reading in table.readings}
+        rows = np.flatnonzero(lacking)
+        # A loop over updates whose after-image has a null or lacks a column.
+        for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+            try:
+                document = orjson.loads(value)
+            except orjson.JSONDecodeError:
+                odd[row] = True
+                continue
+            after, before = document["after"], document["before"]
+            for name, told in after.items():
+                if told is None and name in nulls:
+                    nulls[name].append(row)
+            odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
+        # Only updates are filled up: elsewhere a null is a value.
+        others = pa.array(~updates)
+        told = [pc.if_else(others, pa.scalar(None, each.type), each) for each in old]
+        return filled_up(new, told, list(nulls.values()))
+
+    def read(
+        self, document: dict[str, Any], key: bytes | None, table: Table
+    ) -> Change | Truncate | NoRow:
+        """See `dialect.Dialect`."""
+        del key
+        check_once(document, _ENVELOPE)
+        name, kind = text_of(document, "table") or "", text_of(document, "op_type")
+        if kind == _TRUNCATE:
+            return Truncate()
+        if kind is None:
+            raise UnreadableRecordError("has no 'op_type'")
+        if kind not in _OPS:
+            raise UnreadableRecordError(f"has the unknown op_type {kind[:40]!r}")
+        before = _image(document, "before", table)
+        after = _image(document, "after", table)
+        for field, image, needing in (("before", before, "UD"), ("after", after, "IU")):
+            if image is None and kind in needing:
+                raise UnreadableRecordError(f"has no {field!r} with op_type {kind!r}")
+        if kind == "D":
+            record = RecordImages("d", before, None)
+        elif kind == "I":
+            record = RecordImages("c", None, after)
+        else:
+            old, new = _unmarked(document["before"]), _unmarked(document["after"])
+            if not self.takes_nulls and _lacks_values(old, new, table):
+                raise UnreadableRecordError(
+                    f"column {_lacking(before or {}, after or {}, table)!r} is unchanged and its "
+                    "value was not sent (a compressed update): let GoldenGate log all columns, or "
+                    "set source.ogg.compressed-updates = 'null'"
+                )
+            record = RecordImages("u", before, _updated(before or {}, after or {}, table))
+        return Change((record,), name)
+
+
+def _updated(before: Image, after: Image, table: Table) -> Image:
+    for name in sorted(table.keys):
+        if before.get(name, _NULL)[0] is JsonKind.NULL:
+            raise UnreadableRecordError(
+                "is an update, and which row it changes is not certain: 'before' lacks "
+                f"{name} of the primary key"
+            )
+    return {**before, **after}
+
+
+def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> str:
+    return min(table.columns - before.keys() - after.keys(), default="")
+
+
+def _lacks_values(before: Mapping[str, Any], after: Mapping[str, Any], table: Table) -> bool:
+    """Whether an update is compressed, and a column of the table is in neither image."""
+    if table.columns.issubset(after) or not _lacking(before, after, table):
+        return False
+    both = (before.keys() & after.keys() & table.columns) - table.keys
+    return not any(_is_same(before[name], after[name]) for name in both)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, JsonNumber) and isinstance(other, JsonNumber):
+        return float(one) == float(other)
+    if isinstance(one, JsonNumber) or isinstance(other, JsonNumber):
+        return False
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return type(one) is not bool and type(other) is not bool and float(one) == float(other)
+    return isinstance(one, str | None) and isinstance(other, str | None) and one == other
+
+
+_NULL = (JsonKind.NULL, "")
+
+
+def _image(document: dict[str, Any], field: str, table: Table) -> Image | None:
+    value = document.get(field)
+    if isinstance(value, dict) and any(name.endswith(_MARK) for name in value):
+        check_once(value, frozenset(name for name in value if name.endswith(_MARK)))
+        value = _unmarked(value)
+    return image_of(value, field, table.columns)
+
+
+def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An image without marks, and without the columns that are marked as missing."""
+    if not any(name.endswith(_MARK) for name in image):
+        return image
+    return {
+        name: value
+        for name, value in image.items()
+        if not name.endswith(_MARK) and image.get(f"{name}{_MARK}") not in (True, "true")
+    }
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    name, kind = columns
+    # Without a dot nothing is left of the database; before the last one stands a whole name.
+    database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
+    table = pc.replace_substring_regex(name, r"^.*\.", "")
+    means_row = bools_of(pc.is_in(kind, pa.array([*_OPS, _TRUNCATE])))
+    return Told((database, pa.nulls(len(name), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(pa.schema([(name, pa.string()) for name in ("table", "op_type")]), _told)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+    """See `message_format.Format`."""
+    return checked_options(OGG_JSON.name, OGG_JSON.section, _OPTIONS, options, columns)
+
+
+def make(setup: FormatSetup) -> MessageFormat:
+    """See `message_format.Format`."""
+    options = check(setup.options, setup.columns)
+    dialect = OggDialect(options.modes[_COMPRESSED] == "null")
+    default = partial(texts_and_numbers, binary=Encoding.BASE64)
+    return ChangeFormat(dialect, OGG_JSON.section, setup, options, default)
+
+
+OGG_JSON = Format(
+    name="ogg-json",
+    section="ogg",
+    introduction='for example `ogg."compressed-updates" = "null"`. [CDC.md](CDC.md#goldengate) '
+    "tells how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=make,
+    survey=partial(survey, OggDialect()),
+    origins=_ORIGINS.origins,
+    describe=partial(describe, OggDialect()),
+)

@@ -1,0 +1,83 @@
+"""A schema registry of the tests' own: a real HTTP server with Confluent's answers.
+
+No registry can be installed from the package registries, so this one serves what the client asks.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import fastavro
+
+
+@dataclass
+class Registry:
+    """Schemas by number, and how often each was asked for."""
+
+    url: str = ""
+    login: str = ""
+    schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
+    asked: list[int] = field(default_factory=list)
+
+    def add(self, schema: Any, **more: Any) -> int:
+        """The number of a new schema."""
+        number = 1000 + len(self.schemas)
+        self.schemas[number] = {"schema": json.dumps(schema), **more}
+        return number
+
+
+def encoded(number: int, schema: Any, value: Any) -> bytes:
+    """A message in Confluent's wire format."""
+    out = io.BytesIO()
+    out.write(struct.pack(">BI", 0, number))
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+@contextmanager
+def schema_registry(login: str = "") -> Iterator[Registry]:
+    """Run a registry on a port of its own."""
+    registry = Registry(login=login)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+            number = int(self.path.rpartition("/")[2])
+            registry.asked.append(number)
+            if self.headers.get("Authorization") != wanted:
+                self._answer(401, {"error_code": 401, "message": "Unauthorized"})
+            elif number not in registry.schemas:
+                self._answer(404, {"error_code": 40403, "message": "Schema not found"})
+            else:
+                self._answer(200, registry.schemas[number])
+
+        def _answer(self, status: int, body: dict[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

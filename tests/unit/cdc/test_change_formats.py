@@ -1,0 +1,243 @@
+"""Every format of `cdc.alike`: in columns and one by one a message means the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.decoder import Group
+from stream_app.cdc.alike.outcome import Outcome
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
+from stream_app.cdc.column_drift import ColumnPolicy, Reaction
+from stream_app.cdc.formats import FORMATS
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.data_type import parse_columns
+from tests.unit.cdc.debezium_messages import reasons_of, rows_of
+
+COLUMNS = parse_columns(
+    "id INT, v STRING, n DECIMAL(10,2), t TIMESTAMP(3), b BYTES, f BOOLEAN, e STRING"
+)
+Row = dict[str, Any]
+
+
+def a_row(rng: random.Random, *, texts: bool) -> Row:
+    row: Row = {
+        "id": rng.randrange(5),
+        "v": rng.choice(["a", "null", '"old":{"v":null}', "ü\u0001", "{", ""]),
+        "n": rng.choice([1.5, 12, -0.01, 1e20]),
+        "t": rng.choice(["2024-02-29 23:59:59.123", "2024-02-29", "0000-00-00"]),
+        "b": rng.choice(["AQID", "", "ÿ", "0xFF", "00ff"]),
+        "f": rng.choice([0, 1, 2]),
+        "e": rng.choice(["1", "2", "3", "x"]),
+    }
+    if texts:
+        row = {name: value if isinstance(value, str) else str(value) for name, value in row.items()}
+    for name in row:
+        if rng.random() < 0.2:
+            row[name] = None
+    return row
+
+
+def some(rng: random.Random, row: Row) -> Row:
+    return {name: value for name, value in row.items() if rng.random() < 0.4}
+
+
+def maxwell(rng: random.Random) -> Row:
+    kind = rng.choice(["insert", "update", "update", "delete", "bootstrap-insert", "table-alter"])
+    found: Row = {"database": "d", "table": "t", "type": kind, "ts": 1}
+    found["data"] = a_row(rng, texts=False)
+    if kind == "update":
+        found["old"] = some(rng, a_row(rng, texts=False))
+    return found
+
+
+def canal(rng: random.Random) -> Row:
+    kind = rng.choice(["INSERT", "UPDATE", "UPDATE", "DELETE", "ROW", "QUERY"])
+    rows = [a_row(rng, texts=True) for _ in range(rng.choice([1, 1, 2, 3]))]
+    old = [some(rng, a_row(rng, texts=True)) for _ in rows] if kind == "UPDATE" else None
+    types = {"id": "int", "e": rng.choice(["enum('a','b')", "set('a','b')", "text", "point"])}
+    return {
+        "data": rows,
+        "database": "d",
+        "isDdl": rng.choice([False, False, None]),
+        "mysqlType": rng.choice([types, types, None]),
+        "old": old,
+        "pkNames": ["id"],
+        "table": "t",
+        "type": kind,
+    }
+
+
+def ogg(rng: random.Random) -> Row:
+    kind = rng.choice(["I", "U", "U", "D"])
+    found: Row = {"table": "S.T", "op_type": kind}
+    before, after = a_row(rng, texts=False), a_row(rng, texts=False)
+    if rng.random() < 0.5:
+        before, after = some(rng, before), some(rng, after)
+        before["id"] = 1
+    if rng.random() < 0.1:
+        after["v_isMissing"] = rng.choice([True, False, "true"])
+    if kind != "I":
+        found["before"] = before
+    if kind != "D":
+        found["after"] = after
+    return found
+
+
+def dms(rng: random.Random) -> Row:
+    operation = rng.choice(["load", "insert", "update", "update", "delete", "create-table"])
+    data = a_row(rng, texts=False)
+    if operation == "update" and rng.random() < 0.8:
+        old = a_row(rng, texts=False)
+        old = some(rng, old) if rng.random() < 0.5 else old
+        data |= {f"BI_{name}": value for name, value in old.items()}
+    kind = "control" if operation == "create-table" else "data"
+    metadata = {"record-type": kind, "operation": operation, "schema-name": "d", "table-name": "t"}
+    return {"data": data, "metadata": metadata}
+
+
+def plain(rng: random.Random) -> Row:
+    return some(rng, a_row(rng, texts=False)) if rng.random() < 0.3 else a_row(rng, texts=False)
+
+
+GENERATORS: dict[str, Callable[[random.Random], Row]] = {
+    "maxwell-json": maxwell,
+    "canal-json": canal,
+    "ogg-json": ogg,
+    "aws-dms-json": dms,
+    "json": plain,
+}
+ODD_VALUES: tuple[Any, ...] = (None, 5, "x", True, [], {}, [1], {"v": None}, [{"id": 1}], 1.5)
+
+
+def mangled(rng: random.Random, document: Row) -> str:
+    """A message with one fault, or none."""
+    places = [document, *_objects(document)]
+    place = rng.choice(places)
+    match rng.randrange(9):
+        case 0 if place:
+            place[rng.choice(list(place))] = rng.choice(ODD_VALUES)
+        case 1 if place:
+            del place[rng.choice(list(place))]
+        case 2:
+            place["phone"] = rng.choice(ODD_VALUES)
+        case 3:
+            return json.dumps(document, indent=1)
+        case 4:
+            text = json.dumps(document)
+            return text[: rng.randrange(len(text))] if rng.random() < 0.3 else text + " "
+        case 5:
+            text = json.dumps(document, separators=(",", ":"))
+            names = [name for name in ("id", "type", "data", "op_type", "after") if name in text]
+            twice = rng.choice(names) if names else "id"
+            return text.replace(f'"{twice}":', f'"{twice}":null,"{twice}":', 1)
+        case 6:
+            return json.dumps(document).replace('"v"', '"\\u0076"')
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=rng.random() < 0.5)
+
+
+def _objects(value: Any) -> Iterator[Row]:
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict):
+            yield item
+        if isinstance(item, dict | list):
+            yield from _objects(item)
+
+
+def made(name: str, rng: random.Random) -> ChangeFormat:
+    options = {
+        "maxwell-json": {},
+        "canal-json": {"truncate": "ignore"},
+        "ogg-json": {"compressed-updates": rng.choice(["quarantine", "null"])},
+        "aws-dms-json": {"update-keys": rng.choice(["proven", "unchanged"])},
+        "json": rng.choice([{}, {"key-columns": "id,n"}]),
+    }[name]
+    reaction = rng.choice(["warn", "ignore", "quarantine"])
+    setup = FormatSetup(
+        columns=COLUMNS,
+        arrow_schema=arrow_schema(COLUMNS),
+        primary_keys=rng.choice([("id",), ("id", "v"), ()]),
+        options={**options, "unknown-columns": reaction, "missing-columns": reaction},
+        keep_update_before=rng.random() < 0.7,
+    )
+    found = FORMATS[name].make(setup)
+    assert isinstance(found, ChangeFormat)
+    return found
+
+
+def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
+    keys = [
+        '{"id":1}',
+        '{"id":2,"n":"1.00"}',
+        None,
+        "5",
+        "[]",
+        '{"id":null}',
+        '{"id":1,"id":2}',
+        "{",
+    ]
+    rows = [
+        {
+            "topic": "t",
+            "partition": 0,
+            "offset": at,
+            "key": None if (key := rng.choice(keys)) is None else key.encode(),
+            "value": text.encode(),
+        }
+        for at, text in enumerate(texts)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
+    """What comes of messages that are all read by the slow path."""
+    policy = ColumnPolicy(
+        columns=frozenset(COLUMNS.names), unknown=Reaction.WARN, missing=Reaction.WARN
+    )
+    policy = getattr(of, "_policy", policy)
+    outcome = Outcome(messages=messages, section="x", policy=policy, ignores_truncate=True)
+    group = getattr(of, "_group", None)
+    assert isinstance(group, Group)
+    index = np.arange(messages.num_rows, dtype=np.int32)
+    of.one_by_one(messages.column("value"), index, group, outcome)
+    return outcome.decoded(of.decode(messages.slice(0, 0)).changes.rows.schema, {})
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> None:
+    rng = random.Random(f"{name} {seed}")
+    of = made(name, rng)
+    generate = GENERATORS[name]
+    faulty = rng.choice([0.0, 0.1, 0.5])
+    texts = [
+        mangled(rng, generate(rng))
+        if rng.random() < faulty
+        else json.dumps(generate(rng), separators=(",", ":"), ensure_ascii=False)
+        for _ in range(rng.choice([1, 5, 60, 300]))
+    ]
+    messages = a_batch(rng, texts)
+    fast, slow = of.decode(messages), one_by_one(of, messages)
+    assert by_message(fast, texts) == by_message(slow, texts)
+    assert fast.skipped == slow.skipped
+    assert fast.columns == slow.columns
+    assert fast.tables == slow.tables
+
+
+def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {f"{at} {texts[at]}": why for at, why in reasons_of(decoded).items()}
+    for at, *cells in rows_of(decoded):
+        found.setdefault(f"{at} {texts[at]}", []).append(repr(cells))
+    return found
+
+
+def test_every_such_format_is_tried() -> None:
+    assert {name for name in FORMATS if not name.startswith("debezium")} == set(GENERATORS)

@@ -1,0 +1,159 @@
+"""Messages of Paimon's own tests: the table that they describe, and its rows.
+
+What is expected stands in Paimon's `Kafka…SyncTableActionITCase`. A SET is text here.
+"""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from stream_app.cdc.formats import FORMATS
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
+
+FILE = "paimon_cdc_tests"
+TEXT = {name: "STRING" for name in ("name", "description", "weight", "age", "address")}
+EVOLVED = {"id": "STRING", **TEXT}
+DRILL = "12-pack of drill bits with sizes ranging from #40 to #3"
+DROPPED = [
+    ("+I", "103", "12-pack drill bits", DRILL, None, None, None),
+    ("+I", "104", "hammer", "12oz carpenter's hammer", "0.75", None, None),
+]
+PRODUCTS = [
+    ("+I", "101", "scooter", "Small 2-wheel scooter", "3.14", None, None),
+    ("+I", "102", "car battery", "12V car battery", "8.1", None, None),
+    ("+I", "103", "12-pack drill bits", DRILL, "0.8", "18", None),
+    ("+I", "104", "hammer", "12oz carpenter's hammer", "0.75", "24", None),
+    ("+I", "105", "hammer", "14oz carpenter's hammer", "0.875", None, "Shanghai"),
+    ("-D", "101", "scooter", "Small 2-wheel scooter", "3.14", None, None),
+    ("-U", "105", "hammer", "14oz carpenter's hammer", "0.875", None, "Shanghai"),
+    ("+U", "105", "hammer", "14oz carpenter's hammer", "0.875", None, "Beijing"),
+    ("+I", "107", "rocks", "box of assorted rocks", "5.3", None, None),
+]
+
+
+at = datetime.datetime.fromisoformat
+
+
+def told(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The columns and the key that the messages describe."""
+    table = FORMATS[name].describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+    assert table is not None
+    return {each.name: str(each.data_type) for each in table.columns}, table.primary_keys
+
+
+def stored(name: str, topic: str) -> list[tuple[object, ...]]:
+    """The rows in the table that the messages describe."""
+    columns, keys = told(name, topic)
+    sql = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
+    decoded = a_format(sql, keys, name=name).decode(captured(FILE, topic))
+    assert reasons_of(decoded) == {}
+    return [row[1:] for row in rows_of(decoded)]
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "key"),
+    [
+        ("maxwell-json", "maxwell.evolution", ("id",)),
+        ("ogg-json", "ogg.evolution", ("id",)),
+        ("aws-dms-json", "dms.evolution", ()),
+    ],
+)
+def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -> None:
+    columns, keys = told(name, topic)
+    assert keys == key
+    assert columns == EVOLVED | {each: "STRING NOT NULL" for each in key}
+    rows = stored(name, topic)
+    assert rows[: len(PRODUCTS)] == PRODUCTS
+    assert rows[len(PRODUCTS) :] in ([], DROPPED)
+
+
+def test_plain_rows() -> None:
+    assert told("json", "json.evolution") == (
+        {"a": "STRING", "b": "STRING", "event_tm": "STRING", "c": "STRING"},
+        (),
+    )
+    assert stored("json", "json.evolution") == [
+        ("+I", "a1", "b1", "2024-05-22 09:50:40", None),
+        ("+I", "a2", "b2", "2024-05-23 10:20:56", None),
+        ("+I", "a3", "b3", "2024-05-22 19:50:40", None),
+        ("+I", "a4", "b4", "2024-05-23 15:20:56", "c4"),
+    ]
+
+
+def test_goldengate_events() -> None:
+    rows = stored("ogg-json", "ogg.event")
+    assert [row[:2] for row in rows] == [
+        ("+I", "101"), ("+I", "102"), ("+I", "103"), ("-U", "103"), ("+U", "103"), ("-D", "103"),
+    ]  # fmt: skip
+    assert [row[4] for row in rows[3:]] == ["5.1", "8.1", "8.1"]
+
+
+def test_canal_events() -> None:
+    columns, keys = told("canal-json", "canal.event")
+    assert keys == ("_id",)
+    assert columns == {
+        "pt": "INT", "_id": "INT NOT NULL", "v1": "VARCHAR(20)", "v2": "BIGINT",
+        "v3": "DECIMAL(8, 3)", "v4": "VARBINARY(10)", "v5": "FLOAT",
+    }  # fmt: skip
+    assert [row[:4] for row in stored("canal-json", "canal.event")] == [
+        ("+I", 1, 1, "one"),
+        ("+I", 1, 2, "two"),
+        ("+I", 2, 4, "four"),
+        ("+I", 1, 9, "nine"),
+        ("-U", 1, 2, "two"),
+        ("+U", 1, 2, "second"),
+        ("-D", 1, 1, "one"),
+    ]
+
+
+def test_canal_widens_types_as_the_source_did() -> None:
+    columns, _ = told("canal-json", "canal.evolution")
+    assert columns["v1"] == "VARCHAR(20)"
+    assert columns["v2"] == "BIGINT"
+    assert columns["v5"] == "DOUBLE"
+    last = stored("canal-json", "canal.evolution")[-1]
+    assert last == ("+U", 2, 4, "four", None, None, b"four.bin.long", 4.00000000004)
+
+
+def test_every_type_of_mysql_in_canal() -> None:
+    columns, _ = told("canal-json", "canal.all_types")
+    (row, _) = stored("canal-json", "canal.all_types")
+    found = dict(zip(columns, row[1:], strict=True))
+    square = "[[1,1],[2,1],[2,2],[1,2],[1,1]]"
+    expected = {
+        "_tinyint1": True,
+        "_bool": False,
+        "_tinyint_unsigned_zerofill": 3,
+        "_bigint_unsigned": Decimal(20000000000),
+        "_serial": Decimal(40000000000),
+        "_float": 1.5,
+        "_double_precision": 1.000111,
+        "_numeric": Decimal("12345.110"),
+        "_fixed": "123456789876543212345678987654321.110",
+        "_date": datetime.date(2023, 3, 23),
+        "_datetime3": at("2023-03-23 14:30:05.123"),
+        "_datetime_p2": at("2023-03-24 14:30:05.120"),
+        "_timestamp0": at("2023-03-23 00:10:00"),
+        "_bin": b"bytes",
+        "_longblob": b"LONGBLOB  bytes test data",
+        "_json": '{"a": "b"}',
+        "_enum": "value1",
+        "_year": 2023,
+        "_time": datetime.time(10, 13, 23),
+        "_point": '{"coordinates":[1,1],"type":"Point","srid":0}',
+        "_polygon": f'{{"coordinates":[{square}],"type":"Polygon","srid":0}}',
+        "_multipoint": '{"coordinates":[[1,1],[2,2]],"type":"MultiPoint","srid":0}',
+        "_geometrycollection": '{"geometries":[{"type":"Point","coordinates":[10,10]},'
+        '{"type":"Point","coordinates":[30,30]},'
+        '{"type":"LineString","coordinates":[[15,15],[20,20]]}],'
+        '"type":"GeometryCollection","srid":0}',
+        "_set": "a,b",
+    }
+    assert {name: found[name] for name in expected} == expected
+    types = {"_tinyint1": "BOOLEAN", "_bigint_unsigned": "DECIMAL(20, 0)", "_year": "INT"}
+    types |= {"_real": "DOUBLE", "_fixed": "STRING", "_timestamp": "TIMESTAMP(6)"}
+    assert {name: columns[name] for name in types} == types
