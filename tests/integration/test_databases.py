@@ -273,3 +273,40 @@ def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> No
     for name in names:
         same(database.rows(name), rows(range(keys[name])))
     assert between, "no kill came between two commits"
+
+
+def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: DatabaseBench) -> None:
+    """A file lies where a bucket's folder should be; the table gets everything once it is gone."""
+    database.send("all", [*creates("shop.a", range(9)), *creates("shop.b", range(9))], is_new=True)
+    database.configure({"options.bucket": "1"})
+    database.run()
+    folder, kept = database.table("a") / "bucket-0", database.table("a") / "kept"
+    folder.rename(kept)
+    folder.write_text("in the way")
+    for first in (20, 40):
+        keys = range(first, first + 5)
+        database.send("all", [*creates("shop.a", keys), *creates("shop.b", keys)])
+        done = database.run(code=1)
+        assert "1 of the job's tables are held back" in done.error
+        assert "  a: the file system refused" in done.error
+    keys_of_both = [*range(9), *range(20, 25), *range(40, 45)]
+    same(database.rows("b"), rows(keys_of_both))
+    command = ["status", "--conf", str(database.conf), "--json"]
+    told = subprocess.run(
+        [sys.executable, "-m", "stream_app", *command], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 1, told.stderr
+    status = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(row["table"], row["state"], row["lag"]) for row in status] == [
+        ("a", "held", 20),
+        ("b", "ready", 0),
+    ]
+    assert "the file system refused" in status[0]["reason"]
+
+    folder.unlink()
+    kept.rename(folder)
+    asked = database.tool("resume", "--conf", str(database.conf), "a")
+    assert asked == "a: the job tries it again\n"
+    database.run()
+    same(database.rows("a"), rows(keys_of_both))
+    assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
