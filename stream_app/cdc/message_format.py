@@ -99,12 +99,14 @@ class FormatOption:
     """An option that a format declares.
 
     Attributes:
-        values: all that it can have, the default first; empty: names of columns.
+        values: all that it can have, the default first; empty: names of columns, or a text.
+        example: of a text; empty: names of columns.
     """
 
     key: str
     meaning: str
     values: tuple[str, ...] = ()
+    example: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,11 +98,13 @@ OPTIONS: tuple[FormatOption, ...] = (
         COLUMN_ALIASES,
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
+        example="label=v",
     ),
     FormatOption(
         TYPE_MAPPING,
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
+        example="to-nullable,tinyint1-not-bool",
     ),
     FormatOption(
         REPLICA_IDENTITY,
