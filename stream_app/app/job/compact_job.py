@@ -14,8 +14,8 @@ import sys
 import threading
 import traceback
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
 from rich.console import Console
@@ -48,7 +48,10 @@ from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
+from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -152,21 +155,26 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
     warn_of_ignored_options(table)
     spark = start_session(f"stream_app compact {table.location}", job.spark)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    executor, maintenance = SparkCompactExecutor(compactions, table), TableMaintenance(table)
+    maintenance = TableMaintenance(table)
     stop_requested = threading.Event()
     stop_on_signals(spark, stop_requested)
     signs.at_work = lambda: None if job.follow else _COMPACTING
     try:
-        stream = StreamTableCommit(
-            table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
+
+        def stream_of(table: FileStoreTable) -> StreamTableCommit:
+            user, executor = f"compact-{uuid.uuid4()}", SparkCompactExecutor(compactions, table)
+            return StreamTableCommit(table, user, executor, BATCH_COMMIT_IDENTIFIER)
+
+        compaction = _Compaction(
+            job, stream_of(table), maintenance, stop_requested, table.clock, stream_of
         )
         label = table_label(table.location)
         compaction_numbers, expiry_numbers = CompactionCollector(), MaintenanceCollector()
-        compaction_numbers.add(label, stream.compaction_metrics)
+        compaction_numbers.add(label, compaction.metrics)
         expiry_numbers.add(label, maintenance.metrics)
         registry.register(compaction_numbers)
         registry.register(expiry_numbers)
-        _Compaction(job, stream, maintenance, stop_requested, table.clock).run()
+        compaction.run()
     finally:
         maintenance.close()
         compactions.close()
@@ -175,13 +183,24 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
 
 @dataclass(slots=True)
 class _Compaction:
+    """The compactions of a run.
+
+    Attributes:
+        stream_of: publishes compactions by another schema of the table; None: there is no other.
+    """
+
     job: CompactJob
     stream: StreamTableCommit
     maintenance: TableMaintenance
     stop_requested: threading.Event
     clock: Clock
+    stream_of: Callable[[FileStoreTable], StreamTableCommit] | None = None
     summary: CompactionSummary = field(default_factory=CompactionSummary)
     _snapshot_id: int | None = None
+
+    def metrics(self) -> CompactionMetrics:
+        """Numbers about the compactions. Any thread may ask."""
+        return self.stream.compaction_metrics()
 
     def run(self) -> None:
         began = self.clock.steady_seconds()
@@ -217,11 +236,22 @@ class _Compaction:
         _LOG.info("following %s, until Ctrl-C", self.job.table.location)
         interval = self.job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
+            self._adopt()
             self._touch()
             for report in self._reports(self.stream.draining()):
                 print(report_line(report), flush=True)
             self.maintenance.while_idle()
             self.stop_requested.wait(interval)
+
+    def _adopt(self) -> None:
+        """Go on by the newest schema of the table, whose files the older one cannot compact."""
+        table, earlier = newest_version(self.job.table), self.stream
+        if table is not self.job.table and self.stream_of is not None:
+            self.maintenance.adopt(table)
+            earlier.settle()
+            self.job, self.stream = replace(self.job, table=table), self.stream_of(table)
+            self.stream.take_over(earlier)
+            self._snapshot_id = None
 
     def _touch(self) -> set[BucketId]:
         """Load buckets with new files; with a condition on idle time, also those that meet it."""

@@ -15,6 +15,7 @@ from stream_app.planning.schema.schema_diff import schema_differences
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
+_BUCKET = "bucket"
 
 
 def newest_version(table: FileStoreTable) -> FileStoreTable:
@@ -43,5 +44,7 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
 
 
 def _with_own_options(newest: TableSchema, ours: TableSchema, stored: TableSchema) -> TableSchema:
+    """The job's own options; another number of buckets is for partitions that are rescaled."""
     own = {key: value for key, value in ours.options.items() if stored.options.get(key) != value}
-    return replace(newest, options={**newest.options, **own})
+    kept = {_BUCKET: ours.options[_BUCKET]} if _BUCKET in ours.options else {}
+    return replace(newest, options={**newest.options, **own, **kept})

@@ -15,17 +15,20 @@ from stream_app.app.arguments.compact import CompactJob
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
 from tests.support.compacting_table import a_table, rows
-from tests.support.small_table import small_table
+from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -46,12 +49,18 @@ def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
     """`stream-app compact --follow`, of which each step is called by hand."""
     job = CompactJob(table.with_options({"write-only": "false"}), choice, False, True, {})
     return _Compaction(
-        job, a_compactor(table), TableMaintenance(table), threading.Event(), table.clock
+        job,
+        a_compactor(table),
+        TableMaintenance(table),
+        threading.Event(),
+        table.clock,
+        a_compactor,
     )
 
 
 def step(follower: _Compaction) -> int:
     """What `_follow` does in each of its rounds; the number of compactions."""
+    follower._adopt()
     follower._touch()
     return len(list(follower._reports(follower.stream.draining())))
 
@@ -81,6 +90,22 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
             lost.append(k)
     assert lost == []
     assert {entry.total_buckets for entry in found} == {2}
+
+
+def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
+    """A job evolves its table beside the compacting one."""
+    table = a_table(tmp_path, write_only="true", num_sorted_run__compaction_trigger=2)
+    follower = a_follower(table, CompactionChoice())
+    for epoch in range(3):
+        newest = open_table(table.location, table.clock)
+        writer = SmallTable(newest)
+        writer._epoch = epoch
+        writer.commit(*rows(epoch))
+        assert (step(follower) > 0) is (epoch > 0)
+        alter_table(table, [AddColumn(name=f"n{epoch}", data_type=parse_data_type("INT"))])
+    live = FileStoreScan(newest).live(newest.snapshots.latest())
+    assert {entry.file.schema_id for entry in live} == {2}
+    assert [row["v"] for row in read_rows(newest)] == ["2"] * 20
 
 
 def test_a_write_only_job_with_full_compactions_by_epochs(tmp_path: Path) -> None:

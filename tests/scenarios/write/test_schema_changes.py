@@ -15,6 +15,7 @@ from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.evolving_job import Job, a_job, alter
 from tests.support.small_table import SmallTable
 from tests.support.sound_table import sound_report
@@ -65,6 +66,17 @@ def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) ->
     assert job.rows() == by_content([{"k": 1, "v": "7", "ts": None}])
     job.repeat(job.started(), 1)
     assert len(job.rows()) == 2
+
+
+def test_another_number_of_buckets_waits_for_the_next_start(tmp_path: Path) -> None:
+    job = a_job(tmp_path, rules=None)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "v": "a"}))
+    alter(job, "--set", "bucket=4", "--add-column", "n INT")
+    job.run(batch, plain({"k": 2, "v": "b", "n": 1}))
+    live = FileStoreScan(job.table).live(job.table.snapshots.latest())
+    assert {entry.total_buckets for entry in live} == {1}
+    assert job.rows() == by_content([{"k": 1, "v": "a", "n": None}, {"k": 2, "v": "b", "n": 1}])
 
 
 def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -> None:

@@ -90,6 +90,10 @@ alter T --add-column x
 alter T --add-column "k INT"
 alter T --drop-column k
 alter T --set nope=1
+status
+status --conf nowhere
+resume
+resume --conf nowhere
 init --from-topic t
 init --from-topic t --conf nowhere
 init --from-topic t --conf file

@@ -38,6 +38,7 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "rollback-to": [["--snapshot", "1", "--dry-run"]],
     "drop-partition": [[f"p={TOKEN}"]],
     "truncate": [["--dry-run"], []],
+    "alter": [["--comment", TOKEN, "--dry-run"], ["--comment", TOKEN]],
     "remove-orphan-files": [["--dry-run"]],
 }
 
@@ -113,7 +114,8 @@ def test_no_verb_tells_a_secret(
         s3.error = trouble
     elif trouble == "closed":
         monkeypatch.setenv(FILE_SYSTEM + "ENDPOINT", "http://127.0.0.1:9")
-    assert {verb.name for verb in VERBS} == {*ARGUMENTS, "ingest"}
+    of_no_table = {"ingest", "init", "resume", "status"}
+    assert {verb.name for verb in VERBS} == {*ARGUMENTS, *of_no_table}
     with caplog.at_level(logging.DEBUG):
         for verb, choices in ARGUMENTS.items():
             for words in choices if trouble is None else choices[:1]:
