@@ -220,3 +220,17 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
     job.open("job")
     job.begin_epoch()
     job.commit_epoch(epoch, changes, {})
+
+
+def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    database.feeds(*creates("shop.orders", [1]))
+    commit_row(database.table("orders"), epoch=3)
+    one = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
+    config = replace(database.config, table=one, sync=None)
+    status = JobStatus(config=config, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS)
+    [before] = status.tables()
+    assert (before.table, before.state, before.lag) == ("ods.orders", "empty", None)
+    (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
+    [after] = status.tables()
+    assert (after.state, after.epoch, after.changed_s) == ("ready", 3, 0)
