@@ -9,7 +9,14 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, ColumnPolicy, Reaction
+from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    ColumnPolicy,
+    Reaction,
+)
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
     ColumnReading,
@@ -50,6 +57,12 @@ COLUMN_OPTIONS = (
         "Effect of a type in the source that the column cannot follow, where unknown-columns = "
         "evolve: the column keeps its type, with a warning or without one; or the job stops.",
         ("warn", "ignore", "stop"),
+    ),
+    FormatOption(
+        COLUMN_ALIASES,
+        "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
+        "name goes into the table's column, beside values under the column's own name.",
+        example="renamed=v",
     ),
     FormatOption(
         TYPE_MAPPING,
@@ -126,8 +139,8 @@ def checked_options(
             modes[key] = value
             others = ", ".join(choices[key])
             problems += [f"{key} = {value!r} is none of {others}"] * (value not in choices[key])
-        elif key == TYPE_MAPPING and key in known:
-            problems += _mapping_problems(value)
+        elif key in (TYPE_MAPPING, COLUMN_ALIASES) and key in known:
+            problems += _list_problems(key, value, columns)
         elif key in free:
             texts[key] = value
         elif key in known and key != COLUMN_ENCODING:
@@ -186,12 +199,15 @@ def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
             return Encoding.NUMBER
 
 
-def _mapping_problems(value: str) -> list[str]:
+def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
     try:
-        parse_mapping_options(value.split(","))
+        if key == TYPE_MAPPING:
+            parse_mapping_options(value.split(","))
+            return []
+        problems = alias_problems(parse_aliases(value), columns)
     except UsageError as error:
         return [f"{error.what} ({error.fix})"]
-    return []
+    return [f"{key}: {problem}" for problem in problems]
 
 
 def _encoded_column(key: str) -> str | None:
