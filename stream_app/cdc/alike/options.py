@@ -62,7 +62,7 @@ COLUMN_OPTIONS = (
         COLUMN_ALIASES,
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
-        example="order_id=id",
+        example="renamed=v",
     ),
     FormatOption(
         TYPE_MAPPING,
