@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
 
+from stream_app.cdc.alike.changed_columns import first_of_each
 from stream_app.cdc.alike.decoder import AlikeDecoder, Group
 from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.documents import cell_of, load_document
@@ -25,7 +27,7 @@ from stream_app.cdc.alike.drift_search import (
 from stream_app.cdc.alike.options import CheckedOptions, column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome, RecordsResult
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, no_changes
-from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
+from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Reaction, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.images import ImageRows, RowRules, rows_of
@@ -89,6 +91,10 @@ class ChangeFormat:
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
             values = values.drop_null()
+        marker = self._dialect.schema_marker
+        if marker and self._policy.unknown is Reaction.EVOLVE:
+            told = first_of_each(values, marker).items()
+            outcome.schemas |= {sha256(one).hexdigest(): int(present[row]) for one, row in told}
         decoder = AlikeDecoder(self, self._dialect.images_of, self._policy)
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})

@@ -73,6 +73,36 @@ def rows_with(values: pa.Array, text: bytes) -> Int64s:
     return np.unique(_rows(offsets - offsets[0], places_of(data, text)))
 
 
+def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
+    """The objects that stand behind a marker, each with its first value.
+
+    An object ends here at its first brace. That may cut one off, which then counts as another.
+
+    Args:
+        values: JSON as binary [n] without nulls.
+        marker: at least four bytes.
+    """
+    offsets = offsets_of(values).astype(np.int64)
+    data = bytes_of(values)[offsets[0] : offsets[-1]]
+    starts = places_of(data, marker)
+    starts = starts[data.take(starts + len(marker), mode="clip") == ord("{")]
+    ends = np.flatnonzero(data == ord("}")) + 1
+    if not len(starts) or not len(ends):
+        return {}
+    last = ends[np.minimum(np.searchsorted(ends, starts), len(ends) - 1)]
+    apart = np.append(starts[1:] >= last[:-1], True) & (last > starts)
+    starts, last = starts[apart], last[apart]
+    bounds = np.stack([starts, last], axis=1).reshape(-1).astype(np.int32)
+    if not len(bounds):
+        return {}
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
+    cut = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    objects = cut.take(pa.array(np.arange(0, len(bounds) - 1, 2))).dictionary_encode()
+    first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
+    rows = _rows(offsets - offsets[0], starts[first])
+    return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
+
+
 def places_of(data: Bytes, text: bytes) -> Int64s:
     """Where a text of four bytes or more begins, in ascending order."""
     word = np.frombuffer(text[:4], np.uint32)[0]

@@ -71,6 +71,11 @@ class Dialect(Protocol):
     """Reads the messages of one format. Can be pickled."""
 
     @property
+    def schema_marker(self) -> bytes:
+        """What stands before the types of a message's columns; empty: they are not told."""
+        ...
+
+    @property
     def key_columns(self) -> frozenset[str]:
         """Columns that are read from the messages' keys."""
         ...

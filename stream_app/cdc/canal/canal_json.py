@@ -56,6 +56,7 @@ class CanalDialect:
     """Implements `dialect.Dialect`."""
 
     key_columns: frozenset[str] = frozenset()
+    schema_marker: bytes = b'"mysqlType":'
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""

@@ -75,6 +75,7 @@ class DmsDialect:
 
     trusts_keys: bool = False
     key_columns: frozenset[str] = frozenset()
+    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""

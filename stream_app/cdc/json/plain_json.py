@@ -61,6 +61,7 @@ class PlainDialect:
     """Implements `dialect.Dialect`."""
 
     key_columns: frozenset[str] = frozenset()
+    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""

@@ -81,6 +81,7 @@ class OggDialect:
 
     takes_nulls: bool = False
     key_columns: frozenset[str] = frozenset()
+    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""

@@ -6,6 +6,7 @@ What is expected stands in Paimon's `Kafka…SyncTableActionITCase`. A SET is te
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
 
 import pytest
@@ -157,3 +158,21 @@ def test_every_type_of_mysql_in_canal() -> None:
     types = {"_tinyint1": "BOOLEAN", "_bigint_unsigned": "DECIMAL(20, 0)", "_year": "INT"}
     types |= {"_real": "DOUBLE", "_fixed": "STRING", "_timestamp": "TIMESTAMP(6)"}
     assert {name: columns[name] for name in types} == types
+
+
+def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
+    batch = captured(FILE, "canal.evolution")
+    columns = "pt INT, _id INT NOT NULL, v1 VARCHAR(10)"
+    decode = a_format(
+        columns, ("_id",), name="canal-json", options={"unknown-columns": "evolve"}
+    ).decode
+    versions = {
+        json.dumps(json.loads(value)["mysqlType"])
+        for value in batch["value"].to_pylist()
+        if json.loads(value)["mysqlType"]
+    }
+    found = decode(batch)
+    assert len(found.schemas) == len(versions) > 3
+    firsts = [json.loads(batch["value"][at].as_py())["mysqlType"] for at in found.schemas.values()]
+    assert {json.dumps(each) for each in firsts} == versions
+    assert decode(batch.slice(0, 0)).schemas == {}
