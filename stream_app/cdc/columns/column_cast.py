@@ -17,7 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
-from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex, reversed_bytes
+from stream_app.cdc.columns.base64_columns import (
+    decode_base64,
+    decode_hex,
+    left_padded,
+    reversed_bytes,
+)
 from stream_app.cdc.columns.column_reading import (
     EPOCH_DIGITS,
     ColumnReading,
@@ -45,6 +50,7 @@ from stream_app.cdc.columns.time_columns import (
     timestamps_from_epoch,
     timestamps_from_iso,
 )
+from stream_app.model.schema.data_type import TypeRoot
 
 _INTEGER = r"^-?[0-9]+$"
 _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
@@ -199,7 +205,10 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
             return wire.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:
             values, failed = decode_base64(wire)
-            return reversed_bytes(values), failed
+            values = reversed_bytes(values)
+            if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL's leading zeros are not sent
+                values = left_padded(values, reading.data_type.length)
+            return values, failed
         case _:
             return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
 

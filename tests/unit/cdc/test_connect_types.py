@@ -268,5 +268,16 @@ def test_bits_have_their_most_significant_byte_first() -> None:
     assert [row[3] for row in rows] == [value and value[::-1] for value in values]
 
 
+def test_bits_fill_a_column_of_fixed_length() -> None:
+    """PostgreSQL's connector leaves out the leading bytes that are zero."""
+    field = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "20"}}
+    decoder = a_format("id BIGINT, raw BINARY(3)")
+    sent = [b"\x01\x02", b"", None, b"\x01\x02\x03", b"\xff"]
+    texts = [None if value is None else base64.b64encode(value).decode() for value in sent]
+    rows = rows_of(decoder.decode(messages(*(enveloped(field, text) for text in texts))))
+    wanted = [b"\0\x02\x01", b"\0\0\0", None, b"\x03\x02\x01", b"\0\0\xff"]
+    assert [row[3] for row in rows] == wanted
+
+
 def test_bytes_are_no_number() -> None:
     check(of_each_column({"type": "bytes"}, "1234"), {"raw": b"\xd7\x6d\xf8", "text": "1234"})
