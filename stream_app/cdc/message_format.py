@@ -13,7 +13,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
+from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 
 class MessageFormat(Protocol):
@@ -114,6 +117,11 @@ class Format:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
+        origins: of which source table each message tells, without decoding it; never raises for
+            a message.
+        describe: what some messages of one source table tell of its columns and key, of
+            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
+            be read tell nothing, and never raise.
     """
 
     name: str
@@ -123,6 +131,8 @@ class Format:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
+    origins: Callable[[pa.RecordBatch], Origins]
+    describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

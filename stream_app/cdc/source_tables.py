@@ -5,13 +5,63 @@ PostgreSQL names schema and table, MySQL no schema.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.model.schema.origin import Origin
+
+NO_TABLE = -1
+"""Code of a message that tells of no table."""
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origins:
+    """Of which source table each of n messages tells.
+
+    Attributes:
+        tables: the different ones.
+        codes: int32 [n]; position in `tables`; `NO_TABLE`: the message means no row, e.g. a
+            tombstone, a heartbeat or a transaction marker, or cannot be read.
+        unreadable: position of a message → why its table cannot be read.
+    """
+
+    tables: tuple[Origin, ...]
+    codes: Codes
+    unreadable: Mapping[int, str] = field(default_factory=dict)
+
+
+def origins_of(
+    database: pa.Array, schema: pa.Array, table: pa.Array, unreadable: Mapping[int, str]
+) -> Origins:
+    """The origins of n messages, by the names that each tells.
+
+    Args:
+        database, schema, table: strings [n], plain or dictionary-encoded; null: not told. Without
+            a table a message has no origin.
+    """
+    codes: Codes = np.full(len(table), NO_TABLE, np.int32)
+    names = [_plain(column) for column in (database, schema, table)]
+    known = np.flatnonzero(valid_of(names[2]))
+    if not len(known):
+        return Origins(tables=(), codes=codes, unreadable=unreadable)
+    told = [column.take(pa.array(known)) for column in names]
+    joined = pc.binary_join_element_wise(
+        *told, "\0", null_handling="replace", null_replacement=""
+    ).dictionary_encode()
+    tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
+    codes[known] = joined.indices.to_numpy()
+    return Origins(tables=tables, codes=codes, unreadable=unreadable)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
 def table_name(database: str, schema: str, table: str) -> str:

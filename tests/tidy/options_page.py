@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
+from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -52,6 +53,34 @@ MEANINGS = {
     "key they must be part of it.",
     "table.comment": "A comment for a new table.",
     "table.options.…": "Options of Paimon, below.",
+    "sync.warehouse": "Folder of all databases; a table is `WAREHOUSE/DATABASE.db/NAME`.",
+    "sync.database": "The database of all tables.",
+    "sync.including-tables": "Regular expression that must match the whole name of a source table.",
+    "sync.excluding-tables": "Source tables to leave out; outweighs `including-tables`.",
+    "sync.including-dbs": "The same for the source's databases; a message that does not tell its "
+    "database passes.",
+    "sync.excluding-dbs": "Databases to leave out; outweighs `including-dbs`.",
+    "sync.table-prefix": "Before the name of each table, unless `table-mapping` or "
+    "`table-prefix-db` names it.",
+    "sync.table-suffix": "Behind the name of each table, likewise.",
+    "sync.merge-shards": "`true`: tables of one name in several databases become one table. "
+    "`false`: each table is named `DATABASE_TABLE`.",
+    "sync.primary-keys": "Primary key of each table that has all of these columns; the others get "
+    "that of the source.",
+    "sync.partition-keys": "Partition keys of each table that has all of these columns.",
+    "sync.sync-primary-keys-from-source-schema": "Whether a table without `primary-keys` gets the "
+    "key of the source.",
+    "sync.type-mapping": "How types of the source become types of columns, such as "
+    "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
+    "`database.table` to tell shards apart. It outweighs prefix and suffix.",
+    "sync.table-prefix-db.…": "A database of the source → the prefix of its tables.",
+    "sync.table-suffix-db.…": "A database of the source → the suffix of its tables.",
+    "sync.multiple-table-partition-keys.…": "A source table's name → its partition keys; outweighs "
+    "`partition-keys`.",
+    "sync.options.…": "Options of Paimon for all tables, below.",
+    "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
+    "`NAME.options.…`. These outweigh everything else.",
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",
@@ -97,12 +126,15 @@ REQUIRED = {
     "source.bootstrap-servers": "with `kafka`",
     "source.topics": "with `kafka`, or a pattern",
     "source.path": "with `files`",
-    "table.warehouse": "always",
-    "table.name": "always",
-    "table.columns": "always",
+    "table.warehouse": "with `[table]`",
+    "table.name": "with `[table]`",
+    "table.columns": "with `[table]`",
+    "sync.warehouse": "with `[sync]`",
     "stream.checkpoint": "always",
 }
-_SECTIONS = {"source": SourceConfig, "table": TableConfig, "stream": StreamConfig}
+_SECTIONS = {
+    "source": SourceConfig, "table": TableConfig, "sync": SyncConfig, "stream": StreamConfig
+}  # fmt: skip
 _INTRODUCTION = """\
 # Options
 

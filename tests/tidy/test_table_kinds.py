@@ -12,6 +12,7 @@ MAY_ASK = {
     "stream_app/model/table_kind.py": "says which kind a table has",
     "stream_app/model/schema/": "validates a definition's keys",
     "stream_app/table/kinds/": "the kinds themselves",
+    "stream_app/planning/sync/new_tables.py": "decides the key, before there is a schema",
     "stream_app/app/config/": "judges what is configured, before there is a schema",
     "stream_app/app/inspect/overview.py": "prints the key, or that there is none",
 }

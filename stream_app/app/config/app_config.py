@@ -17,6 +17,14 @@ from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
+from stream_app.app.config.sync_config import (
+    SYNC_KEYS,
+    SYNC_PREFIXES,
+    OneSetting,
+    SyncConfig,
+    of_one_table,
+    sync_problems,
+)
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
@@ -137,6 +145,7 @@ class AppConfig:
     """The whole configuration; its text holds no secret.
 
     Attributes:
+        sync: a whole database; None: one table, `table`.
         file_system: options of file systems, such as ``s3.endpoint``.
         spark: Spark's settings.
         secrets: what must not be seen.
@@ -145,6 +154,7 @@ class AppConfig:
     source: SourceConfig
     table: TableConfig
     stream: StreamConfig
+    sync: SyncConfig | None = None
     file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
@@ -152,14 +162,14 @@ class AppConfig:
     def masked(self) -> dict[str, dict[str, object]]:
         """Everything, for logs, with secrets hidden."""
         found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
-        for name in ("source", "table", "stream"):
+        for name in ("source", "table" if self.sync is None else "sync", "stream"):
             section = getattr(self, name)
             found[name] = {
                 one.name: self._plain(getattr(section, one.name)) for one in fields(section)
             }
         return found
 
-    def _masked(self, settings: Mapping[str, str]) -> dict[str, object]:
+    def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
 
     def _plain(self, value: object) -> object:
@@ -167,7 +177,16 @@ class AppConfig:
             return ", ".join(f"{column.name} {column.data_type}" for column in value)
         if isinstance(value, str):
             return self.secrets.hide(value)
+        if isinstance(value, OneSetting):
+            return value.value
         return self._masked(value) if isinstance(value, Mapping) else value
+
+    @property
+    def name(self) -> str:
+        """Of the job: the database, with the table if there is one."""
+        if self.sync is not None:
+            return self.sync.database
+        return f"{self.table.database}.{self.table.name}"
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
@@ -195,6 +214,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "partition-keys": names,
         "comment": text,
     },
+    "sync": SYNC_KEYS,
     "stream": {
         "checkpoint": folder,
         "trigger": trigger,
@@ -214,6 +234,7 @@ PREFIXES: Mapping[str, Mapping[str, str]] = {
         **{f"{each.section}.": "format_options" for each in FORMATS.values()},
     },
     "table": {"options.": "options"},
+    "sync": SYNC_PREFIXES,
 }
 """By section: the beginning of keys that are handed on, and the field that holds them."""
 
@@ -235,6 +256,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         source=SourceConfig(**values["source"]),
         table=TableConfig(**values["table"]),
         stream=StreamConfig(**_with_limit(values["stream"])),
+        sync=SyncConfig(**values["sync"]) if values["sync"] else None,
         file_system=values["file-system"],
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
@@ -273,12 +295,19 @@ def _put(section_values: dict[str, Any], section: str, key: str, setting: Settin
         return
     for prefix, name in PREFIXES.get(section, {}).items():
         if key.startswith(prefix):
-            section_values.setdefault(name, {})[key.removeprefix(prefix)] = free_text(setting)
+            rest = key.removeprefix(prefix)
+            section_values.setdefault(name, {})[rest] = _prefixed(name, rest, setting)
             return
     converter = KEYS[section].get(key)
     if converter is None:
         raise WrongValueError(_unknown(section, key))
     section_values[key.replace("-", "_")] = converter(setting)
+
+
+def _prefixed(name: str, rest: str, setting: Setting) -> object:
+    if name == "tables":
+        return of_one_table(setting, rest)
+    return names(setting) if name == "multiple_table_partition_keys" else free_text(setting)
 
 
 def _unknown(section: str, key: str) -> str:
@@ -298,8 +327,12 @@ def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with values beside each other: (key, problem)."""
     yield from _source_problems(config, given)
-    yield from _table_problems(config.table, given)
-    for problem in _file_system_problems(config.file_system, config.table.warehouse):
+    if config.sync is None:
+        yield from _table_problems(config.table, given)
+    else:
+        yield from sync_problems(config.sync, config.source.kind, given)
+    warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
+    for problem in _file_system_problems(config.file_system, warehouse):
         yield "file-system", problem
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
@@ -324,7 +357,7 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
-    if source.format_options and config.table.columns.fields:
+    if source.format_options and (config.table.columns.fields or config.sync):
         message_format = FORMATS[source.format]
         try:
             message_format.check(source.format_options, config.table.columns)

@@ -55,11 +55,18 @@ _AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRIN
 
 @dataclass(frozen=True, slots=True)
 class ConnectField:
-    """What the schema says of one column: literal type, semantic name, parameters."""
+    """What the schema says of one column: literal type, semantic name, parameters.
+
+    Attributes:
+        optional: whether it may be null.
+        comment: the column's, with ``include.schema.comments`` of the connector; empty: none.
+    """
 
     literal: str
     semantic: str
     parameters: Mapping[str, str]
+    optional: bool = True
+    comment: str = ""
 
 
 def apply_schema(

@@ -44,6 +44,7 @@ from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
+from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import Question, Questions, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
@@ -53,6 +54,7 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
+from stream_app.cdc.debezium.origins import debezium_origins
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
@@ -342,4 +344,6 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
+    origins=debezium_origins,
+    describe=describe,
 )

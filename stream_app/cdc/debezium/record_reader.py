@@ -20,6 +20,7 @@ from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.record_images import Cell, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
+from stream_app.model.schema.origin import Origin as TableOrigin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"
@@ -108,7 +109,7 @@ def read_record(
         _check_once(document, frozenset({"schema", "payload"}))
         return Wrapped(document["schema"], json_text(document["payload"]).encode())
     has_row = not document.keys().isdisjoint(keys or columns)
-    if _is_envelope(document):
+    if is_envelope(document):
         _check_once(document, frozenset({"op", "before", "after"}))
         return _envelope(document, document["op"], columns)
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
@@ -119,7 +120,46 @@ def read_record(
     return _flat(document, columns)
 
 
-def _is_envelope(document: dict[str, Any]) -> bool:
+def origin_in(value: bytes) -> TableOrigin | None:
+    """Of which source table a message tells; None: it means no row.
+
+    Raises:
+        UnreadableRecordError: no JSON object, or a row without the name of its table.
+    """
+    document = _load(value)
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    if document is None:
+        return None
+    if not isinstance(document, dict):
+        raise UnreadableRecordError(f"is a JSON {_cell(document)[0].name.lower()}, not an object")
+    if is_envelope(document):
+        if document["op"] == "m":
+            return None
+        told = document.get("source")
+        names = _table_names(told if isinstance(told, dict) else {})
+    elif OP_FIELD not in document and _is_no_row(document, has_row=False):
+        return None
+    else:
+        names = _table_names({name: document.get(f"__{name}") for name in TABLE_FIELDS})
+    if not names[-1]:
+        raise UnreadableRecordError(
+            "does not name its table: it has neither source.table nor __table (flattened messages "
+            "need add.fields=op,db,schema,table)"
+        )
+    return TableOrigin(*names)
+
+
+def _table_names(told: dict[str, Any]) -> list[str]:
+    """Database, schema and table; empty where they are not told."""
+    values = (told.get(name) for name in TABLE_FIELDS)
+    return [
+        value if isinstance(value, str) and not isinstance(value, _Number) else ""
+        for value in values
+    ]
+
+
+def is_envelope(document: dict[str, Any]) -> bool:
     """Whether it is a whole message; a table may have columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))

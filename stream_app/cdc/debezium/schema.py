@@ -120,10 +120,22 @@ def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
             return connect_fields(field)
     return {
         str(field.get("field")): ConnectField(
-            str(field.get("type", "")), str(field.get("name", "")), _parameters(field)
+            str(field.get("type", "")),
+            str(field.get("name", "")),
+            _parameters(field),
+            optional=field.get("optional") is not False,
+            comment=str(field.get("doc") or ""),
         )
         for field in fields
     }
+
+
+def has_columns(schema: Any) -> bool:
+    """Whether it is the schema of a row: not of a heartbeat, a transaction or a logical message."""
+    names = {field.get("field") for field in _fields(schema)}
+    return not names.isdisjoint({"before", "after"}) or not (
+        "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}
+    )
 
 
 def _fields(schema: Any) -> list[dict[str, Any]]:

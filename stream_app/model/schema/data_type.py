@@ -119,6 +119,10 @@ class DataType:
         return replace(self, nullable=True)
 
 
+STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
+BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
+
+
 def parse_data_type(text: str) -> DataType:
     """Read a type as SQL and Paimon's schema JSON spell it, e.g. ``DECIMAL(12,2) NOT NULL``.
 

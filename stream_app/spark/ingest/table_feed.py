@@ -88,9 +88,12 @@ class TableFeed:
         table = self.job.table
         known = self._plan
         same = known is not None and known.table is table
-        self._plan = TablePlan(
-            table=table,
-            message_format=known.message_format if known and same else self.format_of(table),
-            next_sequence_number=next_sequence_number,
-        )
+        if known is not None and same:
+            self._plan = known.of_next_epoch(next_sequence_number)
+        else:
+            self._plan = TablePlan(
+                table=table,
+                message_format=self.format_of(table),
+                next_sequence_number=next_sequence_number,
+            )
         return self._plan

@@ -20,7 +20,7 @@ from demo.broker_jars import KAFKA_BROKER_VERSION
 from demo.embedded_broker import main as run_broker
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
-from stream_app.app.config.app_config import KEYS, load_config
+from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
 from stream_app.cdc.debezium.options import COLUMN_ENCODING, OPTIONS
 
 ROOT = Path(__file__).parents[3]
@@ -39,10 +39,23 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     (tmp_path / "all.toml").write_text(everything)
     load_config(tmp_path / "all.toml", [], {})
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", text, flags=re.MULTILINE))
-    assert {key for keys in KEYS.values() for key in keys} - shown == {"topic-pattern"}
+    of_one = {key for section, keys in KEYS.items() if section != "sync" for key in keys}
+    assert of_one - shown == {"topic-pattern"}
     named = set(re.findall(r'^(?:# )?debezium\."([\w.-]+)" = ', text, flags=re.MULTILINE))
     keys = {option.key for option in OPTIONS} - {COLUMN_ENCODING}
     assert named == keys | {"column.amount.encoding"}
+
+
+def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) -> None:
+    text = (ROOT / "conf" / "shop-database.toml").read_text()
+    assert load_config(ROOT / "conf" / "shop-database.toml", [], {}).sync is not None
+    everything = re.sub(r'^# (?=["\w][\w."-]* = )', "", text, flags=re.MULTILINE)
+    (tmp_path / "all.toml").write_text(everything)
+    load_config(tmp_path / "all.toml", [], {})
+    section = text.partition("[sync]")[2].partition("[stream]")[0]
+    shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", section, flags=re.MULTILINE))
+    prefixes = {prefix.rstrip(".") for prefix in PREFIXES["sync"]} - {"options", "tables"}
+    assert {*KEYS["sync"], *prefixes} - shown == set()
 
 
 def test_pools_have_what_spark_wants() -> None:

@@ -34,10 +34,15 @@ def messages(
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
+def fixture_lines(file: str) -> list[dict[str, Any]]:
+    """The captured messages of all topics, in the order of the file."""
+    lines = (FIXTURES / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def captured(file: str, topic: str) -> pa.RecordBatch:
     """The captured messages of one topic, in the order of the file."""
-    lines = (FIXTURES / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [record for line in lines if (record := json.loads(line))["topic"] == topic]
+    found = [record for record in fixture_lines(file) if record["topic"] == topic]
     assert found, f"{file} has no topic {topic}"
     rows = [
         {

@@ -1,0 +1,201 @@
+"""Section ``[sync]``: a whole database into tables of one warehouse.
+
+Names and meanings are those of Paimon's action ``kafka_sync_database``. `planning.sync` has the
+rules.
+
+Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.app.config.values import (
+    Setting,
+    WrongValueError,
+    boolean,
+    free_text,
+    identifier,
+    names,
+    regular_expression,
+    some_names,
+    text,
+)
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import option_problems, unknown_key
+from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
+from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
+from stream_app.planning.sync.target_tables import SyncRules
+
+SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
+    "warehouse": text,
+    "database": identifier,
+    "including-tables": regular_expression,
+    "excluding-tables": regular_expression,
+    "including-dbs": regular_expression,
+    "excluding-dbs": regular_expression,
+    "table-prefix": text,
+    "table-suffix": text,
+    "merge-shards": boolean,
+    "primary-keys": some_names,
+    "partition-keys": some_names,
+    "sync-primary-keys-from-source-schema": boolean,
+    "type-mapping": some_names,
+}
+SYNC_PREFIXES: Mapping[str, str] = {
+    "table-mapping.": "table_mapping",
+    "table-prefix-db.": "table_prefix_db",
+    "table-suffix-db.": "table_suffix_db",
+    "multiple-table-partition-keys.": "multiple_table_partition_keys",
+    "options.": "options",
+    "tables.": "tables",
+}
+_OF_ONE_TABLE = ("primary-keys", "partition-keys")
+_OPTIONS = "options."
+
+
+@dataclass(frozen=True, slots=True)
+class OneSetting:
+    """A value under ``sync.tables.NAME.``: names, or an option's text."""
+
+    value: Names | str
+
+
+def of_one_table(setting: Setting, key: str) -> OneSetting:
+    """A value under ``sync.tables.NAME.``.
+
+    Raises:
+        WrongValueError: there is no such key, or the value does not fit it.
+    """
+    _, dot, rest = key.partition(".")
+    if rest in _OF_ONE_TABLE:
+        return OneSetting(names(setting))
+    if rest.startswith(_OPTIONS):
+        return OneSetting(free_text(setting))
+    if not dot:
+        raise WrongValueError("must be a table, such as [sync.tables.orders]")
+    raise WrongValueError(unknown_key("key", rest, [*_OF_ONE_TABLE, "options.…"]))
+
+
+def _none() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncConfig:
+    """Section ``[sync]``.
+
+    Attributes:
+        type_mapping: options of Paimon's ``type-mapping``.
+        options: of all tables.
+        tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
+    """
+
+    warehouse: str = ""
+    database: str = "default"
+    including_tables: str = ".*"
+    excluding_tables: str | None = None
+    including_dbs: str = ".*"
+    excluding_dbs: str | None = None
+    table_prefix: str = ""
+    table_suffix: str = ""
+    table_prefix_db: Mapping[str, str] = field(default_factory=_none)
+    table_suffix_db: Mapping[str, str] = field(default_factory=_none)
+    table_mapping: Mapping[str, str] = field(default_factory=_none)
+    merge_shards: bool = True
+    primary_keys: Names = ()
+    partition_keys: Names = ()
+    multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
+    sync_primary_keys_from_source_schema: bool = True
+    type_mapping: Names = ()
+    options: Mapping[str, str] = field(default_factory=_none)
+    tables: Mapping[str, OneSetting] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> SyncRules:
+        """Which tables are taken, and how they are named."""
+        return SyncRules(
+            including_tables=self.including_tables,
+            excluding_tables=self.excluding_tables,
+            including_dbs=self.including_dbs,
+            excluding_dbs=self.excluding_dbs,
+            table_prefix=self.table_prefix,
+            table_suffix=self.table_suffix,
+            table_prefix_db=self.table_prefix_db,
+            table_suffix_db=self.table_suffix_db,
+            table_mapping=self.table_mapping,
+            merge_shards=self.merge_shards,
+        )
+
+    @property
+    def table_rules(self) -> TableRules:
+        """How new tables are made."""
+        return TableRules(
+            primary_keys=self.primary_keys,
+            partition_keys=self.partition_keys,
+            multiple_table_partition_keys=self.multiple_table_partition_keys,
+            sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
+            options=self.options,
+            tables={name: self._one(name) for name in self._named()},
+        )
+
+    @property
+    def mapping_options(self) -> MappingOptions:
+        """How the source's types become types of columns."""
+        return parse_mapping_options(self.type_mapping, where="sync.type-mapping")
+
+    def path(self, name: str) -> str:
+        """Where a table lies, as Paimon's file-system catalog names it."""
+        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
+
+    def _named(self) -> list[str]:
+        return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
+
+    def _one(self, name: str) -> OneTable:
+        own = {
+            key.removeprefix(f"{name}."): each.value
+            for key, each in self.tables.items()
+            if key.startswith(f"{name}.")
+        }
+
+        def keys(key: str) -> Names | None:
+            found = own.get(key)
+            return found if isinstance(found, tuple) else None
+
+        return OneTable(
+            primary_keys=keys("primary-keys"),
+            partition_keys=keys("partition-keys"),
+            options={
+                key.removeprefix(_OPTIONS): str(value)
+                for key, value in own.items()
+                if key.startswith(_OPTIONS)
+            },
+        )
+
+
+def sync_problems(
+    sync: SyncConfig, source_kind: str, given: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the section beside the others: (key, problem)."""
+    if of_one := next((key for key in given if key.startswith("table.")), None):
+        yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
+    if source_kind != "kafka":
+        yield "source.kind", "must be 'kafka' for a whole database"
+    if "source.merge-shards" in given:
+        yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"
+    if not sync.warehouse:
+        yield "sync.warehouse", "is missing: the folder of all databases"
+    try:
+        parse_mapping_options(sync.type_mapping)
+    except UsageError as error:
+        yield "sync.type-mapping", f"{error.what} ({error.fix})"
+    yield from _option_problems("sync.options", sync.options)
+    for name, table in sync.table_rules.tables.items():
+        yield from _option_problems(f"sync.tables.{name}.options", table.options)
+
+
+def _option_problems(section: str, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in options.items():
+        for problem in option_problems({key: value}):
+            yield f"{section}.{key}", problem

@@ -1,0 +1,160 @@
+"""What Debezium's messages tell of a source table: its columns, their types, and its key.
+
+Implements `message_format.Format.describe`. It is called when a table is made, and when messages
+bring columns or types that the table does not have; never for each batch.
+
+1. Each distinct schema envelope is read once. It tells names, types, nullability and comments.
+2. Plain JSON tells names alone. Their type is STRING, which takes every value.
+3. The key's columns are those of the Kafka key, else those of the field ``pkNames``.
+
+Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` and
+`format/AbstractJsonRecordParser.java`. It takes each column of an envelope for nullable.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from stream_app.cdc.debezium.connect_types import ConnectField
+from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
+from stream_app.cdc.debezium.schema import has_columns, split_envelopes
+from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
+from stream_app.cdc.source_types.connect import connect_type
+from stream_app.model.schema.data_type import STRING, DataType
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
+
+_KEY_NAMES = "pkNames"
+Fields = Mapping[str, ConnectField]
+
+
+def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+    """The table that these messages tell of; see `message_format.Format.describe`."""
+    values = messages.column("value").cast(pa.binary()).drop_null()
+    schemas: dict[bytes, Fields] = {}
+    tables: list[tuple[int, SourceTable]] = []
+    pk_names: tuple[str, ...] = ()
+    for group in split_envelopes(values, schemas):
+        payloads = [each for each in map(_object, group.payloads.to_pylist()) if each is not None]
+        pk_names = pk_names or next(filter(None, map(_pk_names, payloads)), ())
+        first = int(group.index[0]) if len(group.index) else 0
+        if schemas.get(group.prefix):
+            table = _of_schema(group.prefix, schemas[group.prefix], payloads, options)
+        else:
+            table = _of_payloads(payloads)
+        if table is not None:
+            tables.append((first, table))
+    if not tables:
+        return None
+    ordered = [table for _, table in sorted(tables, key=lambda each: each[0])]
+    together = functools.reduce(merged, ordered)
+    return _with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
+
+
+def _object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _of_schema(
+    prefix: bytes, fields: Fields, payloads: Iterable[dict[str, Any]], options: MappingOptions
+) -> SourceTable | None:
+    """Step 1."""
+    schema = orjson.loads(prefix + b"null}")["schema"]
+    if not has_columns(schema):
+        return None
+    connector = _connector(payloads)
+    columns = [
+        SourceColumn(
+            name=name,
+            data_type=_data_type(field, connector, options),
+            comment=field.comment or None,
+        )
+        for name, field in fields.items()
+        if not name.startswith(ADDED_PREFIX)
+    ]
+    return SourceTable(columns=tuple(columns)) if columns else None
+
+
+def _data_type(field: ConnectField, connector: str, options: MappingOptions) -> DataType:
+    found = connect_type(field.literal, field.semantic, field.parameters, connector, options)
+    is_nullable = field.optional or MappingMode.TO_NULLABLE in options
+    return found if is_nullable else found.not_null()
+
+
+def _connector(payloads: Iterable[dict[str, Any]]) -> str:
+    """The connector's name; empty: unknown."""
+    for payload in payloads:
+        source = payload.get("source")
+        told = source.get("connector") if isinstance(source, dict) else None
+        told = told or payload.get(f"{ADDED_PREFIX}connector")
+        if isinstance(told, str):
+            return told
+    return ""
+
+
+def _of_payloads(payloads: Iterable[dict[str, Any]]) -> SourceTable | None:
+    """Step 2: all names that any row has."""
+    names = dict.fromkeys(name for payload in payloads for name in _row_names(payload))
+    columns = (SourceColumn(name=name, data_type=STRING, is_typed=False) for name in names)
+    return SourceTable(columns=tuple(columns)) if names else None
+
+
+def _row_names(payload: dict[str, Any]) -> Iterator[str]:
+    """The columns of one record; a payload without its schema may stand in an envelope."""
+    if payload.keys() == {"schema", "payload"} and isinstance(payload["payload"], dict):
+        payload = payload["payload"]
+    if is_envelope(payload):
+        for image in (payload.get("after"), payload.get("before")):
+            yield from image if isinstance(image, dict) else ()
+    elif not _is_no_row(payload):
+        yield from (name for name in payload if not name.startswith(ADDED_PREFIX))
+
+
+def _is_no_row(payload: dict[str, Any]) -> bool:
+    """Whether it is a heartbeat, a transaction's marker or a change of a schema."""
+    return payload.keys() <= HEARTBEAT_FIELDS or not payload.keys().isdisjoint(
+        {"data_collections", "databaseName"}
+    )
+
+
+def _pk_names(payload: dict[str, Any]) -> tuple[str, ...]:
+    names = payload.get(_KEY_NAMES)
+    is_list = isinstance(names, list) and is_envelope(payload)
+    return tuple(map(str, names)) if is_list and names is not None else ()
+
+
+def _kafka_keys(keys: pa.Array) -> Iterator[tuple[str, ...]]:
+    """The names of the distinct keys' fields, in their order."""
+    for key in keys.drop_null().unique().to_pylist():
+        document = _object(key if isinstance(key, bytes) else str(key).encode())
+        if document is not None and document.keys() == {"schema", "payload"}:
+            inner = document["payload"]
+            document = inner if isinstance(inner, dict) else None
+        if document:
+            yield tuple(name for name in document if name != ROUTER_FIELD)
+
+
+def _with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
+    """Step 3: the first key whose names are columns; they are NOT NULL."""
+    names = {column.name for column in table.columns}
+    found = next((key for key in keys if key and names.issuperset(key)), ())
+    return replace(
+        table,
+        primary_keys=found,
+        columns=tuple(
+            replace(column, data_type=column.data_type.not_null())
+            if column.name in found
+            else column
+            for column in table.columns
+        ),
+    )

@@ -1,0 +1,224 @@
+"""Debezium's JSON messages → the source table of each, without decoding a row.
+
+Called by the splitter of jobs with many tables, before the decoding. Three ways, each for what the
+one before leaves:
+
+1. One message is read, and tells its table. Messages with the same bytes at the same
+   distance from their end are of the same table; then one of the rest is read.
+2. When that finds too few, a parse in columns reads the fields of the rest.
+3. What cannot be read so is read message by message, which judges it.
+
+Source: Debezium documentation, "Data change events" and "New record state extraction".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int64s,
+    bools_of,
+    bytes_of,
+    offsets_of,
+    valid_of,
+)
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_objects
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
+from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
+from stream_app.model.schema.origin import Origin
+
+Index = npt.NDArray[np.int32]
+
+_FLAT_FIELDS = tuple(f"__{name}" for name in TABLE_FIELDS)
+_FIELDS = pa.schema(
+    [
+        pa.field("op", pa.string()),
+        pa.field("source", pa.struct([(name, pa.string()) for name in TABLE_FIELDS])),
+        *(pa.field(name, pa.string()) for name in _FLAT_FIELDS),
+    ]
+)
+_ROW_OPS = pa.array(["c", "r", "u", "d", "t"])
+_SOURCE_ENDS = (b'},"transaction":null,"op":"', b'},"op":"')
+"""Behind `source`; a transaction ends like it."""
+_WORD = 8
+_ROUNDS_MAX = 32
+_WORTHWHILE = 24
+"""Way 1 goes on while a round finds this share of the messages that are left."""
+_FEW = 32
+"""So many messages are read one by one when they do not parse together."""
+
+
+def debezium_origins(messages: pa.RecordBatch) -> Origins:
+    """Of which source table each message tells.
+
+    Args:
+        messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
+    """
+    values = messages.column("value")
+    if values.type != pa.binary():
+        values = values.cast(pa.binary())
+    found = _Found(messages.num_rows)
+    present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
+    if values.null_count:
+        values = values.drop_null()
+    for group in split_envelopes(values, {}):
+        found.take(group.payloads, present[group.index])
+    return found.origins()
+
+
+class _Found:
+    """What is known of n messages so far."""
+
+    def __init__(self, count: int) -> None:
+        self._codes: Codes = np.full(count, NO_TABLE, np.int32)
+        self._tables: dict[Origin, int] = {}
+        self._unreadable: dict[int, str] = {}
+
+    def origins(self) -> Origins:
+        return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
+
+    def take(self, values: pa.Array, index: Index) -> None:
+        """Take in messages, binary [m]; `index` has their positions."""
+        rest = np.arange(len(values))
+        data = _Bytes(values)
+        for _ in range(_ROUNDS_MAX):  # way 1
+            if not len(rest):
+                return
+            # From the middle: numbers behind the name grow, so the first may be of another length.
+            middle = len(rest) // 2
+            value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
+            self._read(value, at)
+            code = self._codes[at]
+            pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
+            same = np.zeros(len(rest), np.bool_)
+            if pieces:
+                same = data.alike(rest, pieces)
+                self._codes[index[rest[same]]] = code
+            same[middle] = True
+            is_worthwhile = _WORTHWHILE * int(same.sum()) >= len(rest)
+            rest = rest[~same]
+            if not is_worthwhile:
+                break
+        if len(rest):
+            values, index = values.take(pa.array(rest)), index[rest]
+            readable = looks_like_object(values) & ~deep_ones(values)
+            self._parse(values.filter(pa.array(readable)), index[readable])
+            self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
+
+    def _parse(self, values: pa.Array, index: Index) -> None:
+        """Way 2."""
+        if not len(values):
+            return
+        columns = parse_objects(values, _FIELDS)
+        if columns is None:
+            if len(values) <= _FEW:
+                self._one_by_one(values, index)
+                return
+            half = len(values) // 2
+            self._parse(values.slice(0, half), index[:half])
+            self._parse(values.slice(half), index[half:])
+            return
+        op, source, *flat = columns
+        told = [source.field(position) for position in range(len(TABLE_FIELDS))]
+        is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
+        is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
+        for chosen, names in ((is_envelope, told), (is_flat, flat)):
+            if chosen.any():
+                self._see(names, chosen, index)
+        odd = ~(is_envelope | is_flat)
+        self._one_by_one(values.filter(pa.array(odd)), index[odd])
+
+    def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
+        """Note the tables of messages that were parsed."""
+        joined = pc.binary_join_element_wise(
+            *(column.filter(pa.array(chosen)) for column in names),
+            "\0",
+            null_handling="replace",
+            null_replacement="",
+        ).dictionary_encode()
+        codes = [self._code(Origin(*each.split("\0"))) for each in joined.dictionary.to_pylist()]
+        self._codes[index[chosen]] = np.array(codes, np.int32)[joined.indices.to_numpy()]
+
+    def _one_by_one(self, values: pa.Array, index: Index) -> None:
+        """Way 3: heartbeats and the like, and what is no JSON."""
+        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+            self._read(value, at)
+
+    def _read(self, value: bytes, at: int) -> None:
+        try:
+            origin = origin_in(value)
+        except UnreadableRecordError as error:
+            self._unreadable[at] = str(error)
+        else:
+            self._codes[at] = NO_TABLE if origin is None else self._code(origin)
+
+    def _code(self, origin: Origin) -> int:
+        return self._tables.setdefault(origin, len(self._tables))
+
+
+def _is_told(names: pa.Array) -> Bools:
+    return bools_of(pc.greater(pc.binary_length(names), 0))
+
+
+class _Bytes:
+    """The bytes of n values, read eight at a time from any place."""
+
+    def __init__(self, values: pa.Array) -> None:
+        data = np.ascontiguousarray(bytes_of(values))
+        self._words = np.ndarray((max(0, len(data) - _WORD + 1),), "<u8", data, strides=(1,))
+        offsets = offsets_of(values)
+        self._lengths, self._ends = np.diff(offsets), offsets[1:]
+
+    def alike(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
+        """Which of the values at `index` have all the pieces: bool [len(index)]."""
+        farthest = max(piece.distance for piece in pieces)
+        same: Bools = self._lengths[index] >= farthest
+        for piece in pieces:
+            at = self._ends[index[same]] - piece.distance
+            fits: Bools = np.ones(len(at), np.bool_)
+            last = len(piece.text) - _WORD
+            for shift in (*range(0, last, _WORD), last):
+                word = np.frombuffer(piece.text, "<u8", 1, shift)[0]
+                fits &= self._words[at + shift] == word
+            same[same] = fits
+        return same
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Bytes, eight at least, that begin so many bytes before a message's end."""
+
+    text: bytes
+    distance: int
+
+
+def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
+    """The bytes by which a message tells its table; none where they are not at hand.
+
+    A key stands in quotes, and text in a row has its quotes escaped. The row itself stands before
+    `source`. So the last place of these bytes is that of the fields.
+    """
+    names = (origin.database, origin.schema, origin.table)
+    is_flat = value.rfind(f'"__table":"{origin.table}"'.encode()) >= 0
+    told = zip(_FLAT_FIELDS if is_flat else TABLE_FIELDS, names, strict=True)
+    texts = [f'"{name_field}":{_json(name)}'.encode() for name_field, name in told if name]
+    if not is_flat:
+        texts.append(next((end for end in _SOURCE_ENDS if end in value), _SOURCE_ENDS[-1]))
+    pieces = [_Piece(text, len(value) - at) for text in texts if (at := value.rfind(text)) >= 0]
+    is_whole = len(pieces) == len(texts) and all(len(text) >= _WORD for text in texts)
+    return pieces if is_whole else []
+
+
+def _json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

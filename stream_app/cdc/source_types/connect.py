@@ -1,0 +1,140 @@
+"""Kafka Connect's schema of a column → the column's type.
+
+A connector with ``column.propagate.source.type`` repeats the database's own type in parameters of
+the schema; it has priority where it is known. Otherwise the literal and the semantic type decide.
+
+Source: Paimon `flink/action/cdc/format/debezium/DebeziumSchemaUtils.java#toDataType` and
+`#avroToPaimonDataType`. It does not know the semantic types of ``time.precision.mode = connect``,
+``isostring`` and ``nanoseconds``, and takes a Decimal without a precision for DECIMAL(20, 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from stream_app.cdc.source_types.mysql import mysql_type_of
+from stream_app.cdc.source_types.postgresql import postgresql_type_of
+from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
+from stream_app.model.schema.data_type import (
+    BYTES,
+    DECIMAL_PRECISION_MAX,
+    STRING,
+    DataType,
+    TypeRoot,
+)
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+
+SOURCE_TYPE = "__debezium.source.column.type"
+SOURCE_LENGTH = "__debezium.source.column.length"
+SOURCE_SCALE = "__debezium.source.column.scale"
+
+_CONNECT = "org.apache.kafka.connect.data."
+_TIME = "io.debezium.time."
+_DECIMAL = _CONNECT + "Decimal"
+_VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
+_BITS = "io.debezium.data.Bits"
+
+LITERALS: dict[str, DataType] = {
+    "int8": DataType(root=TypeRoot.TINYINT),
+    "int16": DataType(root=TypeRoot.SMALLINT),
+    "int32": DataType(root=TypeRoot.INT),
+    "int64": DataType(root=TypeRoot.BIGINT),
+    "float": DataType(root=TypeRoot.FLOAT),
+    "float32": DataType(root=TypeRoot.FLOAT),
+    "double": DataType(root=TypeRoot.DOUBLE),
+    "float64": DataType(root=TypeRoot.DOUBLE),
+    "boolean": DataType(root=TypeRoot.BOOLEAN),
+    "bytes": BYTES,
+    "string": STRING,
+}
+"""Other literal types, such as array, map and struct, are STRING with JSON."""
+
+
+def _time(root: TypeRoot, precision: int) -> DataType:
+    return DataType(root=root, precision=precision)
+
+
+SEMANTICS: dict[str, DataType] = {
+    _CONNECT + "Date": DataType(root=TypeRoot.DATE),
+    _TIME + "Date": DataType(root=TypeRoot.DATE),
+    _TIME + "IsoDate": DataType(root=TypeRoot.DATE),
+    _CONNECT + "Time": _time(TypeRoot.TIME, 3),
+    _TIME + "Time": _time(TypeRoot.TIME, 3),
+    _TIME + "MicroTime": _time(TypeRoot.TIME, 6),
+    _TIME + "NanoTime": _time(TypeRoot.TIME, 9),
+    _TIME + "IsoTime": _time(TypeRoot.TIME, 6),
+    _CONNECT + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
+    _TIME + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
+    _TIME + "MicroTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+    _TIME + "NanoTimestamp": _time(TypeRoot.TIMESTAMP, 9),
+    _TIME + "IsoTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+    _TIME + "ZonedTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+}
+"""Semantic types with a meaning of their own; a column of any other has its literal type."""
+
+_DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
+    "mysql": mysql_type_of,
+    "mariadb": mysql_type_of,
+    "vitess": mysql_type_of,
+    "postgresql": postgresql_type_of,
+}
+"""By the name of the connector."""
+
+
+def connect_type(
+    literal: str,
+    semantic: str,
+    parameters: Mapping[str, str],
+    connector: str,
+    options: MappingOptions,
+) -> DataType:
+    """The type of a column, nullable.
+
+    Args:
+        literal: e.g. ``int64``.
+        semantic: the schema's name, e.g. ``io.debezium.time.Date``; empty: none.
+        connector: the name of Debezium's connector; empty: unknown.
+    """
+    if MappingMode.TO_STRING in options or semantic == _VARIABLE_SCALE:
+        return STRING
+    told = _of_database(parameters, connector, options)
+    if told is not None:
+        return told
+    if semantic == _BITS:
+        length = _number(parameters.get("length"))
+        return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
+    if semantic == _DECIMAL:
+        return _decimal(parameters)
+    return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
+
+
+def _of_database(
+    parameters: Mapping[str, str], connector: str, options: MappingOptions
+) -> DataType | None:
+    name, type_of = parameters.get(SOURCE_TYPE), _DATABASES.get(connector)
+    if name is None or type_of is None:
+        return None
+    # MySQL's ENUM and SET bring their labels in brackets.
+    told = TypeText(
+        parse_type_text(str(name)).name,
+        _number(parameters.get(SOURCE_LENGTH)),
+        _number(parameters.get(SOURCE_SCALE)),
+    )
+    return type_of(told, options)
+
+
+def _decimal(parameters: Mapping[str, str]) -> DataType:
+    precision = _number(parameters.get("connect.decimal.precision"))
+    scale = _number(parameters.get("scale")) or 0
+    if precision is None:
+        # MySQL's BIGINT UNSIGNED is sent so, and nothing else without a fraction.
+        precision = DECIMAL_PRECISION_MAX if scale else 20
+    if not (1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision):
+        return STRING
+    return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
+
+
+def _number(text: object) -> int | None:
+    digits = str(text)
+    is_number = digits.removeprefix("-").isdecimal() and digits.isascii() and len(digits) < 12
+    return int(digits) if is_number else None

@@ -1,0 +1,136 @@
+"""Types of MySQL and MariaDB → types of columns.
+
+Source: Paimon `flink/action/cdc/mysql/MySqlTypeUtils.java`. Different here: SET is STRING, because
+tables have scalar columns; BIT without a length is BIT(1), as in MySQL.
+"""
+
+from __future__ import annotations
+
+from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
+from stream_app.model.schema.data_type import (
+    BYTES,
+    DECIMAL_PRECISION_MAX,
+    STRING,
+    STRING_MAX,
+    TIMESTAMP_PRECISION_MAX,
+    DataType,
+    TypeRoot,
+)
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+
+_INTEGERS = {
+    "TINYINT UNSIGNED": TypeRoot.SMALLINT,
+    "SMALLINT": TypeRoot.SMALLINT,
+    "SMALLINT UNSIGNED": TypeRoot.INT,
+    "MEDIUMINT": TypeRoot.INT,
+    "INT": TypeRoot.INT,
+    "INTEGER": TypeRoot.INT,
+    "YEAR": TypeRoot.INT,
+    "MEDIUMINT UNSIGNED": TypeRoot.BIGINT,
+    "INT UNSIGNED": TypeRoot.BIGINT,
+    "INTEGER UNSIGNED": TypeRoot.BIGINT,
+    "BIGINT": TypeRoot.BIGINT,
+    "LONG": TypeRoot.BIGINT,
+}
+_FLOATS = {
+    "FLOAT": TypeRoot.FLOAT,
+    "REAL": TypeRoot.DOUBLE,
+    "DOUBLE": TypeRoot.DOUBLE,
+    "DOUBLE PRECISION": TypeRoot.DOUBLE,
+}
+_DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED"})
+_TEXTS = frozenset(
+    {
+        *("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "JSON", "ENUM", "SET", "STRING"),
+        *("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING"),
+        *("MULTIPOLYGON", "GEOMETRYCOLLECTION"),
+    }
+)
+_BLOBS = frozenset({"TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"})
+_JDBC_TIMESTAMP_LENGTH = 19
+"""Characters of 2023-03-23 17:20:00: a longer length counts a point and the fraction."""
+_BARE_DECIMAL = DataType(root=TypeRoot.DECIMAL, precision=38, scale=18)
+
+
+def mysql_type(text: str, options: MappingOptions) -> DataType | None:
+    """The column's type for a type as MySQL spells it, e.g. ``varchar(20)``; None: unknown."""
+    return mysql_type_of(parse_type_text(text), options)
+
+
+def mysql_type_of(told: TypeText, options: MappingOptions) -> DataType | None:
+    """The same for a type that is taken apart."""
+    name, length = told.name.removesuffix(" ZEROFILL"), told.length
+    if MappingMode.TO_STRING in options:
+        return STRING
+    if told.name != name and not name.endswith(" UNSIGNED"):
+        name += " UNSIGNED"  # MySQL implies it
+    signed = name.removesuffix(" UNSIGNED")
+    if name in _INTEGERS:
+        return DataType(root=_INTEGERS[name])
+    if signed in _FLOATS:
+        return DataType(root=_FLOATS[signed])
+    if signed in _DECIMALS:
+        return _BARE_DECIMAL if length is None else _decimal(length, told.scale or 0)
+    if name in _TEXTS:
+        is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
+        return BYTES if is_bytes else STRING
+    if name in _BLOBS:
+        return BYTES
+    return _with_length(name, length, options)
+
+
+def _with_length(name: str, length: int | None, options: MappingOptions) -> DataType | None:
+    match name:
+        case "BOOLEAN" | "BOOL":
+            return DataType(root=TypeRoot.BOOLEAN)
+        case "BIT":
+            return bits_type(length or 1)
+        case "TINYINT":
+            is_bool = length == 1 and MappingMode.TINYINT1_NOT_BOOL not in options
+            return DataType(root=TypeRoot.BOOLEAN if is_bool else TypeRoot.TINYINT)
+        case "BIGINT UNSIGNED" | "SERIAL":
+            if MappingMode.BIGINT_UNSIGNED_TO_BIGINT in options:
+                return DataType(root=TypeRoot.BIGINT)
+            return DataType(root=TypeRoot.DECIMAL, precision=20)
+        case "CHAR" | "VARCHAR":
+            return text_type(TypeRoot[name], length, options)
+        case "BINARY" | "VARBINARY":
+            return DataType(root=TypeRoot.VARBINARY, length=length) if length else BYTES
+        case _:
+            return _time(name, length)
+
+
+def _time(name: str, length: int | None) -> DataType | None:
+    match name:
+        case "DATE":
+            return DataType(root=TypeRoot.DATE)
+        case "TIME":
+            return DataType(root=TypeRoot.TIME)
+        case "DATETIME" | "TIMESTAMP":
+            digits = max(length or 0, 0)
+            if digits >= _JDBC_TIMESTAMP_LENGTH:
+                digits = max(digits - _JDBC_TIMESTAMP_LENGTH - 1, 0)
+            precision = min(digits, TIMESTAMP_PRECISION_MAX)
+            return DataType(root=TypeRoot.TIMESTAMP, precision=precision)
+        case _:
+            return None
+
+
+def _decimal(precision: int, scale: int) -> DataType:
+    if 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision:
+        return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=max(scale, 0))
+    return STRING
+
+
+def bits_type(length: int) -> DataType:
+    """The type of so many bits: BOOLEAN for one, else whole bytes."""
+    if length == 1:
+        return DataType(root=TypeRoot.BOOLEAN)
+    return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8)
+
+
+def text_type(root: TypeRoot, length: int | None, options: MappingOptions) -> DataType:
+    """CHAR or VARCHAR of a length; STRING without one."""
+    if not length or length > STRING_MAX or MappingMode.CHAR_TO_STRING in options:
+        return STRING
+    return DataType(root=root, length=length)

@@ -1,0 +1,119 @@
+"""Types of PostgreSQL → types of columns.
+
+Source: Paimon `flink/action/cdc/postgres/PostgresTypeUtils.java`. Different here: arrays are
+STRING, because tables have scalar columns; VARBIT is VARBINARY, because its length varies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.cdc.source_types.mysql import bits_type, text_type
+from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
+from stream_app.model.schema.data_type import (
+    BYTES,
+    DECIMAL_PRECISION_MAX,
+    STRING,
+    STRING_MAX,
+    TIMESTAMP_PRECISION_MAX,
+    DataType,
+    TypeRoot,
+)
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+
+_SIMPLE = {
+    **{
+        name: DataType(root=root)
+        for name, root in (
+            ("BOOL", TypeRoot.BOOLEAN),
+            ("INT2", TypeRoot.SMALLINT),
+            ("SMALLSERIAL", TypeRoot.SMALLINT),
+            ("INT4", TypeRoot.INT),
+            ("SERIAL", TypeRoot.INT),
+            ("INT8", TypeRoot.BIGINT),
+            ("BIGSERIAL", TypeRoot.BIGINT),
+            ("FLOAT4", TypeRoot.FLOAT),
+            ("FLOAT8", TypeRoot.DOUBLE),
+            ("DATE", TypeRoot.DATE),
+        )
+    },
+    "BYTEA": BYTES,
+    **dict.fromkeys(("TEXT", "JSON", "JSONB", "ENUM", "UUID"), STRING),
+}
+_TIMES = {
+    "TIME": TypeRoot.TIME,
+    "TIMESTAMP": TypeRoot.TIMESTAMP,
+    "TIMESTAMPTZ": TypeRoot.TIMESTAMP_LTZ,
+}
+_ELEMENTS = frozenset(
+    {"NUMERIC", "BPCHAR", "CHARACTER", "VARCHAR"} | _SIMPLE.keys() | _TIMES.keys()
+)
+"""Types of which Paimon knows arrays."""
+_SPOKEN = {
+    "BOOLEAN": "BOOL",
+    "SMALLINT": "INT2",
+    "INTEGER": "INT4",
+    "INT": "INT4",
+    "BIGINT": "INT8",
+    "REAL": "FLOAT4",
+    "DOUBLE PRECISION": "FLOAT8",
+    "DECIMAL": "NUMERIC",
+    "CHARACTER VARYING": "VARCHAR",
+    "BIT VARYING": "VARBIT",
+    "TIME WITHOUT TIME ZONE": "TIME",
+    "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+}
+"""SQL's names of the types, as people and `format_type` write them."""
+_BARE_NUMERIC = DataType(root=TypeRoot.DECIMAL, precision=DECIMAL_PRECISION_MAX, scale=18)
+
+
+def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
+    """The column's type for a type as PostgreSQL spells it, e.g. ``timestamptz(3)``; None: unknown.
+
+    A single number of a date or time is its precision, which JDBC calls the scale.
+    """
+    told = parse_type_text(text)
+    name = _SPOKEN.get(told.name, told.name)
+    if name not in _TIMES:
+        return postgresql_type_of(replace(told, name=name), options)
+    digits = 6 if told.length is None else told.length
+    return postgresql_type_of(TypeText(name, None, digits), options)
+
+
+def postgresql_type_of(told: TypeText, options: MappingOptions) -> DataType | None:
+    """The same for the name, length and scale that JDBC and Debezium tell."""
+    name, length = told.name, told.length or 0
+    if MappingMode.TO_STRING in options:
+        return STRING
+    if name in _TIMES:
+        precision = min(max(told.scale or 0, 0), TIMESTAMP_PRECISION_MAX)
+        return DataType(root=_TIMES[name], precision=precision)
+    if name.startswith("_") and name[1:] in _ELEMENTS:
+        return STRING
+    match name:
+        case "NUMERIC":
+            return _numeric(length, told.scale or 0)
+        case "BPCHAR" | "CHARACTER" | "CHAR":
+            return text_type(TypeRoot.CHAR, length, options)
+        case "VARCHAR":
+            return text_type(TypeRoot.VARCHAR, length, options)
+        case "BIT" | "VARBIT":
+            return _bits(name, length)
+        case _:
+            return _SIMPLE.get(name)
+
+
+def _numeric(precision: int, scale: int) -> DataType:
+    if precision <= 0:
+        return _BARE_NUMERIC
+    if precision > DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+        return STRING
+    return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
+
+
+def _bits(name: str, length: int) -> DataType:
+    if name == "BIT" or length == 1:
+        return bits_type(max(length, 1))
+    is_bounded = 0 < length < STRING_MAX
+    return DataType(root=TypeRoot.VARBINARY, length=(length + 7) // 8) if is_bounded else BYTES

@@ -1,0 +1,42 @@
+"""A database's own spelling of a type: ``decimal(10,2) unsigned`` → its name and numbers.
+
+Source: Paimon `flink/action/cdc/mysql/MySqlTypeUtils.java#getTypeInfo`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PATTERN = re.compile(r"([^()]*)(?:\((.*)\)([^()]*))?", re.DOTALL)
+_NUMBERS = re.compile(r"\s*(-?\d{1,9})\s*(?:,\s*(-?\d{1,9})\s*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeText:
+    """The parts of a type.
+
+    Attributes:
+        name: all words in capitals, without brackets, e.g. ``BIGINT UNSIGNED``.
+        length, scale: the numbers in the brackets; None: there are none.
+    """
+
+    name: str
+    length: int | None = None
+    scale: int | None = None
+
+
+def parse_type_text(text: str) -> TypeText:
+    """Take a type apart; the labels of an ENUM or SET are no numbers."""
+    found = _PATTERN.fullmatch(text.strip())
+    if found is None:
+        return TypeText(_words(text))
+    name = _words(f"{found[1]} {found[3] or ''}")
+    numbers = _NUMBERS.fullmatch(found[2] or "")
+    if numbers is None:
+        return TypeText(name)
+    return TypeText(name, int(numbers[1]), None if numbers[2] is None else int(numbers[2]))
+
+
+def _words(text: str) -> str:
+    return " ".join(text.upper().split())

@@ -1,0 +1,77 @@
+"""The options of ``type-mapping``: how a source's types become types of columns.
+
+Used by the formats, which describe tables, and by the rules for changes of columns.
+
+Source: Paimon `flink/action/cdc/TypeMapping.java`. ``no-change`` is of stream_app alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stream_app.errors import UsageError
+
+
+class MappingMode(enum.Enum):
+    """One of the options; the values are those of the configuration."""
+
+    TINYINT1_NOT_BOOL = "tinyint1-not-bool"
+    TO_NULLABLE = "to-nullable"
+    TO_STRING = "to-string"
+    CHAR_TO_STRING = "char-to-string"
+    LONGTEXT_TO_BYTES = "longtext-to-bytes"
+    BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
+    DECIMAL_NO_CHANGE = "decimal-no-change"
+    NO_CHANGE = "no-change"
+    ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
+
+
+MEANINGS: dict[MappingMode, str] = {
+    MappingMode.TINYINT1_NOT_BOOL: "MySQL's TINYINT(1) becomes TINYINT, else BOOLEAN.",
+    MappingMode.TO_NULLABLE: "Only key columns are NOT NULL.",
+    MappingMode.TO_STRING: "Every column becomes STRING.",
+    MappingMode.CHAR_TO_STRING: "CHAR and VARCHAR become STRING.",
+    MappingMode.LONGTEXT_TO_BYTES: "MySQL's LONGTEXT becomes BYTES, else STRING.",
+    MappingMode.BIGINT_UNSIGNED_TO_BIGINT: "MySQL's BIGINT UNSIGNED becomes BIGINT, else "
+    "DECIMAL(20, 0). A larger value makes a bad record.",
+    MappingMode.DECIMAL_NO_CHANGE: "A DECIMAL column of the table keeps its type.",
+    MappingMode.NO_CHANGE: "Every column of the table keeps its type; new columns are added.",
+    MappingMode.ALLOW_NON_STRING_TO_STRING: "A column of the table that holds no text may become "
+    "text.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MappingOptions:
+    """The options that are set."""
+
+    modes: frozenset[MappingMode] = frozenset()
+
+    def __contains__(self, mode: MappingMode) -> bool:
+        return mode in self.modes
+
+
+NO_MAPPING_OPTIONS = MappingOptions()
+
+
+def parse_mapping_options(names: Iterable[str], *, where: str = "type-mapping") -> MappingOptions:
+    """Read the names of options, in any case.
+
+    Raises:
+        UsageError: names that no option has, with the nearest one.
+    """
+    known = {mode.value: mode for mode in MappingMode}
+    given = [name.strip().lower() for name in names]
+    unknown = [name for name in given if name and name not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"unknown type mapping {', '.join(map(repr, unknown))}",
+            where=where,
+            fix=f"{meant}known: {', '.join(known)}",
+        )
+    return MappingOptions(frozenset(known[name] for name in given if name))

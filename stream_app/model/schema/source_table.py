@@ -1,0 +1,73 @@
+"""What messages tell of a table of the source: its columns and its key.
+
+Made by the formats (`Format.describe`); a table is created or altered by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stream_app.model.schema.data_type import DataType
+from stream_app.model.schema.type_widening import keeps_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumn:
+    """A column of the source.
+
+    Attributes:
+        data_type: of the table's column; NOT NULL where the source says so.
+        is_typed: whether the source tells the type; else plain JSON gives STRING, which says
+            nothing of a column that the table has.
+    """
+
+    name: str
+    data_type: DataType
+    comment: str | None = None
+    is_typed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """A table of the source.
+
+    Attributes:
+        primary_keys: columns of the key in its order; empty: the messages tell none.
+    """
+
+    columns: tuple[SourceColumn, ...]
+    primary_keys: tuple[str, ...] = ()
+
+    def column(self, name: str) -> SourceColumn | None:
+        """The column of this name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:
+    """A table that takes the rows of both: two versions of a table, or two shards.
+
+    A column of both has the wider type, or the later one where neither holds all values of the
+    other. It is nullable if it is so in one, or missing in one.
+    """
+    columns = []
+    for column in earlier.columns:
+        other = later.column(column.name)
+        columns.append(_nullable(column) if other is None else _both(column, other))
+    added = [_nullable(each) for each in later.columns if earlier.column(each.name) is None]
+    return SourceTable(
+        columns=(*columns, *added), primary_keys=later.primary_keys or earlier.primary_keys
+    )
+
+
+def _nullable(column: SourceColumn) -> SourceColumn:
+    return replace(column, data_type=column.data_type.as_nullable())
+
+
+def _both(earlier: SourceColumn, later: SourceColumn) -> SourceColumn:
+    if earlier.is_typed != later.is_typed:
+        return earlier if earlier.is_typed else later
+    is_narrower = keeps_values(later.data_type, earlier.data_type)
+    kept = earlier if is_narrower else later
+    nullable = earlier.data_type.nullable or later.data_type.nullable
+    data_type = kept.data_type.as_nullable() if nullable else kept.data_type
+    return replace(kept, data_type=data_type, comment=later.comment or earlier.comment)

@@ -1,0 +1,137 @@
+"""Decides the keys and options of a table that a job makes for a table of the source.
+
+Source: Paimon `flink/action/cdc/CdcActionCommonUtils.java` (buildPaimonSchema),
+`flink/sink/cdc/NewTableSchemaBuilder.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.errors import UsageError
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.table_schema import DEFAULT_BUCKETS
+
+Names = tuple[str, ...]
+_NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
+"""Options for all tables that hold for those with a primary key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTable:
+    """What is said of one table; None: nothing, so what holds for all tables holds for it."""
+
+    primary_keys: Names | None = None
+    partition_keys: Names | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRules:
+    """How new tables are made.
+
+    Attributes:
+        primary_keys, partition_keys: for each table that has all of these columns.
+        multiple_table_partition_keys: name of a source table → its partition keys, likewise.
+        sync_primary_keys_from_source_schema: whether the source's key is the table's otherwise.
+        options: of all tables.
+        tables: name of a table → what is said of it alone.
+    """
+
+    primary_keys: Names = ()
+    partition_keys: Names = ()
+    multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
+    sync_primary_keys_from_source_schema: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, OneTable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """The keys and options of a new table.
+
+    Attributes:
+        defaults: options that it gets although nobody asked for them.
+        told: what was asked for all tables and does not fit this one, in words.
+    """
+
+    primary_keys: Names
+    partition_keys: Names
+    options: Mapping[str, str]
+    defaults: Mapping[str, str]
+    told: Sequence[str] = ()
+
+
+def new_table(
+    rules: TableRules, name: str, origin: Origin, columns: Collection[str], source_key: Names
+) -> NewTable:
+    """The keys and options of the table `name`.
+
+    Keys for all tables hold where a table has their columns. Keys of one table must be columns.
+
+    Args:
+        source_key: the key that the source tells; empty: none.
+
+    Raises:
+        UsageError: keys of ``sync.tables.NAME`` are no columns of the table.
+    """
+    own = rules.tables.get(name, OneTable())
+    told: list[str] = []
+    from_source = source_key if rules.sync_primary_keys_from_source_schema else ()
+    asked = _Asked(name, columns, told)
+    primary_keys = asked.keys("primary-keys", own.primary_keys, rules.primary_keys)
+    primary_keys = from_source if primary_keys is None else primary_keys
+    of_source_table = rules.multiple_table_partition_keys.get(origin.table, ())
+    partition_keys = asked.keys(
+        "partition-keys", own.partition_keys, of_source_table or rules.partition_keys
+    )
+    for_all = options_for(primary_keys, rules.options)
+    told += [
+        f"{key} = {value} does not hold: the table has no primary key"
+        for key, value in rules.options.items()
+        if key not in for_all and key not in own.options
+    ]
+    options = {**for_all, **own.options}
+    has_buckets = bool(primary_keys) and "bucket" not in options
+    return NewTable(
+        primary_keys=primary_keys,
+        partition_keys=partition_keys or (),
+        options=options,
+        defaults={"bucket": str(DEFAULT_BUCKETS)} if has_buckets else {},
+        told=told,
+    )
+
+
+def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Which of the options for all tables hold for one with this primary key."""
+    if primary_keys:
+        return options
+    return {key: value for key, value in options.items() if key not in _NEEDS_KEY}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Keys that are asked for, beside the columns of a table."""
+
+    table: str
+    columns: Collection[str]
+    told: list[str]
+
+    def keys(self, what: str, own: Names | None, for_all: Names) -> Names | None:
+        """The keys that hold; None: none, or not all of those for all tables are columns."""
+        wanted = for_all if own is None else own
+        missing = [key for key in wanted if key not in self.columns]
+        if own is None:
+            if missing:
+                self.told.append(
+                    f"{what} = {', '.join(for_all)} does not hold: no column {', '.join(missing)}"
+                )
+            return for_all if for_all and not missing else None
+        if missing:
+            raise UsageError(
+                f"sync.tables.{self.table}.{what} names {', '.join(missing)}, which is no column",
+                where=f"the messages have {', '.join(self.columns)}",
+                fix="name columns of the source table",
+            )
+        return own

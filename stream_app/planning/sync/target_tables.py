@@ -1,0 +1,150 @@
+"""Decides which tables of the source a job takes, and the name of the table of each.
+
+Called for each table of the source once, when it appears. Patterns match whole names, as in Java's
+`Matcher.matches`.
+
+Source: Paimon `flink/action/cdc/TableNameConverter.java`,
+`flink/sink/cdc/RichCdcMultiplexRecordEventParser.java`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from stream_app.model.schema.origin import Origin
+
+_EVERY = ".*"
+_NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
+_NAME_BYTES_MAX = 250
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncRules:
+    """Which tables are taken, and how they are named; names and meanings are Paimon's.
+
+    Attributes:
+        including_tables, excluding_tables: regular expressions of whole names of source tables.
+        including_dbs, excluding_dbs: the same for their databases; one that is not told passes.
+        table_prefix, table_suffix: around the name of each table, unless another rule holds.
+        table_prefix_db, table_suffix_db: by the source's database, in any case.
+        table_mapping: name of the source's table, in any case → name of the table; the name alone
+            as Paimon has it, or with database and schema before it, which outweighs it.
+        merge_shards: whether tables of one name in several databases become one table; else each
+            name begins with its database.
+    """
+
+    including_tables: str = _EVERY
+    excluding_tables: str | None = None
+    including_dbs: str = _EVERY
+    excluding_dbs: str | None = None
+    table_prefix: str = ""
+    table_suffix: str = ""
+    table_prefix_db: Mapping[str, str] = field(default_factory=dict)
+    table_suffix_db: Mapping[str, str] = field(default_factory=dict)
+    table_mapping: Mapping[str, str] = field(default_factory=dict)
+    merge_shards: bool = True
+
+    @cached_property
+    def _mapping(self) -> Mapping[str, str]:
+        return _by_lower_case(self.table_mapping)
+
+    @cached_property
+    def _prefixes(self) -> Mapping[str, str]:
+        return _by_lower_case(self.table_prefix_db)
+
+    @cached_property
+    def _suffixes(self) -> Mapping[str, str]:
+        return _by_lower_case(self.table_suffix_db)
+
+    def takes(self, origin: Origin) -> bool:
+        """Whether the job takes a table of the source; excluding outweighs including."""
+        database = origin.database
+        return (not database or _fits(database, self.including_dbs, self.excluding_dbs)) and _fits(
+            origin.table, self.including_tables, self.excluding_tables
+        )
+
+    def name_of(self, origin: Origin) -> str:
+        """The name of the table: by the mapping, else by the database's affixes, else by all's."""
+        own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
+        for known_as in (str(origin), own):
+            if (mapped := self._mapping.get(known_as.lower())) is not None:
+                return mapped
+        database = origin.database.lower()
+        prefix = self._prefixes.get(database, self.table_prefix)
+        suffix = self._suffixes.get(database, self.table_suffix)
+        return f"{prefix}{own}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table that takes the rows of a source table."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The job does not take this source table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The job should take a source table, and cannot."""
+
+    reason: str
+    fix: str
+
+
+Decision = Target | LeftOut | Refusal
+LEFT_OUT = LeftOut()
+
+
+def decide(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
+    """What becomes of a source table.
+
+    Args:
+        taken: the tables of the source that the job has already → the name of the table of each.
+    """
+    if not rules.takes(origin):
+        return LEFT_OUT
+    if not rules.merge_shards and not origin.database:
+        return Refusal(
+            f"the messages of {origin} do not tell their database, by which merge-shards = false "
+            "names the table",
+            "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
+            "sync.merge-shards = true",
+        )
+    name = rules.name_of(origin)
+    if problem := _name_problem(name):
+        return Refusal(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
+    others = [other for other, of in taken.items() if of == name and other != origin]
+    if others and not rules.merge_shards:
+        return Refusal(
+            f"{origin} would become the table {name}, as {min(others)} does",
+            f"{_RENAME}, or set sync.merge-shards = true if both are shards of one table",
+        )
+    return Target(name)
+
+
+_RENAME = "name it by sync.table-mapping"
+
+
+def _fits(name: str, including: str, excluding: str | None) -> bool:
+    if re.fullmatch(including, name) is None:
+        return False
+    return excluding is None or re.fullmatch(excluding, name) is None
+
+
+def _name_problem(name: str) -> str:
+    """Why no folder can have this name; empty: it can."""
+    if found := _NO_FOLDER.search(name):
+        return f"it holds {found[0]!r}"
+    size = len(name.encode())
+    return f"it has {size} bytes, {_NAME_BYTES_MAX} at most fit" if size > _NAME_BYTES_MAX else ""
+
+
+def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
+    return {key.lower(): value for key, value in names.items()}

@@ -1,0 +1,107 @@
+"""Tables of a source in, the tables of a job out: which are taken, how named, with which keys.
+
+``tables merge-shards=… including-tables=… table-mapping=a:b,c:d …`` takes one source table a line,
+``database.table``, ``database.schema.table`` or ``table``; each line is decided beside those above.
+
+``new table=… key=… primary-keys=… [own-primary-keys=…] …`` takes the columns of a new table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.errors import UsageError
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
+from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split(":") for pair in text.split(",") if pair)
+
+
+def _origin(line: str) -> Origin:
+    *before, table = line.split(".")
+    database, schema = [*before, "", ""][:2]
+    return Origin(database, schema, table)
+
+
+def _tables(case: Case) -> str:
+    given = case.args
+    rules = SyncRules(
+        including_tables=given.get("including-tables", ".*"),
+        excluding_tables=given.get("excluding-tables"),
+        including_dbs=given.get("including-dbs", ".*"),
+        excluding_dbs=given.get("excluding-dbs"),
+        table_prefix=given.get("table-prefix", ""),
+        table_suffix=given.get("table-suffix", ""),
+        table_prefix_db=_pairs(given.get("table-prefix-db", "")),
+        table_suffix_db=_pairs(given.get("table-suffix-db", "")),
+        table_mapping=_pairs(given.get("table-mapping", "")),
+        merge_shards=given.get("merge-shards", "true") == "true",
+    )
+    taken: dict[Origin, str] = {}
+    shown = []
+    for line in case.input_lines:
+        origin = _origin(line)
+        decision = decide(rules, origin, taken)
+        if isinstance(decision, Target):
+            taken[origin] = decision.name
+            shown.append(f"{line} → {decision.name}")
+        elif isinstance(decision, LeftOut):
+            shown.append(f"{line} is left out")
+        else:
+            shown += [f"{line} is refused: {decision.reason}", f"  to fix: {decision.fix}"]
+    return "\n".join(shown)
+
+
+def _names(case: Case, key: str) -> tuple[str, ...] | None:
+    return tuple(filter(None, case.args[key].split(","))) if key in case.args else None
+
+
+def _new(case: Case) -> str:
+    multiple = _pairs(case.args.get("multiple-table-partition-keys", "").replace("+", ";"))
+    rules = TableRules(
+        primary_keys=_names(case, "primary-keys") or (),
+        partition_keys=_names(case, "partition-keys") or (),
+        multiple_table_partition_keys={
+            name: tuple(keys.split(";")) for name, keys in multiple.items()
+        },
+        sync_primary_keys_from_source_schema=case.args.get("from-source", "true") == "true",
+        options=_pairs(case.args.get("options", "")),
+        tables={
+            "own": OneTable(
+                primary_keys=_names(case, "own-primary-keys"),
+                partition_keys=_names(case, "own-partition-keys"),
+                options=_pairs(case.args.get("own-options", "")),
+            )
+        },
+    )
+    table = case.args.get("table", "t")
+    origin = Origin("db", "", case.args.get("source", table))
+    try:
+        found = new_table(rules, table, origin, case.input.split(), _names(case, "key") or ())
+    except UsageError as error:
+        return str(error)
+    return "\n".join(_shown(found))
+
+
+def _shown(table: NewTable) -> list[str]:
+    options = {**table.options, **{key: f"{value} (default)" for key, value in
+                                   table.defaults.items()}}  # fmt: skip
+    return [
+        f"primary keys: {', '.join(table.primary_keys) or 'none'}",
+        f"partition keys: {', '.join(table.partition_keys) or 'none'}",
+        f"options: {', '.join(f'{key} = {value}' for key, value in options.items()) or 'none'}",
+        *(f"told: {each}" for each in table.told),
+    ]
+
+
+def test_sync() -> None:
+    def handle(case: Case) -> str:
+        return {"tables": _tables, "new": _new}[case.command](case)
+
+    run_file(HERE / "sync.txt", handle)

@@ -1,0 +1,142 @@
+"""Each message's source table is found in bulk as it is found one by one, in any company.
+
+The expected tables of captured messages are those of the topics that Debezium chose.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream_app.cdc.formats import FORMATS
+from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
+from tests.unit.cdc.debezium_messages import fixture_lines
+
+ORIGINS = FORMATS["debezium-json"].origins
+SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
+
+
+def origins(*values: bytes | None) -> Origins:
+    return ORIGINS(pa.RecordBatch.from_pydict({"value": pa.array(values, pa.binary())}))
+
+
+def names(found: Origins) -> list[str | None]:
+    """Each message's table in words; None: none; the reason where it cannot be read."""
+    return [
+        found.unreadable.get(at, None if code == NO_TABLE else str(found.tables[code]))
+        for at, code in enumerate(found.codes.tolist())
+    ]
+
+
+def envelope(*, row: Any = None, op: str = "c", transaction: Any = None, **source: Any) -> bytes:
+    document = {"before": None, "after": row or {"id": 1}, "source": SOURCE | source}
+    document |= {"transaction": transaction, "op": op, "ts_ms": 1}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("kind", ["pg_plain", "pg_schema", "mariadb_plain"])
+def test_captured_messages_are_of_the_table_that_their_topic_names(kind: str) -> None:
+    lines = fixture_lines(f"debezium_{kind}")
+    values = [line["value"] for line in lines]
+    found = origins(*(None if value is None else value.encode() for value in values))
+    assert not found.unreadable
+    rows = 0
+    for line, name in zip(lines, names(found), strict=True):
+        parts = line["topic"].split(".")
+        if name is None:
+            assert line["value"] is None or len(parts) < 3
+        else:
+            rows += 1
+            assert name.split(".")[-2:] == parts[1:]
+    assert rows > 10
+
+
+def test_flattened_messages_are_of_the_table_that_was_added() -> None:
+    lines = [line for line in fixture_lines("debezium_pg_flat") if line["value"]]
+    found = origins(*(line["value"].encode() for line in lines))
+    topics = [line["topic"].split(".") for line in lines]
+    wanted = [None if len(topic) < 3 else topic[2] for topic in topics]
+    assert names(found) == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [line["value"] for kind in ("pg_plain", "pg_schema", "mariadb_plain", "pg_flat")
+             for line in fixture_lines(f"debezium_{kind}")]
+            + ['{"id":', "[]", "null", '{"id":1}', "7"]
+        ),
+        max_size=40,
+    )
+)  # fmt: skip
+def test_what_a_message_tells_does_not_depend_on_its_neighbours(values: list[str | None]) -> None:
+    bytes_of = [None if value is None else value.encode() for value in values]
+    assert names(origins(*bytes_of)) == [names(origins(each))[0] for each in bytes_of]
+
+
+def test_messages_of_many_tables_between_each_other() -> None:
+    values = [envelope(table=f"t{at % 7}", lsn=10 ** (at % 12)) for at in range(700)]
+    assert names(origins(*values)) == [f"d.s.t{at % 7}" for at in range(700)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"table": 'a "quoted" name'},
+        {"table": "naïve"},
+        {"table": "x"},
+        {"db": ""},
+        {"schema": None},
+        {"table": "t\\n"},
+    ],
+)
+def test_names_of_any_kind(source: dict[str, str]) -> None:
+    parts = {"db": "d", "schema": "s", "table": "t", **source}
+    wanted = ".".join(filter(None, parts.values()))
+    values = [envelope(**source) for _ in range(50)]
+    assert names(origins(*values, envelope(), *values)) == [wanted] * 50 + ["d.s.t"] + [wanted] * 50
+
+
+def test_a_row_that_looks_like_another_table() -> None:
+    # Columns of the names of source's fields, as values and as text, nested and not.
+    row = {"db": "d", "schema": "s", "table": "t", "source": SOURCE, "op": "c"}
+    values = [envelope(table="u", row=row), envelope(table="u", row={"v": json.dumps(SOURCE)})]
+    assert names(origins(*[envelope()] * 20, *values, *[envelope()] * 20)) == [
+        *["d.s.t"] * 20, "d.s.u", "d.s.u", *["d.s.t"] * 20
+    ]  # fmt: skip
+
+
+def test_transactions_truncates_and_what_means_no_row() -> None:
+    transaction = {"id": "1:2", "total_order": 1, "data_collection_order": 1}
+    found = origins(
+        envelope(transaction=transaction),
+        envelope(op="t"),
+        envelope(op="m", table=""),
+        None,
+        b'{"ts_ms":1}',
+        b'{"status":"BEGIN","id":"1","event_count":null,"data_collections":null,"ts_ms":1}',
+        b'{"source":{"db":"d","table":"t"},"databaseName":"d","ddl":"DROP TABLE t"}',
+    )
+    assert names(found) == ["d.s.t", "d.s.t", None, None, None, None, None]
+
+
+def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
+    found = origins(b"{", envelope(), b"[]", b"\xff", b'{"id":1}', b'{"op":"c","after":{"id":1}}')
+    told = names(found)
+    assert told[1] == "d.s.t"
+    assert [found.codes[at] for at in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
+    for at, reason in ((0, "JSON"), (2, "array"), (3, "UTF-8"), (4, "__table"), (5, "its table")):
+        assert reason in str(told[at])
+
+
+def test_origins_of_columns_dictionary_encoded_or_not() -> None:
+    database, table = pa.array(["a", None, "b", "a"]), pa.array(["t", "t", None, "t"])
+    for columns in ((database, table), (database.dictionary_encode(), table.dictionary_encode())):
+        found = origins_of(columns[0], pa.nulls(4, pa.string()), columns[1], {})
+        assert names(found) == ["a.t", "t", None, "a.t"]
