@@ -18,7 +18,7 @@ STEPS = 60
 def test_every_table_equals_its_source(
     tmp_path: Path, testbed: Testbed, paimon_java: PaimonJava, seed: int
 ) -> None:
-    with database_proof(tmp_path, testbed, seed, name="whole", alters=True) as proof:
+    with database_proof(tmp_path, testbed, seed, name="whole") as proof:
         for _ in range(KILLS):
             proof.work_and_kill(STEPS)
         proof.drain()
