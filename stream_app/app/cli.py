@@ -76,6 +76,12 @@ VERBS = (
         "stream_app.app.verbs.delete_tag",
         "delete tags and the files that only they need",
     ),
+    Verb("init", "stream_app.app.schema.init", "write a configuration from a topic's messages"),
+    Verb(
+        "alter",
+        "stream_app.app.schema.alter",
+        "change a table's columns, options and comments",
+    ),
     Verb("rollback-to", "stream_app.app.verbs.rollback", "roll back to an earlier version"),
     Verb("drop-partition", "stream_app.app.verbs.drop_partition", "delete partitions' rows"),
     Verb("truncate", "stream_app.app.verbs.truncate", "delete all rows of a table"),

@@ -114,14 +114,14 @@ class JobStatus:
         if job.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
-                told = EpochLog(self.checkpoint, goes_back=True).source_end(job.epoch)
+                told = _log(self.checkpoint).source_end(job.epoch)
         found: Offsets = json.loads(told) if told else {}
         return found
 
 
 def _user(checkpoint: Folder) -> str:
     try:
-        return EpochLog(checkpoint, goes_back=True).query_id()
+        return _log(checkpoint).query_id()
     except FileNotFoundError:
         return ""
 
@@ -132,3 +132,7 @@ def _behind(position: Offsets, ends: Offsets) -> int:
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     )
+
+
+def _log(checkpoint: Folder) -> EpochLog:
+    return EpochLog(checkpoint, goes_back=True)

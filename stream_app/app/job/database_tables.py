@@ -82,32 +82,34 @@ class DatabaseTables:
     set_aside: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
 
     def known(self) -> list[TableFeed]:
         """The tables that the job has met before; those that are gone are made when they appear."""
-        feeds = []
         for name in dict.fromkeys(self._taken.values()):
             try:
-                feeds.append(self.feed_of(name, self._opened(name)))
+                self._feeds[name] = self.feed_of(name, self._opened(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.what)
-        return feeds
+        return list(self._feeds.values())
 
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
         """See `Newcomers.feeds`."""
         found = []
         for name, parts in self._by_table(messages).items():
             try:
-                feed = self.feed_of(name, self._created(name, parts))
+                if name not in self._feeds:
+                    self._feeds[name] = self.feed_of(name, self._created(name, parts))
             except (StreamAppError, OSError) as error:
                 self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
-            self._taken.update(dict.fromkeys(parts, name))
-            found.append(feed)
-            _LOG.info("the table %s takes %s", name, ", ".join(map(str, parts)))
+            found.append(self._feeds[name])
+            if new := [origin for origin in parts if origin not in self._taken]:
+                self._taken.update(dict.fromkeys(new, name))
+                _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember()
         return found
 

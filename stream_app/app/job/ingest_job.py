@@ -222,8 +222,6 @@ def _stream(
     checkpoint, stream = prepared.checkpoint, config.stream
     spark = _session(config)
     stop_requested = threading.Event()
-    source = _source(config)
-    epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
@@ -234,6 +232,8 @@ def _stream(
         log=log,
     )
     try:
+        source = _source(config)
+        epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
         runner = _runner(config, prepared, spark, source, epochs)
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner),

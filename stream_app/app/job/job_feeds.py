@@ -5,19 +5,21 @@ Called by `ingest_job` for the only table, and for each table of a whole databas
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
 from stream_app.app.job.event_log import EventLog
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -79,7 +81,8 @@ class JobFeeds:
         folder: str,
         check: Callable[..., None],
     ) -> TableFeed:
-        job = TableJob(table, SparkCompactExecutor(self.compactions, table), self.stopping)
+        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        job, rules = TableJob(table, executor_of, self.stopping), evolution_rules(self.config)
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -90,6 +93,7 @@ class JobFeeds:
             dead_letters=self._dead_letters(folder),
             check_tables=check,
             listener=log,
+            evolution=None if rules is None else SchemaEvolution(rules),
         )
 
     def _dead_letters(self, folder: str) -> DeadLetters:
@@ -102,11 +106,11 @@ class JobFeeds:
 
 def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     """The message format that fills a table, as the job's configuration says."""
-    schema, source = table.schema, config.source
+    schema, source, rules = table.schema, config.source, evolution_rules(config)
     if config.sync is not None:
         # The splitter has found the source table already.
         source = replace(source, merge_shards=True)
-    decode = table_format(source.format, schema, format_setup(source, schema))
+    decode = table_format(source.format, schema, format_setup(source, schema, rules))
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(

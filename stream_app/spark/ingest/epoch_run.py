@@ -53,6 +53,10 @@ class Isolation(Protocol):
         """Read the state of tables; those that cannot be read have failed."""
         ...
 
+    def takes_part(self, feed: TableFeed) -> bool:
+        """Whether a table is not held back."""
+        ...
+
 
 class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
@@ -72,7 +76,7 @@ class Newcomers(Protocol):
         """Take an epoch's messages that cannot be given to a table.
 
         Args:
-            messages: of `BAD_RECORD_SCHEMA`; empty for most epochs.
+            messages: of `BAD_RECORD_SCHEMA`.
         """
         ...
 
@@ -145,8 +149,10 @@ class EpochRun(Generic[Messages]):
         epoch before.
         """
         began, wanted = self.clock.steady_seconds(), {feed.name for feed in feeds}
+        # First the shape: its splitter must not know more tables than the plan.
+        shape = self.shape
         parts = [feed.plan() if feed.name in wanted else None for feed in self.feeds]
-        plan = EpochPlan(tables=tuple(parts), shape=self.shape)
+        plan = EpochPlan(tables=tuple(parts), shape=shape)
         return EpochBegun(
             epoch=epoch,
             messages=messages,
@@ -253,7 +259,7 @@ class EpochRun(Generic[Messages]):
         self.feeds += arrived
         self.shape = self.shape.with_splitter(newcomers.splitter(self.feeds))
         self.isolation.open(arrived)
-        return [feed for feed in found if feed.job.is_open]
+        return [feed for feed in found if self.isolation.takes_part(feed)]
 
 
 @dataclass(slots=True)
@@ -268,13 +274,20 @@ class _Round(Generic[Messages]):
     def commit(self, shares: Sequence[Share]) -> list[TableFeed]:
         """Commit all shares; returns the tables whose rows must be written anew."""
         if self.run.isolation is None:
-            self._all_or_nothing(list(shares))
-            return []
+            return self._all_or_nothing(list(shares))
         return self._each_for_itself(shares, self.run.isolation)
 
-    def _all_or_nothing(self, uncommitted: list[Share]) -> None:
-        """Check every table's share before the first commit; then commit one after another."""
+    def _all_or_nothing(self, uncommitted: list[Share]) -> list[TableFeed]:
+        """Check every table's share before the first commit; then commit one after another.
+
+        Returns:
+            All tables, if one of them got a new schema: then nothing is committed.
+        """
         try:
+            if any([share.feed.is_outdated(share.plan, share.output) for share in uncommitted]):
+                for share in uncommitted:
+                    share.feed.job.table.discard(share.output.changes)
+                return [share.feed for share in uncommitted]
             for share in uncommitted:
                 self._set_aside(share)
             while uncommitted:
@@ -284,6 +297,7 @@ class _Round(Generic[Messages]):
             for share in uncommitted:
                 share.feed.job.table.discard(share.output.changes)
             raise
+        return []
 
     def _each_for_itself(self, shares: Sequence[Share], isolation: Isolation) -> list[TableFeed]:
         for share in shares:
@@ -314,6 +328,9 @@ class _Round(Generic[Messages]):
         try:
             if share.output.failure is not None:
                 raise share.output.failure
+            if share.feed.is_outdated(share.plan, share.output):
+                job.table.discard(share.output.changes)
+                return None
             self._set_aside(share)
             newest = job.begin_epoch()
             if newest != share.plan.next_sequence_number or job.table is not share.plan.table:

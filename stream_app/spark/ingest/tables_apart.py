@@ -61,6 +61,10 @@ class TablesApart(Generic[Messages]):
             if error is not None:
                 self.failed(feed, error)
 
+    def takes_part(self, feed: TableFeed) -> bool:
+        """See `Isolation.takes_part`."""
+        return feed.name not in self.held
+
     def failed(self, feed: TableFeed, error: BaseException) -> None:
         """See `Isolation.failed`: hold the table back from the epoch in progress on."""
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
@@ -133,4 +137,4 @@ class TablesApart(Generic[Messages]):
         return True
 
     def _ready(self) -> list[TableFeed]:
-        return [feed for feed in self.work.feeds if feed.name not in self.held]
+        return [feed for feed in self.work.feeds if self.takes_part(feed)]
