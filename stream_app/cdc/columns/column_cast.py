@@ -80,7 +80,8 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
 
 def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
     """`cast_column` of what `wire_value` has made of single values; None where there is none."""
-    if reading.family in (Family.STRING, Family.FLOAT):
+    kept = reading.encoding is Encoding.FLOAT32
+    if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
     return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
 
@@ -144,7 +145,8 @@ def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
         texts, unfit = plain_texts(decoded, reading.scale)
         values, beyond = _floats_from_texts(texts, reading.arrow_type)
         return values, _union(broken, unfit, beyond)
-    return _floats_from_texts(wire, reading.arrow_type)
+    is_single = reading.encoding is Encoding.FLOAT32
+    return _floats_from_texts(wire, pa.float32() if is_single else reading.arrow_type)
 
 
 def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
