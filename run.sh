@@ -94,6 +94,7 @@ case $verb in
   truncate) app "$@" ;; # delete all rows: truncate TABLE
   remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
+  status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts

@@ -96,11 +96,15 @@ class DatabaseBench:
 
     def status(self) -> list[dict[str, Any]]:
         """What ``stream-app status`` says of the job, which does not run."""
-        done = subprocess.run(
-            [sys.executable, "-m", "stream_app", "status", "--conf", str(self.conf), "--json"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        lines = self.tool("status", "--conf", str(self.conf), "--json").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def tool(self, *words: str) -> str:
+        """What a verb of the command line prints when it finds no trouble."""
+        command = [sys.executable, "-m", "stream_app", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def quarantine(self, name: str = "") -> list[str]:
         files = sorted((self.folder / "quarantine" / name).glob("*.jsonl"))
@@ -184,6 +188,9 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
     assert {row["state"] for row in status.values()} == {"ready"}
     assert {row["lag"] for row in status.values()} == {0}
     assert status["all_items"]["epoch"] < status["ods_late"]["epoch"]
+    checked = database.tool("check", "--conf", str(database.conf))
+    assert checked.count("nothing is wrong") == 5
+    assert checked.count("up to where the table is") == 5
     database.send("b.items", creates("shop_b.items", range(7, 10)))
     assert {row["lag"] for row in database.status()} == {3}
 

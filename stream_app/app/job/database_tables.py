@@ -14,11 +14,12 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
@@ -30,7 +31,7 @@ from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
+from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -39,6 +40,7 @@ from stream_app.table.opening import create_or_open, open_for_writing, open_tabl
 
 _LOG = logging.getLogger("stream_app")
 _FILE = "origins.json"
+_NOTICES_MAX = 10
 NO_COLUMNS = "its first messages tell no columns"
 
 
@@ -118,7 +120,7 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            # Only divided tables ask who came first; every task gets these.
+            # Only divided tables need the order in which they came; each task gets these.
             taken={} if self.sync.merge_shards else dict(self._taken),
             refused=dict(self._refused),
         )
@@ -174,6 +176,37 @@ class DatabaseTables:
         ]
         data = json.dumps(document, indent=1).encode()
         self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+
+
+def warn_of_first_messages(
+    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
+) -> None:
+    """Tell what will hold tables back, by some messages of each; the others go on without them.
+
+    Args:
+        messages: of `MESSAGE_SCHEMA`.
+    """
+    told = 0
+    source = replace(config.source, merge_shards=True)
+    for origin, part in of_each_origin(config.source.format, messages):
+        if not isinstance(decide(sync.rules, origin, {}), Target):
+            continue
+        try:
+            name = sync.rules.name_of(origin)
+            schema = database_table_schema(config, sync, name, {origin: part}, clock)
+        except UsageError:
+            continue  # told when the table is made
+        setup = format_setup(source, schema)
+        survey = format_named(source.format).survey(setup, {str(origin): part})
+        for notice in survey.notices():
+            told += 1
+            if told <= _NOTICES_MAX:
+                _LOG.warning(
+                    "%s: %s\n  where: %s\n  to fix: %s",
+                    origin, notice.what, notice.where, notice.fix,
+                )  # fmt: skip
+    if told > _NOTICES_MAX:
+        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
 
 
 def of_each_origin(format_name: str, messages: pa.Table) -> Iterator[tuple[Origin, pa.RecordBatch]]:

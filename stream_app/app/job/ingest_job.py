@@ -27,7 +27,7 @@ from stream_app.app.config.app_config import AppConfig, SourceConfig, load_confi
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
-from stream_app.app.job.database_tables import DatabaseTables
+from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
@@ -165,6 +165,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     else:
         if reads_first and topic_ids:
             first = first_messages_of_all(config.source, topic_ids)
+            warn_of_first_messages(config, config.sync, first, clock)
         state = open_checkpoint(checkpoint, config.sync.path(""), DATABASE)
     if lost := recreated(state.topic_ids, topic_ids):
         raise WrongSourceError(
