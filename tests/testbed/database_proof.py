@@ -41,7 +41,7 @@ class DatabaseProof:
 
     def work_and_kill(self, steps: int) -> None:
         """Start the job, work beside it, and kill it at a random moment after its first epoch."""
-        before, epochs = len(self.job.events()), self.random.randrange(1, 4)
+        before, epochs = len(self.job.events()), self.random.randint(1, 2)
         self.job.start()
         self.work(steps)
 
@@ -49,7 +49,7 @@ class DatabaseProof:
             self.work(1)  # an epoch needs something to take
             return epochs <= sum(event["event"] == "progress" for event in events[before:])
 
-        self.job.wait_for(is_far_enough, every=0.1)
+        self.job.wait_for(is_far_enough, every=0.5)
         time.sleep(self.random.uniform(0, 1))
         self.job.kill()
 
