@@ -115,6 +115,7 @@ case $verb in
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
+  proof) shift; prepare dev; cd "$here"; exec python -m tests.testbed "$@" ;; # two databases through one job, killed at random and compared: proof --minutes 10
   -h | --help) help ;;
   *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;
 esac

@@ -16,6 +16,7 @@ from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
 from tests.support.spark_session import spark
+from tests.testbed.testbed import testbed
 
 __all__ = [
     "bench",
@@ -27,6 +28,7 @@ __all__ = [
     "s3_session",
     "secure_kafka",
     "spark",
+    "testbed",
 ]
 # Imported here, servers are started once for the whole session.
 SEED_VARIABLE = "STREAM_APP_TEST_SEED"

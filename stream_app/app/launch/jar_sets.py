@@ -38,11 +38,14 @@ class JarSet:
     Attributes:
         choices: the same set in other revisions, tried in turn when the registry lacks one.
         excluded: modules (organisation, module) that dependencies must not add.
+        complete: the choices name every jar, so that Ivy need not read a single POM. Projects with
+            a deep parent cost it a minute otherwise.
     """
 
     name: str
     choices: tuple[tuple[Coordinate, ...], ...]
     excluded: tuple[tuple[str, str], ...] = ()
+    complete: bool = False
 
 
 def spark_kafka_set(spark_version: str) -> JarSet:

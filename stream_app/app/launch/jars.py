@@ -174,7 +174,8 @@ def _run_ivy(
     given = os.environ.get("STREAM_APP_IVY_SETTINGS")
     settings = Path(given) if given else scratch / "ivysettings.xml"
     if not given:
-        settings.write_text(_IVY_SETTINGS, encoding="utf-8")
+        poms = "false" if jar_set.complete else "true"
+        settings.write_text(_IVY_SETTINGS.replace("POMS", poms), encoding="utf-8")
     elif not settings.is_file():
         raise UsageError(
             f"there is no Ivy settings file {given!r}", fix="mend or unset STREAM_APP_IVY_SETTINGS"
@@ -230,19 +231,21 @@ def _tell(text: str) -> None:
 # `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
 _IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+  <resolvers><ibiblio name="central" m2compatible="true" usepoms="POMS"/></resolvers>
 </ivysettings>
 """
 
 
 def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
+    # Without its POM a module has one configuration, whose name is `default`.
+    alone = "default->default" if jar_set.complete else "default->master"
     dependencies = "\n".join(
         f"    <dependency org={quoteattr(coordinate.organisation)} "
         f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
         + (
             'conf="default->runtime,master"/>'
             if coordinate.transitive
-            else 'conf="default->master" transitive="false"/>'
+            else f'conf="{alone}" transitive="false"/>'
         )
         for coordinate in coordinates
     )

@@ -141,6 +141,27 @@ def reversed_bytes(values: pa.Array) -> pa.Array:
     return _binary(values, lengths, data[sums - np.arange(len(data))])
 
 
+def left_padded(values: pa.Array, width: int) -> pa.Array:
+    """Each value of a binary column [n] with zero bytes before it, up to a width in bytes."""
+    offsets, valid = offsets_of(values), valid_of(values)
+    lengths = np.where(valid, lengths_of(values), 0).astype(np.int32)
+    if not (valid & (lengths < width)).any():
+        return values
+    widths = np.where(valid, np.maximum(lengths, width), 0).astype(np.int32)
+    data: Bytes = np.zeros(int(widths.sum(dtype=np.int64)), np.uint8)
+    # Where a byte goes minus where it is: the same for all bytes of a value.
+    moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
+    places = np.repeat(offsets[:-1], lengths) + _counted(lengths)
+    data[places + np.repeat(moves, lengths)] = bytes_of(values)[places]
+    return _binary(values, widths, data)
+
+
+def _counted(lengths: Int32s) -> npt.NDArray[np.int64]:
+    """0, 1, … for each length, one after the other."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(ends - lengths, lengths)
+
+
 def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
     """Null out what is no whole number of groups."""
     lengths, valid = lengths_of(texts), valid_of(texts)

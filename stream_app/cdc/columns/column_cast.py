@@ -24,7 +24,12 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.base64_columns import decode_base64, decode_hex, reversed_bytes
+from stream_app.cdc.columns.base64_columns import (
+    decode_base64,
+    decode_hex,
+    left_padded,
+    reversed_bytes,
+)
 from stream_app.cdc.columns.column_reading import (
     EPOCH_DIGITS,
     ColumnReading,
@@ -53,6 +58,7 @@ from stream_app.cdc.columns.time_columns import (
     timestamps_from_epoch,
     timestamps_from_iso,
 )
+from stream_app.model.schema.data_type import TypeRoot
 
 _INTEGER = r"^-?[0-9]+$"
 _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
@@ -82,7 +88,8 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
 
 def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
     """`cast_column` of what `wire_value` has made of single values; None where there is none."""
-    if reading.family in (Family.STRING, Family.FLOAT):
+    kept = reading.encoding is Encoding.FLOAT32
+    if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
     return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
 
@@ -150,7 +157,8 @@ def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
         texts, unfit = plain_texts(decoded, reading.scale)
         values, beyond = _floats_from_texts(texts, reading.arrow_type)
         return values, _union(broken, unfit, beyond)
-    return _floats_from_texts(wire, reading.arrow_type)
+    is_single = reading.encoding is Encoding.FLOAT32
+    return _floats_from_texts(wire, pa.float32() if is_single else reading.arrow_type)
 
 
 def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
@@ -213,7 +221,10 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
             return wire.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:
             values, failed = decode_base64(wire)
-            return reversed_bytes(values), failed
+            values = reversed_bytes(values)
+            if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL's leading zeros are not sent
+                values = left_padded(values, reading.data_type.length)
+            return values, failed
         case _:
             return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
 

@@ -58,6 +58,7 @@ class Encoding(enum.Enum):
     LATIN_1 = "latin-1"
     TEXT = "text"
     NUMBER = "number"
+    FLOAT32 = "float32"
 
 
 EPOCH_DIGITS = {
@@ -111,7 +112,7 @@ _FAMILIES: dict[TypeRoot, Family] = {
 ENCODINGS: dict[Family, frozenset[Encoding]] = {
     Family.BOOLEAN: _NUMBERS,
     Family.INTEGER: _NUMBERS | {Encoding.BASE64},
-    Family.FLOAT: _NUMBERS,
+    Family.FLOAT: _NUMBERS | {Encoding.FLOAT32},
     Family.DECIMAL: _NUMBERS | {Encoding.BASE64},
     Family.STRING: _NUMBERS,
     Family.BINARY: _BYTES,
@@ -181,6 +182,8 @@ class ColumnReading:
         wire = _WIRE_TYPES.get((self.family, kind))
         if wire is not _COLUMN_TYPE:
             return wire
+        if self.encoding is Encoding.FLOAT32:
+            return pa.float32()  # a DOUBLE gets the number that the source has, not its text
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
         if kind is JsonKind.STRING and self.encoding is Encoding.BASE64:
             return pa.string()

@@ -22,6 +22,7 @@ _CONNECT = "org.apache.kafka.connect.data."
 _DECIMAL = _CONNECT + "Decimal"
 _VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 _BITS = "io.debezium.data.Bits"
+_SINGLE = frozenset({"float", "float32"})
 _SCALE_MAX = 1000
 _TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
 
@@ -107,7 +108,10 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
     if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
         return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
     # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
-    return reading.with_encoding(Encoding.TEXT) if family is Family.DECIMAL else reading
+    encoding = Encoding.TEXT if family is Family.DECIMAL else reading.encoding
+    if family is Family.FLOAT and field.literal in _SINGLE:
+        encoding = Encoding.FLOAT32
+    return reading.with_encoding(encoding)
 
 
 def _told_time(reading: ColumnReading, field: ConnectField) -> ColumnReading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,21 @@ def test_own_settings_file(
     monkeypatch.setenv("STREAM_APP_IVY_SETTINGS", str(tmp_path / "none.xml"))
     with pytest.raises(UsageError, match=r"none\.xml"):
         cache.resolve(PAIR)
+
+
+def test_a_set_that_names_every_jar_needs_no_pom(
+    cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = 'cp "$IVY" "$(dirname "$IVY")/ivysettings.xml" "$JAVA_HOME"\n'
+    home = fake_java(tmp_path / "home", GOOD + keep)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    for jar_set, poms, conf in (
+        (PAIR, "true", "default->master"),
+        (replace(PAIR, name="pair-2", complete=True), "false", "default->default"),
+    ):
+        cache.resolve(jar_set)
+        assert f'usepoms="{poms}"' in (home / "ivysettings.xml").read_text()
+        assert (home / "ivy.xml").read_text().count(f'conf="{conf}"') == 2
 
 
 def test_no_java(cache: JarCache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.unit.cdc.debezium_messages import (
     messages,
     reasons_of,
     rows_of,
+    value_of,
 )
 
 DEBEZIUM, CONNECT = "io.debezium.time.", "org.apache.kafka.connect.data."
@@ -266,6 +268,28 @@ def test_bits_have_their_most_significant_byte_first() -> None:
         decoder.decode(messages(*(event(after=json.dumps({"id": 1, "b": t})) for t in texts)))
     )
     assert [row[3] for row in rows] == [value and value[::-1] for value in values]
+
+
+def test_bits_fill_a_column_of_fixed_length() -> None:
+    """PostgreSQL's connector leaves out the leading bytes that are zero."""
+    field = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "20"}}
+    decoder = a_format("id BIGINT, raw BINARY(3)")
+    sent = [b"\x01\x02", b"", None, b"\x01\x02\x03", b"\xff"]
+    texts = [None if value is None else base64.b64encode(value).decode() for value in sent]
+    rows = rows_of(decoder.decode(messages(*(enveloped(field, text) for text in texts))))
+    wanted = [b"\0\x02\x01", b"\0\0\0", None, b"\x03\x02\x01", b"\0\0\xff"]
+    assert [row[3] for row in rows] == wanted
+
+
+def test_a_single_is_the_same_number_in_a_double_column() -> None:
+    """So rows from before and after an ALTER TABLE from REAL to DOUBLE agree, as in SQL."""
+    single = struct.unpack("f", struct.pack("f", 311.09))[0]
+    assert single != 311.09
+    assert of_each_column({"type": "float"}, 311.09)["real"] == single
+    assert of_each_column({"type": "double"}, 311.09)["real"] == 311.09
+    plain = {"column.v.encoding": "float32"}
+    assert value_of("DOUBLE", "311.09", **plain) == single
+    assert value_of("DOUBLE", "311.09") == 311.09
 
 
 def test_bytes_are_no_number() -> None:

@@ -95,7 +95,7 @@ def test_every_column_of_an_envelope_is_read_as_the_described_type() -> None:
         "c_jsonb": '{"a": [1, null], "b": 1.10}',
         "c_enum": "happy",
         "c_bit": True,
-        "c_bits": b"\x16",
+        "c_bits": b"\x00\x16",
         "c_ints": "[1,null,3]",
         "c_texts": '["x","y,z",null]',
         "c_inet": "192.0.2.1/24",

@@ -1,0 +1,63 @@
+"""Compares tables of the warehouse with those of the source, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from tests.support.normal_rows import Row
+from tests.testbed.source_database import SourceDatabase
+from tests.testbed.source_tables import SourceTable
+
+Read = Callable[[Path, Sequence[str]], list[Row]]
+"""A reader of the warehouse: a table's folder and its key → its rows in the normal form."""
+
+
+def differences(
+    database: SourceDatabase, table: SourceTable, location: Path, read: Read
+) -> Iterator[str]:
+    """What the warehouse's table has otherwise than its source, in the source's columns.
+
+    A column of which no message has told yet is missing in the warehouse: null in every row.
+    """
+    names = [*table.key_names, *(column.name for column in table.columns)]
+    wanted = _by_key(table, database.rows(table))
+    try:
+        rows = [dict.fromkeys(names) | row for row in read(location, table.key_names)]
+    except Exception as error:  # a proof goes on to the next table, whatever the reader says
+        yield f"{location.name}: cannot be read: {error}"
+        return
+    found = _by_key(table, rows)
+    if len(found) != len(rows):
+        yield f"{location.name}: {len(rows) - len(found)} rows are there twice"
+    yield from _told(location.name, "rows are missing", sorted(wanted.keys() - found.keys()))
+    yield from _told(location.name, "rows are too many", sorted(found.keys() - wanted.keys()))
+    for name in names:
+        other = [
+            f"{key}: {found[key][name]!r} instead of {wanted[key][name]!r}"
+            for key in sorted(wanted.keys() & found.keys())
+            if found[key][name] != wanted[key][name]
+        ]
+        yield from _told(f"{location.name}.{name}", "values are others", other)
+
+
+def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...], Row]:
+    return {tuple(row[name] for name in table.key_names): row for row in rows}
+
+
+def _told(where: str, what: str, cases: Sequence[object]) -> Iterator[str]:
+    if cases:
+        yield f"{where}: {len(cases)} {what}: {'; '.join(map(str, islice(cases, 3)))}"
+
+
+def replayed(changes: Iterable[tuple[str, Row]], key: Sequence[str]) -> list[Row]:
+    """The rows to which a changelog leads."""
+    rows: dict[tuple[object, ...], Row] = {}
+    for kind, row in changes:
+        place = tuple(row[name] for name in key)
+        if kind in ("+I", "+U"):
+            rows[place] = row
+        elif kind == "-D":
+            rows.pop(place, None)
+    return list(rows.values())

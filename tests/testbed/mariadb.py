@@ -1,0 +1,93 @@
+"""A MariaDB with a binlog of whole rows, as a process on loopback."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from tests.support.ingest_process import a_free_port
+from tests.testbed.archives import mariadb_home
+from tests.testbed.server_process import ServerProcess
+
+USER = PASSWORD = "debezium"
+_SYSTEM_TABLES = ("mariadb_system_tables.sql", "mariadb_system_tables_data.sql")
+
+
+class MariaDb:
+    """Serves from the moment it is made until `close`."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="stream_app-mariadb-"))
+        self.port = a_free_port()
+        self._process: ServerProcess | None = None
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def connect(self, database: str | None = None) -> pymysql.Connection[Any]:
+        """A connection in UTC that commits each statement by itself."""
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, database=database,
+            charset="utf8mb4", autocommit=True, init_command="set time_zone = '+00:00'",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """End it and delete its folder."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        home, data = mariadb_home(), self.folder / "data"
+        (data / "mysql").mkdir(parents=True)
+        server = [
+            str(home / "bin" / "mariadbd"), "--no-defaults", f"--datadir={data}",
+            f"--lc-messages-dir={home / 'share'}", f"--character-sets-dir={home}/share/charsets",
+            "--character-set-server=utf8mb4", "--default-time-zone=+00:00",
+            "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--debug-no-sync",
+            "--skip-ssl",  # a certificate of its own would take it many seconds
+        ]  # fmt: skip
+        if os.geteuid() == 0:  # it refuses root only as long as root is not asked for
+            server.append(f"--user={pwd.getpwuid(0).pw_name}")
+        self._make_system_tables(server, home / "share")
+        users = self.folder / "users.sql"
+        users.write_text(
+            f"create user {USER}@'%' identified by '{PASSWORD}';\n"
+            f"grant all on *.* to {USER}@'%' with grant option;\n"
+        )
+        self._process = ServerProcess(
+            [
+                *server, f"--port={self.port}", "--bind-address=127.0.0.1", "--skip-name-resolve",
+                f"--socket={self.folder / 'socket'}", "--server-id=1", "--log-bin=binlog",
+                "--binlog-format=ROW", "--binlog-row-image=FULL", f"--init-file={users}",
+            ],
+            self.folder / "mariadb.log",
+            cwd=self.folder,
+        )  # fmt: skip
+        self._process.wait_until(self._serves)
+
+    def _make_system_tables(self, server: list[str], share: Path) -> None:
+        script = "use mysql;\n" + "\n".join((share / name).read_text() for name in _SYSTEM_TABLES)
+        made = subprocess.run(
+            [*server, "--bootstrap", "--skip-log-bin"],
+            cwd=self.folder, input=script.encode(), check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stdout.decode(errors="replace")
+
+    def _serves(self) -> bool:
+        try:
+            self.connect().close()
+        except pymysql.err.OperationalError:
+            return False
+        return True

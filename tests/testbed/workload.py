@@ -1,0 +1,183 @@
+"""What an application does to its database all day: seeded, one statement after the other.
+
+The database is the only one that knows the rows. The workload knows the numbers that it has given
+to rows, so a statement may well meet a row that is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.testbed.source_database import SourceDatabase
+from tests.testbed.source_tables import SourceColumn, SourceTable, source_tables
+from tests.testbed.value_kinds import WIDER
+
+_ADDED = ("int32", "varchar(40)", "decimal(10, 2)", "timestamp(6)", "bool", "float", "date", "text")
+_ALTER_SHARE = 0.06
+
+
+class Workload:
+    """Tables with rows in them, and `step` for more.
+
+    Args:
+        alters: whether tables may change their columns.
+        big: rows of a big transaction.
+    """
+
+    def __init__(
+        self, database: SourceDatabase, random: Random, *, alters: bool = False, big: int = 400
+    ) -> None:
+        self.tables = source_tables()
+        self.done: Counter[str] = Counter()
+        self._database, self._random, self._alters, self._big = database, random, alters, big
+        for table in self.tables:
+            database.create(table)
+            self._insert(table, 20)
+
+    def run(self, steps: int) -> None:
+        """Some steps."""
+        for _ in range(steps):
+            self.step()
+
+    def step(self) -> None:
+        """One transaction of a random kind, or one ALTER."""
+        random, table = self._random, self._random.choice(self.tables)
+        if self._alters and random.random() < _ALTER_SHARE:
+            self.alter(table)
+            return
+        [name] = random.choices(
+            ("insert", "update", "delete", "move", "many tables", "roll back", "big"),
+            (30, 40, 12, 6, 8, 3, 0.5),
+        )
+        self.done[name] += 1
+        keep = name != "roll back"
+        with self._database.transaction(keep=keep):
+            match name:
+                case "insert":
+                    self._insert(table, random.randrange(1, 12))
+                case "update":
+                    self._update(table, random.randrange(1, 12))
+                case "delete":
+                    self._delete(table, random.randrange(1, 6))
+                case "move":
+                    self._move(table)
+                case "many tables" | "roll back":
+                    for other in random.sample(self.tables, 4):
+                        self._insert(other, 2)
+                        self._update(other, 3)
+                        self._delete(other, 1)
+                        self._move(other)
+                case "big":
+                    self._insert(table, self._big)
+                    self._touch_all(table)
+
+    def alter(self, table: SourceTable) -> None:
+        """Change the columns of a table in a random way."""
+        ways: list[Callable[[SourceTable], bool]] = [
+            self._add, self._add_with_default, self._widen, self._rename, self._drop,
+        ]  # fmt: skip
+        way = self._random.choice(ways)
+        if way(table):
+            self.done[f"alter: {way.__name__.strip('_')}"] += 1
+
+    def _execute(self, sql: str, parameters: list[Any]) -> None:
+        self._database.execute(sql, parameters)
+
+    def _value(self, column: SourceColumn) -> Any:
+        if self._random.random() < 0.1:
+            return None
+        return self._database.parameter(column, column.kind.make(self._random))
+
+    def _insert(self, table: SourceTable, count: int) -> None:
+        names = [*table.key_names, *(column.name for column in table.columns)]
+        row = f"({', '.join(['%s'] * len(names))})"
+        for begin in range(0, count, 50):
+            some = min(50, count - begin)
+            parameters: list[Any] = []
+            for number in range(table.used, table.used + some):
+                parameters += [*table.key_of(number), *map(self._value, table.columns)]
+            table.used += some
+            rows = ", ".join([row] * some)
+            self._execute(
+                f"insert into {table.name} ({', '.join(names)}) values {rows}", parameters
+            )
+
+    def _update(self, table: SourceTable, count: int) -> None:
+        """One statement for each row; others than the named columns keep their values."""
+        for _ in range(count):
+            count_of_columns = self._random.randint(1, min(3, len(table.columns)))
+            changed = self._random.sample(table.columns, count_of_columns)
+            sets = ", ".join(f"{column.name} = %s" for column in changed)
+            where, key = self._some_row(table)
+            values = [self._value(column) for column in changed]
+            self._execute(f"update {table.name} set {sets} where {where}", [*values, *key])
+
+    def _delete(self, table: SourceTable, count: int) -> None:
+        for _ in range(count):
+            where, key = self._some_row(table)
+            self._execute(f"delete from {table.name} where {where}", [*key])
+
+    def _move(self, table: SourceTable) -> None:
+        """Give a row another key."""
+        where, key = self._some_row(table)
+        sets = ", ".join(f"{name} = %s" for name in table.key_names)
+        new = table.key_of(table.used)
+        table.used += 1
+        self._execute(f"update {table.name} set {sets} where {where}", [*new, *key])
+
+    def _some_row(self, table: SourceTable) -> tuple[str, tuple[Any, ...]]:
+        # The newest are changed most, as in life, and still exist more often.
+        number = table.used - 1 - int(self._random.random() ** 2 * table.used)
+        where = " and ".join(f"{name} = %s" for name in table.key_names)
+        return where, table.key_of(number)
+
+    def _touch_all(self, table: SourceTable) -> None:
+        """An UPDATE of each row, as is run after an ALTER that gives old rows a value."""
+        self._execute(f"update {table.name} set touched = mod(coalesce(touched, 0), 1000) + 1", [])
+
+    def _add(self, table: SourceTable) -> bool:
+        column = SourceColumn(table.new_name(), self._random.choice(_ADDED))
+        kind = self._database.type_of(column)
+        self._execute(f"alter table {table.name} add column {column.name} {kind}", [])
+        table.columns.append(column)
+        return True
+
+    def _add_with_default(self, table: SourceTable) -> bool:
+        column = SourceColumn(table.new_name(), self._random.choice(("int32", "varchar(40)")))
+        sql = f"{self._database.type_of(column)} default {column.kind.default}"
+        self._execute(f"alter table {table.name} add column {column.name} {sql}", [])
+        table.columns.append(column)
+        self._touch_all(table)  # the log says nothing of the old rows' new values
+        return True
+
+    def _widen(self, table: SourceTable) -> bool:
+        places = [n for n, column in enumerate(table.columns) if column.kind_name in WIDER]
+        if not places:
+            return False
+        place = self._random.choice(places)
+        old = table.columns[place]
+        table.columns[place] = SourceColumn(old.name, WIDER[old.kind_name])
+        self._database.widen(table, table.columns[place])
+        return True
+
+    def _rename(self, table: SourceTable) -> bool:
+        place = self._random.randrange(len(table.columns))
+        old = table.columns[place]
+        if old.name == "touched":
+            return False
+        new = SourceColumn(table.new_name(), old.kind_name)
+        self._execute(f"alter table {table.name} rename column {old.name} to {new.name}", [])
+        table.columns[place] = new
+        self._touch_all(table)  # to readers of the log the column is a new one
+        return True
+
+    def _drop(self, table: SourceTable) -> bool:
+        column = self._random.choice(table.columns)
+        if column.name == "touched" or len(table.columns) < 3:
+            return False
+        self._execute(f"alter table {table.name} drop column {column.name}", [])
+        table.columns.remove(column)
+        return True
