@@ -105,6 +105,10 @@ class FormatOption:
     values: tuple[str, ...] = ()
 
 
+def _promises_nothing(_: Mapping[str, str]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """What the registry knows of a format.
@@ -122,6 +126,9 @@ class Format:
         describe: what some messages of one source table tell of its columns and key, of
             `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
             be read tell nothing, and never raise.
+        change_times: when the source made each message's change, a timestamp in ms of UTC [n];
+            null: not told. Never raises for a message. None: messages of the format do not tell.
+        has_whole_before: whether these options promise that every before-image is whole.
     """
 
     name: str
@@ -133,6 +140,8 @@ class Format:
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    has_whole_before: Callable[[Mapping[str, str]], bool] = _promises_nothing
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

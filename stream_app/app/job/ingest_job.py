@@ -157,7 +157,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     if topic_ids:
         check_first_messages(
             config.source,
-            format_setup(config.source, wanted),
+            format_setup(config.source, config.table, wanted),
             topic_ids,
             reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
         )
@@ -210,7 +210,7 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
     """The schema that the configuration asks for, as version 0 of a new table."""
     return new_table_schema(
-        columns=config.table.columns,
+        columns=config.table.all_columns,
         primary_keys=config.table.primary_keys,
         partition_keys=config.table.partition_keys,
         options={**_defaults(config), **config.table.options},
@@ -331,7 +331,8 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
 
 def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema = table.schema
-    decode = table_format(config.source.format, schema, format_setup(config.source, schema))
+    setup = format_setup(config.source, config.table, schema)
+    decode = table_format(config.source, config.table, schema, setup)
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(

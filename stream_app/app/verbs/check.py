@@ -17,6 +17,7 @@ import orjson
 from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
+from stream_app.app.config.table_config import TableConfig
 from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
@@ -84,13 +85,13 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
-    source = source_of(args, table.location)
+    source, rules = source_of(args, table.location)
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
     if source is not None:
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
         replay = importlib.import_module("stream_app.app.check.source_replay")
-        told = replay.source_findings(table, source, progress, check.report)
+        told = replay.source_findings(table, source, rules, progress, check.report)
         findings = itertools.chain(findings, told)
     count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
     if args.format == "text":
@@ -99,16 +100,16 @@ def run(args: argparse.Namespace) -> int:
     return FAILED if count else 0
 
 
-def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
-    """The topics to compare with; None when none are named.
+def source_of(args: argparse.Namespace, location: str) -> tuple[SourceConfig | None, TableConfig]:
+    """The topics to compare with, None when none are named; and how their rows are made.
 
     Raises:
         UsageError: the configuration is wrong or another table's, or a topic is not written as it
             must be.
     """
+    source, rules = SourceConfig(), TableConfig()
     if args.conf is None and args.source_kafka is None:
-        return None
-    source = SourceConfig()
+        return None, rules
     if args.conf is not None:
         config = load_config(args.conf, [], os.environ)
         if not is_same_location(config.table.path, location):
@@ -118,7 +119,7 @@ def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
                 fix="give the configuration of this table's job, from the folder where that job "
                 "runs; or only --source-kafka",
             )
-        source = config.source
+        source, rules = config.source, config.table
         if source.kind != "kafka":
             raise UsageError(
                 f"the source of {args.conf} is of kind {source.kind!r}",
@@ -133,7 +134,7 @@ def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
             )
         bootstrap_servers(servers, f"--source-kafka {args.source_kafka}")
         source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source
+    return source, rules
 
 
 def _print(

@@ -42,6 +42,7 @@ from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Family
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.change_times import change_times
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe
@@ -51,6 +52,7 @@ from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,
     column_readings,
+    has_whole_before,
     key_rules,
     parse_options,
 )
@@ -346,4 +348,6 @@ DEBEZIUM_JSON = Format(
     survey=survey,
     origins=debezium_origins,
     describe=describe,
+    change_times=change_times,
+    has_whole_before=has_whole_before,
 )

@@ -213,6 +213,11 @@ def key_rules(
     )
 
 
+def has_whole_before(options: Mapping[str, str]) -> bool:
+    """Whether the options promise that every before-image is whole."""
+    return options.get(REPLICA_IDENTITY) == ReplicaIdentity.FULL.value
+
+
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:
     if name not in columns.names:
         return f"the table has no column {name!r}{_near(name, columns.names)}"
