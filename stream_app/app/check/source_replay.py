@@ -151,7 +151,7 @@ def _changes(
 def _messages(
     source: SourceConfig, ends: _Ends, progress: Progress, left: Uncompared
 ) -> Iterator[pa.RecordBatch]:
-    consumer = _consumer(source)
+    consumer = consumer_of(source)
     try:
         ranges = _ranges(consumer, ends, left)
         consumer.assign(list(ranges))
@@ -177,7 +177,12 @@ def _messages(
         consumer.close()
 
 
-def _consumer(source: SourceConfig) -> KafkaConsumer:
+def consumer_of(source: SourceConfig) -> KafkaConsumer:
+    """A consumer of the source's brokers, which keeps no offsets.
+
+    Raises:
+        SourceError: no broker answers.
+    """
     try:
         return KafkaConsumer(
             bootstrap_servers=source.bootstrap_servers.split(","),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.app_config import AppConfig, SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.computed.definition import DefinitionError
@@ -11,6 +11,7 @@ from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.computed.metadata import SourceReaders
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
 from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
@@ -20,6 +21,7 @@ from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
@@ -28,6 +30,19 @@ from stream_app.table.write.strict_partitions import strict_partitions
 def format_setup(source: SourceConfig, table: TableConfig, schema: TableSchema) -> FormatSetup:
     """The setup of the source's format: of the columns that its messages have."""
     return source_setup(_whole_setup(source, schema), table.made)
+
+
+def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
+    """The format of the job's messages, with all that the table's kind asks of it."""
+    setup = format_setup(config.source, config.table, table.schema)
+    decode = table_format(config.source, config.table, table.schema, setup)
+    if table.schema.kind.merges_by_key:
+        return decode
+    return InsertOnly(
+        messages=decode,
+        sets_aside=config.stream.non_insert_records == "quarantine",
+        ignores_deletes=table.options[IGNORE_DELETE],
+    )
 
 
 def table_format(

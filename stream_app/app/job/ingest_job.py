@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
-from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.format_setup import format_setup, job_format
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
@@ -35,8 +35,6 @@ from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_lab
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.cdc.formats import format_named
-from stream_app.cdc.insert_only import InsertOnly
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
@@ -49,7 +47,6 @@ from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
-from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
@@ -301,7 +298,7 @@ def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -
     return TableFeed(
         name=_job_name(config),
         job=job,
-        format_of=lambda table: _message_format(config, table),
+        format_of=lambda table: job_format(config, table),
         dead_letters=DeadLetters(
             None if quarantine is None else _folder(config, quarantine),
             config.stream.max_bad_records,
@@ -327,19 +324,6 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
     return _LOOKING if batch.is_untouched else None
-
-
-def _message_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
-    schema = table.schema
-    setup = format_setup(config.source, config.table, schema)
-    decode = table_format(config.source, config.table, schema, setup)
-    if schema.kind.merges_by_key:
-        return decode
-    return InsertOnly(
-        messages=decode,
-        sets_aside=config.stream.non_insert_records == "quarantine",
-        ignores_deletes=table.options[IGNORE_DELETE],
-    )
 
 
 def _source(config: AppConfig) -> KafkaSource | FilesSource:

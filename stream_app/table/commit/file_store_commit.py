@@ -92,18 +92,34 @@ class FileStoreCommit:
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
 
-    def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
+    def commit_appends(
+        self,
+        committable: ManifestCommittable,
+        *,
+        check: Callable[[Snapshot | None], None] | None = None,
+    ) -> Snapshot:
         """Publish an epoch's new files.
 
+        Args:
+            check: sees the snapshot on which the commit shall stand, again after each lost race;
+                raises CommitConflictError to forbid it.
+
         Raises:
-            CommitConflictError: the files no longer fit the table; nothing is committed.
+            CommitConflictError: the files no longer fit the table, or `check` raised it; nothing
+                is committed.
             CommitError: other writers won every race, or time is up; nothing is committed.
             CheckpointError: the table was replaced, or so many snapshots have expired that the
                 commit's outcome cannot be determined.
         """
-        changes = changed(committable.changes, self.table.options.bucket)
+        fixed = changed(committable.changes, self.table.options.bucket)
+
+        def changes(latest: Snapshot | None) -> CommitChanges:
+            if check is not None:
+                check(latest)
+            return fixed
+
         return self._publish(
-            _Commit(kind=CommitKind.APPEND, committable=committable, changes=lambda _: changes)
+            _Commit(kind=CommitKind.APPEND, committable=committable, changes=changes)
         )
 
     def commit_compactions(

@@ -15,12 +15,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.errors import CommitError
+from stream_app.errors import CommitConflictError, CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import REPLAY_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -80,6 +80,7 @@ class StreamTableCommit:
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
+        self._begun_on: int | None = None
 
     @property
     def commit_user(self) -> str:
@@ -118,6 +119,7 @@ class StreamTableCommit:
         """
         self.state.follow_with(())
         self._wait_for_compaction()
+        self._begun_on = self.state.history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
@@ -158,7 +160,9 @@ class StreamTableCommit:
             identifier=epoch, watermark=watermark, properties=properties
         )
         try:
-            append = self._commit.commit_appends(replace(committable, changes=tuple(changes)))
+            append = self._commit.commit_appends(
+                replace(committable, changes=tuple(changes)), check=self._check_no_replay
+            )
         except CommitError:
             self.table.discard(changes)
             raise
@@ -178,6 +182,23 @@ class StreamTableCommit:
             compactions=self.take_reports(),
             compactions_begun=begun,
         )
+
+    def _check_no_replay(self, latest: Snapshot | None) -> None:
+        """A replay takes sequence numbers behind all rows that it knows, as the epoch's rows did.
+
+        One that came since `begin_epoch` may have the same: its older rows could win.
+        """
+        newest, begun_on = 0 if latest is None else latest.snapshot_id, self._begun_on
+        if begun_on is None or newest == begun_on:
+            return
+        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=begun_on + 1):
+            if REPLAY_PROPERTY in (snapshot.properties or {}):
+                raise CommitConflictError(
+                    f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "
+                    "the epoch's rows were committed",
+                    where=self.table.location,
+                    fix="start the job again: it writes the epoch's rows anew, behind them",
+                )
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""
