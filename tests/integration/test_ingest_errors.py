@@ -109,13 +109,15 @@ def test_a_checkpoint_belongs_to_one_table(bench: JobBench) -> None:
     )
     assert checkpoint in error
 
-    bench.send(topic, [change(2, "b")])
-    bench.run()
-    (bench.table / "snapshot" / "snapshot-2").unlink()
+    for key, value in ((2, "b"), (3, "c")):
+        bench.send(topic, [change(key, value)])
+        bench.run()
+    for number in (2, 3):
+        (bench.table / "snapshot" / f"snapshot-{number}").unlink()
     (bench.table / "snapshot" / "LATEST").write_text("1")
-    bench.send(topic, [change(3, "c")])
+    bench.send(topic, [change(4, "d")])
     error = bench.fails()
-    assert error.startswith("the checkpoint has finished epoch 1, the table has only 0 of it\n")
+    assert error.startswith("the checkpoint has finished epoch 2, the table has only 0 of it\n")
     assert f"  where: {bench.table}\n  to fix: the table was rolled back" in error
     assert bench.rows() == {1: "a"}
 

@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Writing, output_of
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
@@ -32,15 +32,21 @@ class EpochHere:
 
     plans: dict[int, EpochPlan] = field(default_factory=dict)
     topics: list[pa.RecordBatch] = field(default_factory=list)
+    overlaps: bool = False
 
-    def run(self, epoch: int, messages: Parts, plan: EpochPlan) -> EpochOutput:
-        self.plans[epoch] = plan
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Writing:
         dealer = BlockDealer(plan.shape.tasks)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
             for block in route_partition([part], plan):
                 tasks[dealer.task(block)].append(block)
-        return output_of(plan, (row for each in tasks.values() for row in _written(each, plan)))
+
+        def write(plan: EpochPlan) -> EpochOutput:
+            self.plans[epoch] = plan
+            written = (row for each in tasks.values() for row in _written(each, plan))
+            return output_of(plan, written)
+
+        return write
 
     def begin_of(self, messages: Parts) -> Offsets:
         found: dict[str, dict[str, int]] = {}

@@ -19,6 +19,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.micro_batch import MicroBatch
@@ -69,10 +70,12 @@ class TwoTables:
     """The tables, and what was sent to each.
 
     Attributes:
+        query: the id of the streaming query.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
+    query: str = "the job"
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
@@ -121,31 +124,34 @@ class TwoTables:
                 runner=runner,
                 clock=self.tables[0].clock,
             ),
-            commit_user=lambda: "the job",
-            source_end=self.source_end,
+            log=EpochLog(self.checkpoint(), goes_back=True),
             held=self.held() if each_for_itself else None,
         )
 
     def held(self) -> HeldTables:
         """What the checkpoint remembers of tables that wait."""
-        files = self.tables[0].file_io
-        return HeldTables(self.folder_of_checkpoint(files), self.tables[0].clock.now_ms)
+        return HeldTables(self.checkpoint(), self.tables[0].clock.now_ms)
 
-    def folder_of_checkpoint(self, files: FileIO) -> Folder:
-        """Where the job keeps what it remembers."""
-        return Folder(str(self.folder / "checkpoint"), files)
+    def checkpoint(self, files: FileIO | None = None) -> Folder:
+        """The job's checkpoint, with Spark's part of it."""
+        return Folder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
 
-    def source_end(self, epoch: int) -> str:
-        """Where an epoch ends, as Spark's checkpoint tells it."""
-        sent = self.sent[: epoch + 1]
-        return json.dumps(
-            {topic: {"0": sum(len(each[topic]) for each in sent)} for topic in TOPICS}
-        )
+    def done(self, epoch: int) -> None:
+        """Spark goes on behind the epoch."""
+        folder = self.checkpoint()
+        folder.files.overwrite(folder.path(f"commits/{epoch}"), b"v1")
 
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
         """Rows of a new epoch; its number."""
         self.sent.append({"a": orders, "b": events})
-        return len(self.sent) - 1
+        epoch, folder = len(self.sent) - 1, self.checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            counts = {topic: sum(len(each[topic]) for each in self.sent[:upto]) for topic in TOPICS}
+            ends = json.dumps({topic: {"0": count} for topic, count in counts.items()})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), json.dumps({"id": self.query}).encode())
+        return epoch
 
     def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.

@@ -57,11 +57,10 @@ from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     is_begun,
     open_checkpoint,
-    query_id,
     remember_topics,
-    source_end,
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.kafka_source import KafkaSource
@@ -246,10 +245,14 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
     stream = config.stream
     spark = _session(config)
     stop_requested = threading.Event()
-    runner: FrameEpochs | RangeEpochs = FrameEpochs(spark)
+    source = _source(config)
+    epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
+    runner: FrameEpochs | RangeEpochs = FrameEpochs(
+        spark, source.read_between if isinstance(source, KafkaSource) else None
+    )
     if reader is not None:
         readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
-        runner = RangeEpochs(spark, reader, lambda: query_id(checkpoint), readers)
+        runner = RangeEpochs(spark, reader, epochs.query_id, readers)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
@@ -264,8 +267,7 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
                 runner=runner,
                 clock=table.clock,
             ),
-            commit_user=lambda: query_id(checkpoint),
-            source_end=lambda epoch: source_end(checkpoint, epoch),
+            log=epochs,
         )
         plan = batch.plan()
         log.watch_maintenance(job.upkeep.metrics)
@@ -283,7 +285,7 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
         log.started(table.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(_source(config).read_stream(spark), _job_name(config))
+            running.run(source.read_stream(spark), _job_name(config))
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:

@@ -6,7 +6,7 @@ Implemented by `frame_epochs` (a Spark job) and by tests (in the caller).
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -63,13 +63,25 @@ class EpochOutput:
     newcomers: pa.Table
 
 
+Writing = Callable[[EpochPlan], EpochOutput]
+"""Writes an epoch's blocks, for a plan of the same tables.
+
+When a task fails, its files are deleted.
+"""
+
+
 class EpochRunner(Protocol[Messages]):
     """Runs the tasks of an epoch; `Messages` is the type of an epoch's messages."""
 
-    def run(self, epoch: int, messages: Messages, plan: EpochPlan) -> EpochOutput:
-        """Read the messages once.
+    @property
+    def overlaps(self) -> bool:
+        """Whether an epoch can be routed while the one before is written."""
+        ...
 
-        When a task fails, its files are deleted.
+    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> Writing:
+        """Read the messages once, decode them, and sort out their blocks.
+
+        A runner that does not overlap may leave all the work to the writing.
         """
         ...
 

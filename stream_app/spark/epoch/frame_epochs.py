@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.kafka.offset_ranges import Offsets, begins
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Writing, output_of
 from stream_app.spark.epoch.planned_ranges import planned_ranges
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
@@ -45,15 +46,21 @@ class FrameEpochs:
     """
 
     spark: SparkSession
-    read: Callable[[Offsets, Offsets], DataFrame] | None = None
+    read: Callable[[SparkSession, Offsets, Offsets], DataFrame] | None = None
+    overlaps: ClassVar[bool] = False
 
-    def run(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> EpochOutput:
-        """See `EpochRunner.run`."""
+    def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Writing:
+        """See `EpochRunner.route`; all the work is done by the writing, as one Spark job."""
         context = self.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
-        context.setJobDescription(f"epoch {epoch}: decode, route, write")
-        rows = write_blocks(route_blocks(messages, plan), plan).collect()
-        return output_of(plan, ((table, kind, payload) for table, kind, payload in rows))
+        blocks = route_blocks(messages, plan)
+
+        def write(plan: EpochPlan) -> EpochOutput:
+            context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
+            context.setJobDescription(f"epoch {epoch}: decode, route, write")
+            rows = write_blocks(blocks, plan).collect()
+            return output_of(plan, ((table, kind, payload) for table, kind, payload in rows))
+
+        return write
 
     def begin_of(self, messages: DataFrame) -> Offsets:
         """See `EpochRunner.begin_of`."""
@@ -62,7 +69,7 @@ class FrameEpochs:
     def between(self, begin: Offsets, end: Offsets) -> DataFrame:
         """See `EpochRunner.between`."""
         assert self.read is not None, "only a job that reads topics goes back"
-        return self.read(begin, end)
+        return self.read(self.spark, begin, end)
 
     def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:
         """See `EpochRunner.with_keys`."""

@@ -2,7 +2,8 @@
 
 Spark's source plans the ranges and keeps them in its checkpoint, but its DataFrame does not run.
 Spark still schedules, shuffles and repeats tasks. A block travels as a pair of its place and its
-bytes, and Spark compiles no code for it.
+bytes, and Spark compiles no code for it. The tasks before the shuffle are a job of their own, so
+they can run while the epoch before is written and committed.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
+from pyspark import RDD, SparkContext
+from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.kafka.offset_ranges import (
@@ -25,7 +28,7 @@ from stream_app.kafka.offset_ranges import (
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Writing, output_of
 from stream_app.spark.epoch.frame_epochs import INGEST_POOL
 from stream_app.spark.epoch.planned_ranges import count_input_rows, planned_ranges
 from stream_app.spark.epoch.route_task import route_partition
@@ -51,18 +54,31 @@ class RangeEpochs:
     settings: ReaderSettings
     query_id: Callable[[], str]
     readers: int
+    overlaps: ClassVar[bool] = True
 
-    def run(self, epoch: int, messages: RangeMessages, plan: EpochPlan) -> EpochOutput:
-        """See `EpochRunner.run`."""
+    def route(self, epoch: int, messages: RangeMessages, plan: EpochPlan) -> Writing:
+        """See `EpochRunner.route`; the blocks wait in the files of Spark's shuffle."""
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
-        context.setJobDescription(f"epoch {epoch}: read, decode, route, write")
+        context.setJobDescription(f"epoch {epoch}: read, decode, route")
         shares = shared_out(_ranges(messages), self.readers)
-        output = output_of(plan, self.results(shares, plan))
-        if isinstance(messages, DataFrame):
-            read = sum(of_table.counts.messages for of_table in output.tables)
-            count_input_rows(self.spark, self.query_id(), read)
-        return output
+        if not shares:
+            return lambda plan: output_of(plan, ())
+        read = context.accumulator(0)
+        try:
+            routed = self._routed(shares, plan, read)
+            _run_map_stage(context, routed)
+            if isinstance(messages, DataFrame):
+                count_input_rows(self.spark, self.query_id(), read.value)
+        finally:
+            _accumulatorRegistry.pop(read.aid, None)
+
+        def write(plan: EpochPlan) -> EpochOutput:
+            context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
+            context.setJobDescription(f"epoch {epoch}: write")
+            return output_of(plan, _written(routed, plan).collect())
+
+        return write
 
     def begin_of(self, messages: RangeMessages) -> Offsets:
         """See `EpochRunner.begin_of`."""
@@ -74,27 +90,21 @@ class RangeEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        self.results([[]] * self.readers, plan)
+        read = self.spark.sparkContext.accumulator(0)
+        _written(self._routed([[]] * self.readers, plan, read), plan).collect()
 
-    def results(self, shares: Sequence[Sequence[OffsetRange]], plan: EpochPlan) -> list[TaskResult]:
-        """Read ranges, a share in each task, and write their messages."""
-        if not shares:
-            return []
+    def _routed(
+        self, shares: Sequence[Sequence[OffsetRange]], plan: EpochPlan, read: Accumulator[int]
+    ) -> RDD[Pair]:
+        """The blocks of ranges, a share in each task, on their way to the tasks that write."""
         settings, tasks = self.settings, plan.shape.tasks
 
         def route(planned: Iterable[Sequence[OffsetRange]]) -> Iterator[Pair]:
             messages = kept_reader(settings).read(list(itertools.chain.from_iterable(planned)))
-            return _pairs(route_partition(messages, plan), tasks)
-
-        def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
-            return write_partition(map(_task_block, pairs), plan)
+            return _pairs(route_partition(_counted(messages, read), plan), tasks)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        dealt = routed.repartitionAndSortWithinPartitions(
-            tasks, partitionFunc=_task, keyfunc=_order
-        )
-        found: list[TaskResult] = dealt.mapPartitions(write).collect()
-        return found
+        return routed.partitionBy(tasks, _task)
 
     def with_keys(self, messages: RangeMessages, bad: pa.Table) -> pa.Table:  # noqa: ARG002
         """See `EpochRunner.with_keys`; this runner omits no key."""
@@ -103,6 +113,36 @@ class RangeEpochs:
 
 def _ranges(messages: RangeMessages) -> Sequence[OffsetRange]:
     return planned_ranges(messages) if isinstance(messages, DataFrame) else messages
+
+
+def _counted(
+    messages: Iterable[pa.RecordBatch], read: Accumulator[int]
+) -> Iterator[pa.RecordBatch]:
+    for batch in messages:
+        read.add(batch.num_rows)
+        yield batch
+
+
+def _run_map_stage(context: SparkContext, routed: RDD[Pair]) -> None:
+    """Run the tasks before a shuffle now; the job behind the shuffle finds their output there."""
+    jvm: Any = context._jvm
+    values: Any = routed._jrdd.rdd()  # ← the shuffled pairs ← the shuffle
+    shuffle = values.dependencies().head().rdd().dependencies().head()
+    running = context._jsc.sc().submitMapStage(shuffle)
+    forever = jvm.scala.concurrent.duration.Duration.Inf()
+    jvm.org.apache.spark.util.ThreadUtils.awaitResult(running, forever)
+
+
+def _written(routed: RDD[Pair], plan: EpochPlan) -> RDD[TaskResult]:
+    """Write each task's blocks in their order."""
+
+    def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
+        return write_partition(map(_task_block, pairs), plan)
+
+    dealt = routed.repartitionAndSortWithinPartitions(
+        plan.shape.tasks, partitionFunc=_task, keyfunc=_order
+    )
+    return dealt.mapPartitions(write)
 
 
 def _pairs(blocks: Iterable[Block], tasks: int) -> Iterator[Pair]:

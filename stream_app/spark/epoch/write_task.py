@@ -56,6 +56,8 @@ def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Ta
             if index == NEWCOMERS:
                 yield from (_passed_on(block) for block in of_table)
                 continue
+            if plan.tables[index] is None:
+                continue  # it has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
             yield from writing.take(of_table)
             writes.append(writing)

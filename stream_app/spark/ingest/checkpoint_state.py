@@ -91,18 +91,6 @@ def remember_tables(folder: Folder, tables: Mapping[str, Sequence[str]]) -> None
     _write(folder, replace(state, tables=tables))
 
 
-def query_id(folder: Folder) -> str:
-    """The streaming query's id, which Spark keeps in the checkpoint from its first start on."""
-    document = json.loads(folder.files.read_bytes(folder.path("metadata")))
-    return str(document["id"])
-
-
-def source_end(folder: Folder, epoch: int) -> str:
-    """The recorded end of an epoch in Spark's checkpoint: a line of JSON for each source."""
-    lines = folder.files.read_bytes(folder.path(f"offsets/{epoch}")).decode().splitlines()
-    return "\n".join(lines[2:])  # after the version and Spark's own settings
-
-
 def _read(folder: Folder) -> CheckpointState | None:
     try:
         document = json.loads(folder.files.read_bytes(folder.path(_FILE)))

@@ -25,7 +25,7 @@ from stream_app.errors import CommitError, StoppedError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessageSplitter, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput
+from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import CompactionWaitError
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
@@ -58,10 +58,11 @@ class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
 
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
-        """New tables, created in the warehouse.
+        """The tables of messages, created in the warehouse unless they are there.
 
         Args:
-            messages: some of each new table, in columns of `MESSAGE_SCHEMA`.
+            messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
+                while the one before is written, the latter may have brought the tables already.
         """
         ...
 
@@ -88,6 +89,24 @@ class Times:
     write_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBegun(Generic[Messages]):
+    """An epoch whose messages are decoded.
+
+    Attributes:
+        plan: of the tables that its blocks are for.
+        write: writes its blocks.
+        route_s: seconds of reading, decoding and routing.
+    """
+
+    epoch: int
+    messages: Messages
+    source_end: str
+    plan: EpochPlan
+    write: Writing
+    route_s: float
+
+
 @dataclass(slots=True, kw_only=True)
 class EpochRun(Generic[Messages]):
     """Runs epochs.
@@ -107,46 +126,98 @@ class EpochRun(Generic[Messages]):
     newcomers: Newcomers | None = None
     totals: DecodeCounts = field(default_factory=DecodeCounts)
 
-    def run(
+    def begin(
         self, epoch: int, messages: Messages, feeds: Iterable[TableFeed], source_end: str
+    ) -> EpochBegun[Messages]:
+        """Read, decode and sort out an epoch's messages for some of the tables.
+
+        Neither the tables nor what is known of them change. So it may run beside `finish` of the
+        epoch before.
+        """
+        began, wanted = self.clock.steady_seconds(), {feed.name for feed in feeds}
+        parts = [feed.plan() if feed.name in wanted else None for feed in self.feeds]
+        plan = EpochPlan(tables=tuple(parts), shape=self.shape)
+        return EpochBegun(
+            epoch=epoch,
+            messages=messages,
+            source_end=source_end,
+            plan=plan,
+            write=self.runner.route(epoch, messages, plan),
+            route_s=self.clock.steady_seconds() - began,
+        )
+
+    def finish(
+        self, begun: EpochBegun[Messages], feeds: Iterable[TableFeed]
     ) -> Sequence[TableFeed]:
-        """Bring an epoch into some of the tables; returns those that it was committed to."""
-        lacking = list(feeds)
+        """Bring an epoch into tables; returns those that it was committed to.
+
+        Args:
+            feeds: the tables that lack the epoch, whether `begin` knew it or not.
+        """
         committed: list[TableFeed] = []
+        lacking = list(feeds)
         for _ in range(_ROUNDS_MAX):
-            began = self.clock.steady_seconds()
-            plan = self._plan(lacking)
-            if not plan.has_tables:
+            if not lacking:
                 return committed
+            began = self.clock.steady_seconds()
+            plan, others = self._ready(begun.plan, lacking)
             waited = self.clock.steady_seconds()
-            output = self.runner.run(epoch, messages, plan)
-            times = Times(waited - began, self.clock.steady_seconds() - waited)
+            output = begun.write(plan)
+            write_s = begun.route_s + self.clock.steady_seconds() - waited
             shares = [
                 Share(feed, part, of_table)
-                for feed, of_table, part in zip(self.feeds, output.tables, plan.tables, strict=True)
+                for feed, of_table, part in zip(
+                    self.feeds, output.tables, plan.tables, strict=False
+                )
                 if part is not None
             ]
-            work = _Round(self, epoch, messages, source_end, plan, times)
-            lacking = work.commit(shares)
+            work = _Round(self, begun, Times(waited - began, write_s))
+            lacking = [*others, *work.commit(shares)]
             committed += work.committed
             if output.newcomers.num_rows:
                 lacking += self._arrived(output.newcomers)
+            if lacking:
+                begun = self.begin(begun.epoch, begun.messages, lacking, begun.source_end)
         raise CommitError(
-            f"epoch {epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
+            f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
             where=", ".join(feed.job.table.location for feed in lacking),
             fix="see which other job commits to the table so often, and stop one of both",
         )
+
+    def lacking(
+        self, feeds: Iterable[TableFeed], begun: EpochBegun[Messages]
+    ) -> Sequence[TableFeed]:
+        """The tables that do not have an epoch."""
+        found = []
+        for feed in feeds:
+            if feed.job.is_committed(begun.epoch, begun.source_end):
+                feed.listener.epoch(EpochReport(epoch=begun.epoch, skipped=True))
+            else:
+                found.append(feed)
+        return found
 
     def plan(self) -> EpochPlan:
         """The plan for all tables, before the first epoch."""
         return EpochPlan(tables=tuple(feed.plan() for feed in self.feeds), shape=self.shape)
 
-    def _plan(self, lacking: Sequence[TableFeed]) -> EpochPlan:
+    def _ready(
+        self, planned: EpochPlan, lacking: Sequence[TableFeed]
+    ) -> tuple[EpochPlan, list[TableFeed]]:
+        """The plan of the tables that can be written now, and those without blocks that fit."""
         wanted = {feed.name for feed in lacking}
-        parts = [self._part(feed) if feed.name in wanted else None for feed in self.feeds]
-        return EpochPlan(tables=tuple(parts), shape=self.shape)
+        parts: list[TablePlan | None] = []
+        others: list[TableFeed] = []
+        for index, feed in enumerate(self.feeds):
+            routed = planned.tables[index] if index < len(planned.tables) else None
+            part = self._part(feed) if feed.name in wanted else None
+            if part is not None and (routed is None or routed.table is not part.table):
+                others.append(feed)
+                part = None
+            parts.append(part)
+        return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
     def _part(self, feed: TableFeed) -> TablePlan | None:
+        """The table's part, once it takes rows; None: it has failed."""
         if self.isolation is None:
             return feed.plan(feed.job.begin_epoch())
         try:
@@ -162,12 +233,13 @@ class EpochRun(Generic[Messages]):
     def _arrived(self, messages: pa.Table) -> Sequence[TableFeed]:
         assert self.newcomers is not None, "the splitter knows that tables may appear"
         assert self.isolation is not None, "such tables come and fail each for itself"
-        arrived = self.newcomers.feeds(messages)
+        found = self.newcomers.feeds(messages)
+        known = {feed.name for feed in self.feeds}
+        arrived = [feed for feed in found if feed.name not in known]
         self.feeds += arrived
-        splitter = self.newcomers.splitter(self.feeds)
-        self.shape = self.shape.with_splitter(splitter)
+        self.shape = self.shape.with_splitter(self.newcomers.splitter(self.feeds))
         self.isolation.open(arrived)
-        return [feed for feed in arrived if feed.job.is_open]
+        return [feed for feed in found if feed.job.is_open]
 
 
 @dataclass(slots=True)
@@ -175,10 +247,7 @@ class _Round(Generic[Messages]):
     """The commits of a round."""
 
     run: EpochRun[Messages]
-    epoch: int
-    messages: Messages
-    source_end: str
-    plan: EpochPlan
+    begun: EpochBegun[Messages]
     times: Times
     committed: list[TableFeed] = field(default_factory=list)
 
@@ -248,14 +317,14 @@ class _Round(Generic[Messages]):
     def _set_aside(self, share: Share) -> None:
         share.feed.check_tables(share.output.counts.tables)
         bad = self._bad_records(share).sort_by(_SOURCE_ORDER)
-        share.set_aside = share.feed.dead_letters.write(self.epoch, bad)
+        share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
 
     def _bad_records(self, share: Share) -> pa.Table:
         bad = share.output.bad_records()
         is_kept = share.feed.dead_letters.folder is not None
-        if bad.num_rows and is_kept and not self.plan.reads_keys:
+        if bad.num_rows and is_kept and not self.begun.plan.reads_keys:
             try:
-                return self.run.runner.with_keys(self.messages, bad)
+                return self.run.runner.with_keys(self.begun.messages, bad)
             except Exception as error:
                 # The topic may have dropped these messages since. The bad records themselves are
                 # kept.
@@ -265,11 +334,11 @@ class _Round(Generic[Messages]):
     def _commit(self, share: Share) -> EpochReport:
         began = self.run.clock.steady_seconds()
         feed, output = share.feed, share.output
-        properties = _properties(output.counts, self.source_end)
-        committed = feed.job.commit_epoch(self.epoch, output.changes, properties)
+        properties = _properties(output.counts, self.begun.source_end)
+        committed = feed.job.commit_epoch(self.begun.epoch, output.changes, properties)
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
-            epoch=self.epoch,
+            epoch=self.begun.epoch,
             counts=output.counts,
             set_aside=share.set_aside,
             buckets=len(output.changes),

@@ -1,11 +1,12 @@
 """The sink of the stream: epochs → snapshots of each table of the job.
 
-Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It is the only
-committer of the job: idle commits and upkeep take the same lock.
+Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It decodes the epoch,
+and leaves writing and committing to a thread, so that the next epoch can be decoded meanwhile. One
+epoch at most waits there. When the job ends before it is committed, Spark has it as done, and the
+table does not: the next job reads it again, from the offsets in the checkpoint.
 
-It reads the source once for all tables, and commits each table by itself. When the job ended
-between two commits, it writes the epoch only for the tables that lack it. A table that is held back
-has offsets of its own; it catches up in an epoch of its own.
+That thread is the only committer of the job: idle commits and upkeep take the same lock. When the
+job ended between the commits of two tables, the epoch is written only for those that lack it.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """
@@ -14,20 +15,22 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic
 
-from stream_app.errors import CheckpointError, StoppedError
+from stream_app.errors import StoppedError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import Messages
-from stream_app.spark.ingest.epoch_run import COMMIT_THREADS, EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables, with_new_partitions
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochBegun, EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.tables_apart import TablesApart
 from stream_app.spark.task_errors import first_line, readable
-from stream_app.table.map_in_threads import each
 
 _LOOK_S = 5.0
 """Seconds between two looks for held tables whose time has come."""
@@ -39,51 +42,63 @@ class MicroBatch(Generic[Messages]):
 
     Attributes:
         work: the tables, and what brings an epoch into them.
-        commit_user: the streaming query's id; read in the first epoch, when Spark has set it.
-        source_end: the end of an epoch as Spark has recorded it.
+        log: what Spark has recorded of epochs; the query's id there is the commit user.
         held: the tables that wait; None: an error of one table stops the job.
         failure: the error that stopped the query, with its own text.
-        epoch_at_work: the epoch in progress; None: there is none.
+        epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
     work: EpochRun[Messages]
-    commit_user: Callable[[], str]
-    source_end: Callable[[int], str]
+    log: EpochLog
     held: HeldTables | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopping: bool = False
     failure: BaseException | None = None
     epoch_at_work: int | None = None
-    _begin: Offsets = field(init=False, default_factory=dict)
-    _epoch: int = field(init=False, default=-1)
+    _committer: ThreadPoolExecutor = field(init=False)
+    _pending: Future[None] | None = field(init=False, default=None)
+    _apart: TablesApart[Messages] | None = field(init=False, default=None)
+    _is_open: bool = field(init=False, default=False)
     _is_begun: bool = field(init=False, default=False)
     _looked_at: float = field(init=False, default=float("-inf"))
 
     def __post_init__(self) -> None:
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
         if self.held is not None:
-            self.work.isolation = self
-            self._epoch = self.held.tables.epoch
+            self._apart = TablesApart(work=self.work, log=self.log, held=self.held)
+            self.work.isolation = self._apart
 
     def __call__(self, messages: Messages, epoch: int) -> None:
-        """Process a micro-batch; skips tables that have the epoch already."""
-        with self.lock:
-            if self.stopping:
-                raise RuntimeError("the job is stopping")
+        """Process a micro-batch: it is decoded, and the one before is committed.
+
+        When the runner does not overlap epochs, this one is committed too.
+        """
+        try:
             self.epoch_at_work = epoch
-            try:
-                if self.held is None:
-                    self._for_all(messages, epoch)
-                else:
-                    self._for_each(messages, epoch, self.held)
-            except StoppedError as error:
-                raise RuntimeError(error.what) from None
-            except BaseException as error:
-                self.failure = readable(error)
-                # Spark converts the trace to text and searches it with regular expressions, whose
-                # stack grows with the text. So Spark gets a short one.
-                raise RuntimeError(first_line(self.failure)) from None
-            finally:
-                self.epoch_at_work = None
+            if not self._is_begun:
+                self._start(epoch)
+            begun = self._decode(messages, epoch)
+            self.settle()
+            self._pending = self._committer.submit(self._finish, begun)
+            if not self.work.runner.overlaps:
+                self.settle()
+        except StoppedError as error:
+            raise RuntimeError(error.what) from None
+        except BaseException as error:
+            self.failure = self.failure or readable(error)
+            # Spark converts the trace to text and searches it with regular expressions, whose
+            # stack grows with the text. So Spark gets a short one.
+            raise RuntimeError(first_line(self.failure)) from None
+
+    def settle(self) -> None:
+        """Wait until the epoch that is decoded is committed.
+
+        Raises:
+            BaseException: why it could not be, in its own text.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None and (error := pending.exception()) is not None:
+            raise self.failure or error
 
     @property
     def feeds(self) -> Sequence[TableFeed]:
@@ -98,144 +113,103 @@ class MicroBatch(Generic[Messages]):
     @property
     def is_untouched(self) -> bool:
         """Whether no epoch has arrived yet."""
-        return not any(feed.job.is_open for feed in self.feeds)
+        return not self._is_begun
 
     def plan(self) -> EpochPlan:
         """The plan for all tables, before the first epoch."""
         return self.work.plan()
 
     def while_idle(self) -> None:
-        """Publish finished compactions, or do upkeep, unless an epoch is in progress.
+        """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
         Tables that are held back are tried again, when their time has come.
         """
         if not self.lock.acquire(blocking=False):
             return
         try:
+            self._resume()
             for feed in self.feeds:
                 if report := feed.job.while_idle():
                     feed.listener.idle_commit(report)
             now = self.work.clock.steady_seconds()
-            if self.held is not None and self._epoch >= 0 and now - self._looked_at >= _LOOK_S:
+            if self._apart is not None and now - self._looked_at >= _LOOK_S:
                 self._looked_at = now
-                self._catch_up(self._epoch, self.held)
+                self._apart.catch_up()
         finally:
             self.lock.release()
 
     def drain(self) -> None:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         with self.lock:
+            self._resume()
             for feed in self.feeds:
                 for report in feed.job.drain():
                     feed.listener.idle_commit(report)
-            if self.held is not None and self._epoch >= 0:
-                self._catch_up(self._epoch, self.held)
+            if self._apart is not None:
+                self._apart.catch_up()
 
-    def _for_all(self, messages: Messages, epoch: int) -> None:
-        """An epoch of a job whose tables succeed or fail together."""
-        for feed in self.feeds:
-            if not feed.job.is_open:
-                feed.job.open(self.commit_user(), epoch, epoch - 1)
-        source_end = self.source_end(epoch)
-        lacking = self._lacking(self.feeds, epoch, source_end)
-        for feed in self.work.run(epoch, messages, lacking, source_end):
-            feed.job.upkeep.after_commit()
-
-    def _for_each(self, messages: Messages, epoch: int, held: HeldTables) -> None:
-        """An epoch of a job whose tables succeed or fail each for itself."""
-        source_end = self.source_end(epoch)
-        end: Offsets = json.loads(source_end)
-        self._begin = with_new_partitions(self.work.runner.begin_of(messages), end)
-        held.meet(self._begin)
-        self._epoch = epoch
-        if not self._is_begun:
+    def _start(self, epoch: int) -> None:
+        """Open the tables, and check that they fit the first epoch of this run."""
+        with self.lock:
+            self._check_not_stopping()
+            self._resume()
             self._is_begun = True
-            _check_remembered(held.tables.epoch, epoch, str(held.folder))
-            self.open([feed for feed in self.feeds if feed.name not in held])
-        committed: Sequence[TableFeed] = ()
-        if held.tables.epoch < epoch:
-            ready = [feed for feed in self.feeds if feed.name not in held]
-            lacking = self._lacking(ready, epoch, source_end)
-            committed = self.work.run(epoch, messages, lacking, source_end)
-        held.finish(epoch, {feed.name: epoch for feed in committed})
-        self._catch_up(epoch, held)
-
-    def _lacking(
-        self, feeds: Iterable[TableFeed], epoch: int, source_end: str
-    ) -> Sequence[TableFeed]:
-        """The tables that do not have the epoch."""
-        found = []
-        for feed in feeds:
-            if feed.job.is_committed(epoch, source_end):
-                feed.listener.epoch(EpochReport(epoch=epoch, skipped=True))
+            if self._apart is None:
+                for feed in self.feeds:
+                    feed.job.check_epochs(epoch, epoch - 1)
             else:
-                found.append(feed)
-        return found
+                self._apart.check_epochs(epoch)
 
-    def open(self, feeds: Sequence[TableFeed]) -> None:
-        """See `Isolation.open`; reads several tables at a time."""
-        assert self.held is not None, "in a job of many tables"
-        user, newest = self.commit_user(), self.held.tables.newest
+    def _resume(self) -> None:
+        """Open the tables, and finish the epoch that Spark has as done and they have not.
 
-        def opened(feed: TableFeed) -> BaseException | None:
+        An older epoch is missing only where the table or the checkpoint is an older copy.
+        """
+        if self._is_open or not self.log.is_begun():
+            return
+        self._is_open = True
+        if self._apart is None:
+            for feed in self.feeds:
+                feed.job.open(self.log.query_id())
+            lacks = min(feed.job.last_epoch for feed in self.feeds) + 1
+        else:
+            lacks = self._apart.open_all() + 1
+        if self.log.goes_back and self.log.is_done(lacks) and not self.log.is_done(lacks + 1):
+            end: Offsets = json.loads(self.log.source_end(lacks))
+            messages = self.work.runner.between(self.log.source_begin(lacks), end)
             try:
-                feed.job.open(user, self._epoch, newest.get(feed.name, -1))
+                self._commit(self._decode(messages, lacks))
             except Exception as error:
-                return error
-            return None
+                self.failure = readable(error)
+                raise self.failure from None
 
-        for feed, error in zip(feeds, each(COMMIT_THREADS, opened, feeds), strict=True):
-            if error is not None:
-                self.failed(feed, error)
+    def _decode(self, messages: Messages, epoch: int) -> EpochBegun[Messages]:
+        """Decode an epoch, for the tables that seem to lack it."""
+        feeds = [feed for feed in self.feeds if feed.job.is_open and feed.job.last_epoch < epoch]
+        return self.work.begin(epoch, messages, feeds, self.log.source_end(epoch))
 
-    def failed(self, feed: TableFeed, error: BaseException) -> None:
-        """See `Isolation.failed`: hold the table back from the epoch in progress on."""
-        assert self.held is not None, "in a job of many tables"
-        found = readable(error)
-        if self.held.hold(feed.name, found, self._epoch, self._begin).has_failed:
-            feed.job.forget()
-
-    def _catch_up(self, epoch: int, held: HeldTables) -> None:
-        """Bring held tables up to the others, each in an epoch of its own, once they are due."""
-        due = held.due()
-        source_end = self.source_end(epoch) if due else ""
-        for feed in [feed for feed in self.feeds if feed.name in due]:
-            waiting = due[feed.name]
+    def _finish(self, begun: EpochBegun[Messages]) -> None:
+        """Write and commit an epoch, in the committer's thread."""
+        with self.lock:
             try:
-                if not feed.job.is_open:
-                    self.open([feed])
-                if not feed.job.is_open or feed.job.must_wait():
-                    continue
-                begin = waiting.begin
-                if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
-                    # The commit that seemed to fail is in the table.
-                    begin = json.loads(feed.job.last_source_end)
-                messages = self.work.runner.between(begin, json.loads(source_end))
-                self.work.run(epoch, messages, [feed], source_end)
+                self._check_not_stopping()
+                self._commit(begun)
             except StoppedError:
                 raise
-            except Exception as error:
-                self.failed(feed, error)
-                held.save()
-                continue
-            if held.tables.held[feed.name] == waiting:
-                held.release(feed.name)
-                held.finish(epoch, {feed.name: feed.job.last_epoch})
-            else:
-                held.save()
+            except BaseException as error:
+                self.failure = readable(error)
+                raise
+            finally:
+                if self.epoch_at_work == begun.epoch:
+                    self.epoch_at_work = None
 
+    def _check_not_stopping(self) -> None:
+        if self.stopping:
+            raise StoppedError("the job is stopping")
 
-def _check_remembered(remembered: int, epoch: int, checkpoint: str) -> None:
-    """Check that what the job remembers of its tables fits Spark's part of the checkpoint.
-
-    Raises:
-        CheckpointError: one of both is older than the other.
-    """
-    if epoch - 1 <= remembered <= epoch:
-        return
-    raise CheckpointError(
-        f"the checkpoint goes on with epoch {epoch}, and its tables.json is of epoch {remembered}",
-        where=checkpoint,
-        fix="an older copy of one of both was restored, or the checkpoint is of a job of one "
-        "table: restore both together, or give the job a new checkpoint",
-    )
+    def _commit(self, begun: EpochBegun[Messages]) -> None:
+        if self._apart is not None:
+            self._apart.commit(begun)
+            return
+        for feed in self.work.finish(begun, self.work.lacking(self.feeds, begun)):
+            feed.job.upkeep.after_commit()

@@ -85,6 +85,7 @@ class RunningStream:
         try:
             self._watch(query)
             if self.trigger is None and not self.stop_requested.is_set():
+                self.batch.settle()
                 self.batch.drain()
                 self.on_drained(self._newest)
         except StreamingQueryException as error:
@@ -101,6 +102,8 @@ class RunningStream:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             self._report(query)
             self.batch.while_idle()
+            if self.batch.failure is not None:
+                raise self.batch.failure  # of an epoch that Spark has as done
             if self.stop_requested.is_set():
                 return
         self._report(query)

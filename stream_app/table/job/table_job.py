@@ -65,20 +65,24 @@ class TableJob:
         """Whether `open` was called: an epoch has arrived."""
         return self._commit is not None
 
-    def open(self, commit_user: str, epoch: int, newest: int) -> None:
-        """Read the table's state: before this run's first epoch, and after a failure.
+    def open(self, commit_user: str) -> None:
+        """Read the table's state: before this run's first epoch, and after a failure."""
+        assert self._commit is None, "once, unless its state was forgotten"
+        self._commit = StreamTableCommit(
+            self.table, commit_user, self.executor, stopping=self.stopping
+        )
+
+    def check_epochs(self, epoch: int, newest: int) -> None:
+        """Check that the table and the checkpoint fit together.
 
         Args:
             epoch: the next one of the job.
             newest: the newest epoch that the table must have; -1: none.
 
         Raises:
-            CheckpointError: the table and the checkpoint do not fit together.
+            CheckpointError: they do not.
         """
-        assert self._commit is None, "once, unless its state was forgotten"
-        commit = StreamTableCommit(self.table, commit_user, self.executor, stopping=self.stopping)
-        check_not_behind(commit.state, epoch, newest)
-        self._commit = commit
+        check_not_behind(self._opened.state, epoch, newest)
 
     @property
     def last_epoch(self) -> int:

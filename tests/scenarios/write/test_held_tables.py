@@ -135,7 +135,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode)
         fault = Fault(at, mode, stays_dead=True)
         ended = started(tables, runner, file_io=FaultyFileIO(fault=fault))
         assert ended.held is not None
-        ended.held.folder = tables.folder_of_checkpoint(FaultyFileIO(fault=fault))
+        ended.held.folder = tables.checkpoint(FaultyFileIO(fault=fault))
         tables.tables[0].clock.sleep(HOURS)
         with contextlib.suppress(Exception):
             run(ended, tables, runner, 1)
@@ -158,10 +158,10 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     tables.send([{"k": 50, "v": "ours"}], [])
     run(batch, tables, runner, 1)
     other = TwoTables.__new__(TwoTables)
-    other.folder, other.tables = tables.folder, tables.tables
-    other.sent = [{"a": [{"k": 3, "v": f"other {number}"} for number in range(30)], "b": []}]
+    other.folder, other.tables, other.query = tmp_path / "other", tables.tables, "another job"
+    other.sent = []
+    other.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
     stranger = other.started(EpochHere())
-    stranger.commit_user = lambda: "another job"
     stranger(other.messages(0).combine_chunks().to_batches(), 0)
     tables.send([{"k": 3, "v": "the newest"}], [])
     run(batch, tables, runner, 2)

@@ -10,9 +10,11 @@ import pytest
 from stream_app.app.job.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
 from stream_app.table.job.table_job import TableJob
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, SmallTable, small_table
@@ -52,8 +54,7 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
             runner=EpochHere(),
             clock=table.table.clock,
         ),
-        commit_user=no_epoch,
-        source_end=no_epoch,
+        log=EpochLog(Folder(table.table.location + "-checkpoint", table.table.file_io), True),
     )
 
 

@@ -19,11 +19,10 @@ from stream_app.errors import CheckpointError
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.checkpoint_state import (
     open_checkpoint,
-    query_id,
     remember_topics,
-    source_end,
 )
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.hdfs_cluster import HdfsCluster
@@ -118,8 +117,9 @@ def test_a_damaged_checkpoint_is_told(folder: Folder, table: FileStoreTable) -> 
 def test_what_spark_has_noted_is_read(folder: Folder) -> None:
     folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
     folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
-    assert query_id(folder) == "one"
-    assert source_end(folder, 7) == '{"t":{"0":3}}'
+    epochs = EpochLog(folder, goes_back=True)
+    assert epochs.query_id() == "one"
+    assert epochs.source_end(7) == '{"t":{"0":3}}'
 
 
 def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:

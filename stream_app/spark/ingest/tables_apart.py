@@ -1,0 +1,135 @@
+"""The tables of a job in which each succeeds or fails for itself.
+
+A table that is held back catches up in an epoch of its own, with the identifier of the newest one.
+`micro_batch` calls it under its lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic
+
+from stream_app.errors import CheckpointError, StoppedError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.epoch_runner import Messages
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import COMMIT_THREADS, EpochBegun, EpochRun
+from stream_app.spark.ingest.held_tables import HeldTable, HeldTables, with_new_partitions
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.task_errors import readable
+from stream_app.table.map_in_threads import each
+
+
+@dataclass(slots=True, kw_only=True)
+class TablesApart(Generic[Messages]):
+    """Implements `epoch_run.Isolation`.
+
+    Attributes:
+        work: the tables, and what brings an epoch into them.
+        held: the tables that wait, and what the job remembers of all.
+    """
+
+    work: EpochRun[Messages]
+    log: EpochLog
+    held: HeldTables
+    _epoch: int = field(init=False)
+    _begin: Offsets = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._epoch = self.held.tables.epoch
+
+    def open_all(self) -> int:
+        """Open the tables that are not held; returns the newest epoch that all of them have."""
+        self.open(self._ready())
+        return self.held.tables.epoch
+
+    def open(self, feeds: Sequence[TableFeed]) -> None:
+        """See `Isolation.open`; reads several tables at a time."""
+        user, newest = self.log.query_id(), self.held.tables.newest
+
+        def opened(feed: TableFeed) -> BaseException | None:
+            try:
+                feed.job.open(user)
+                feed.job.check_epochs(self._epoch + 1, newest.get(feed.name, -1))
+            except Exception as error:
+                return error
+            return None
+
+        for feed, error in zip(feeds, each(COMMIT_THREADS, opened, feeds), strict=True):
+            if error is not None:
+                self.failed(feed, error)
+
+    def failed(self, feed: TableFeed, error: BaseException) -> None:
+        """See `Isolation.failed`: hold the table back from the epoch in progress on."""
+        if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
+            feed.job.forget()
+
+    def check_epochs(self, epoch: int) -> None:
+        """Check that what the job remembers of its tables fits Spark's part of the checkpoint.
+
+        Args:
+            epoch: the next one.
+
+        Raises:
+            CheckpointError: one of both is older than the other.
+        """
+        remembered = self.held.tables.epoch
+        if epoch - 1 <= remembered <= epoch:
+            return
+        raise CheckpointError(
+            f"the checkpoint goes on with epoch {epoch}, and its tables.json is of epoch "
+            f"{remembered}",
+            where=str(self.held.folder),
+            fix="an older copy of one of both was restored, or the checkpoint is of a job of one "
+            "table: restore both together, or give the job a new checkpoint",
+        )
+
+    def commit(self, begun: EpochBegun[Messages]) -> None:
+        """Bring an epoch into the tables that lack it, and held ones up to it."""
+        self._epoch, end = begun.epoch, json.loads(begun.source_end)
+        self._begin = with_new_partitions(self.work.runner.begin_of(begun.messages), end)
+        self.held.meet(self._begin)
+        committed: Sequence[TableFeed] = ()
+        if self.held.tables.epoch < begun.epoch:
+            committed = self.work.finish(begun, self.work.lacking(self._ready(), begun))
+        self.held.finish(begun.epoch, {feed.name: begun.epoch for feed in committed})
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Bring held tables up to the newest epoch, each by itself, once they are due."""
+        due = {} if self._epoch < 0 else self.held.due()
+        for feed in [feed for feed in self.work.feeds if feed.name in due]:
+            before = self.held.tables.held[feed.name]
+            try:
+                is_whole = self._caught_up(feed, before)
+            except StoppedError:
+                raise
+            except Exception as error:
+                is_whole = False
+                self.failed(feed, error)
+            if self.held.tables.held[feed.name] != before:
+                self.held.save()
+            elif is_whole:
+                self.held.release(feed.name)
+                self.held.finish(self._epoch, {feed.name: feed.job.last_epoch})
+
+    def _caught_up(self, feed: TableFeed, waiting: HeldTable) -> bool:
+        """Read what a table lacks; returns whether it has, or has failed."""
+        if not feed.job.is_open:
+            self.open([feed])
+        if not feed.job.is_open or feed.job.must_wait():
+            return False
+        begin = waiting.begin
+        if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+            # The commit that seemed to fail is in the table.
+            begin = json.loads(feed.job.last_source_end)
+        source_end = self.log.source_end(self._epoch)
+        messages = self.work.runner.between(begin, json.loads(source_end))
+        begun = self.work.begin(self._epoch, messages, [feed], source_end)
+        self.work.finish(begun, [feed])
+        return True
+
+    def _ready(self) -> list[TableFeed]:
+        return [feed for feed in self.work.feeds if feed.name not in self.held]

@@ -1,0 +1,120 @@
+"""An epoch is decoded while the one before is committed; Spark has the latter as done by then."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from stream_app.errors import CheckpointError
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import TwoTables, reports
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+EPOCHS = 4
+
+
+def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
+    """All epochs are in the topics."""
+    tables = TwoTables(folder)
+    for epoch in range(EPOCHS):
+        tables.send(
+            [{"k": epoch, "v": f"{epoch}"}, {"k": 9, "v": f"{epoch}"}],
+            [{"day": "one", "n": epoch}] * (epoch % 2),
+        )
+    topics = [each for epoch in range(EPOCHS) for each in tables.messages(epoch).to_batches()]
+    return tables, EpochHere(topics=topics, overlaps=True)
+
+
+def spark_goes_on(batch: MicroBatch[Parts], tables: TwoTables, first: int) -> int:
+    """Epochs as Spark asks for them, until one fails; returns the first that it has not done."""
+    for epoch in range(first, EPOCHS):
+        try:
+            batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        except RuntimeError:
+            return epoch
+        tables.done(epoch)
+    return EPOCHS
+
+
+def assert_right(tables: TwoTables) -> None:
+    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+        check_chain(table)
+        assert by_content(read_rows(table)) == by_content(rows)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_wherever_the_job_ends_the_next_one_finishes(
+    tmp_path: Path, mode: Mode, isolated: bool
+) -> None:
+    """Each file operation ends the job in turn; the next one has no new messages at the end."""
+    resumed = 0
+    for at in range(1000):
+        tables, runner = two_tables(tmp_path / str(at))
+        fault = Fault(at, mode, stays_dead=True)
+        files = FaultyFileIO(fault=fault)
+        ended = tables.started(runner, file_io=files, each_for_itself=isolated)
+        if ended.held is not None:
+            ended.held.folder = tables.checkpoint(files)
+        first = spark_goes_on(ended, tables, 0)
+        with contextlib.suppress(BaseException):
+            ended.settle()
+        again = tables.started(runner, each_for_itself=isolated)
+        again.while_idle()
+        resumed += bool(reports(again, 0)) and first == EPOCHS
+        assert spark_goes_on(again, tables, first) == EPOCHS, again.failure
+        again.settle()
+        tables.tables[0].clock.sleep(3600)
+        again.drain()
+        assert_right(tables)
+        if not fault.has_struck:
+            break
+    assert at > 30
+    assert resumed > 3, "of epochs that Spark had as done"
+
+
+def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    fault = Fault(3, "before")
+    batch = tables.started(runner, file_io=FaultyFileIO(fault=fault))
+    assert spark_goes_on(batch, tables, 0) == 1
+    assert "the file system refused" in str(batch.failure)
+    again = tables.started(runner)
+    assert spark_goes_on(again, tables, 1) == EPOCHS
+    again.settle()
+    assert_right(tables)
+
+
+def test_a_stop_leaves_the_waiting_epoch_to_the_next_job(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = tables.started(runner)
+    with batch.lock:
+        batch.stopping = True
+    assert spark_goes_on(batch, tables, 0) == 0
+    assert batch.failure is None
+    assert tables.tables[0].snapshots.latest_id() is None
+
+
+def test_a_table_that_lacks_two_epochs_is_an_older_copy(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = tables.started(runner)
+    for epoch in range(3):
+        batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        tables.done(epoch)
+    batch.settle()
+    for table in tables.tables:
+        folder = Path(table.location) / "snapshot"
+        for name in ("snapshot-2", "snapshot-3", "LATEST"):
+            (folder / name).unlink()
+    again = tables.started(runner)
+    again.while_idle()
+    assert [table.snapshots.latest_id() for table in tables.tables] == [1, 1]
+    assert spark_goes_on(again, tables, 3) == 3
+    assert isinstance(again.failure, CheckpointError)
+    assert "has finished epoch 2, the table has only 0" in again.failure.what
