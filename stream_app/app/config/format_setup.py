@@ -124,7 +124,7 @@ def _with_filter(
             decode = RowFilter(
                 messages=decode,
                 condition=to_expression(And(tuple(chosen))),
-                primary_keys=schema.primary_keys,
+                merges_by_key=schema.kind.merges_by_key,
                 known=known,
             )
     return decode

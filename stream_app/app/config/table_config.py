@@ -135,8 +135,9 @@ def _made_columns(
             yield "table.metadata-columns", f"messages of {source.name} do not tell {key!r}"
     try:
         whole = table.all_columns
-        for problem in key_problems(table.made, table.primary_keys):
-            yield "table", problem
+        if table.primary_keys:
+            for problem in key_problems(table.made, table.primary_keys):
+                yield "table", problem
         yield from _filter_problems(table.filter, whole)
         return whole
     except MetadataError as error:

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     choice = _choice(args)
     if args.action in ("replay", "drop") and choice.is_everything and not args.all:
         raise UsageError(
-            f"{args.action} is told no records",
+            f"no records are chosen for {args.action}",
             fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
             "--all",
         )

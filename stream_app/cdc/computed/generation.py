@@ -168,14 +168,14 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
 
 
 def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[str]:
-    """Columns of the primary key whose values would not find their row again."""
+    """What is wrong with a primary key that has made columns: its rows would not be found again."""
     for name in primary_keys:
         if name in made.names and not made.is_stable(name):
             yield (
                 f"primary-keys names {name!r}, whose value differs from one change of a row to "
                 "the next: an update would not find its row"
             )
-    if primary_keys and not made.origins_of(primary_keys):
+    if not made.origins_of(primary_keys):
         yield "primary-keys must have a column of the source, or one that is computed from one"
 
 

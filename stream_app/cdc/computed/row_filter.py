@@ -98,13 +98,13 @@ class RowFilter:
     Attributes:
         messages: makes whole rows.
         condition: over the rows' columns.
-        primary_keys: of the table; empty: only inserts are filtered.
+        merges_by_key: whether the table's rows have a key; else only inserts are filtered.
         known: of the condition's columns.
     """
 
     messages: MessageFormat
     condition: pc.Expression
-    primary_keys: tuple[str, ...]
+    merges_by_key: bool
     known: Knowledge
 
     @property
@@ -120,7 +120,7 @@ class RowFilter:
         if passes.all():
             return decoded
         kinds: Kinds = rows.column(ROW_KIND).to_numpy()
-        if self.primary_keys:
+        if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
             left = filtered(kinds, is_pair, passes, self.known)

@@ -42,7 +42,6 @@ from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Family
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.change_times import change_times
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe
@@ -56,7 +55,7 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
-from stream_app.cdc.debezium.origins import debezium_origins
+from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.record_shapes import RecordShape, shape_of
 from stream_app.cdc.debezium.records import RecordsResult, decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes

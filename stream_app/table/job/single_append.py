@@ -26,7 +26,7 @@ from stream_app.table.write.write_constraints import WriteConstraints
 
 @dataclass(frozen=True, slots=True)
 class SingleAppend:
-    """The commit of one user, who makes no other.
+    """The only commit of its user.
 
     Attributes:
         known: the newest snapshot when it began; None: the table was empty.

@@ -14,18 +14,20 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from stream_app.errors import CommitConflictError, CommitError
+from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import REPLAY_PROPERTY, SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
@@ -161,7 +163,8 @@ class StreamTableCommit:
         )
         try:
             append = self._commit.commit_appends(
-                replace(committable, changes=tuple(changes)), check=self._check_no_replay
+                replace(committable, changes=tuple(changes)),
+                check=partial(check_no_replay, self.table, self._begun_on),
             )
         except CommitError:
             self.table.discard(changes)
@@ -182,23 +185,6 @@ class StreamTableCommit:
             compactions=self.take_reports(),
             compactions_begun=begun,
         )
-
-    def _check_no_replay(self, latest: Snapshot | None) -> None:
-        """A replay takes sequence numbers behind all rows that it knows, as the epoch's rows did.
-
-        One that came since `begin_epoch` may have the same: its older rows could win.
-        """
-        newest, begun_on = 0 if latest is None else latest.snapshot_id, self._begun_on
-        if begun_on is None or newest == begun_on:
-            return
-        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=begun_on + 1):
-            if REPLAY_PROPERTY in (snapshot.properties or {}):
-                raise CommitConflictError(
-                    f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "
-                    "the epoch's rows were committed",
-                    where=self.table.location,
-                    fix="start the job again: it writes the epoch's rows anew, behind them",
-                )
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""

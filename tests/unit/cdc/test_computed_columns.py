@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import FUNCTIONS, STRING, Applied, applied
 from stream_app.cdc.computed.row_filter import Knowledge, filtered
-from stream_app.cdc.debezium.change_times import change_times
+from stream_app.cdc.debezium.origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import DataType, parse_data_type
