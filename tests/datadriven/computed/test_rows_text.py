@@ -72,7 +72,9 @@ class _Tables:
             partition=3,
             key=json.dumps(dict.fromkeys(key.split(","), 0)) if key else None,
         )
-        stamps = pa.array([1500 * 1000] * batch.num_rows).view(pa.timestamp("us", "UTC"))
+        stamps = pa.array([1500 * 1000] * batch.num_rows, pa.int64()).view(
+            pa.timestamp("us", "UTC")
+        )
         batch = batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", stamps)
         decoded = self._format.decode(batch)
         names = decoded.changes.rows.schema.names[1:]

@@ -187,6 +187,7 @@ def test_a_message_without_a_time_harms_no_other() -> None:
     batch = messages(*(told % 7 for _ in range(40)), *odd, told % 8, '{"__source_ts_ms":9}')
     times = change_times(batch).cast(pa.int64()).to_pylist()
     assert times == [7] * 40 + [None] * 4 + [8, 9]
+    assert len(change_times(batch.slice(0, 0))) == 0
 
 
 @given(st.data())
