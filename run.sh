@@ -95,6 +95,7 @@ case $verb in
   remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
+  quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
   broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"

@@ -264,6 +264,7 @@ def _replay(
     for what, records in (
         ("their epoch is not in the table yet", done.early),
         ("a newer change of their row is in the table", done.overtaken),
+        ("their epoch was written again, perhaps with them", done.old),
     ):
         if records:
             yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"

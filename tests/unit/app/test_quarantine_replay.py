@@ -243,6 +243,15 @@ def test_records_of_an_epoch_that_is_not_in_the_table_are_the_jobs(tmp_path: Pat
     assert bench.rows() == [(1, "a")]
 
 
+def test_records_of_rewritten_epochs_are_left_out(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(1, "a"), (2, "b")])
+    bench.take({0})
+    bench.take({1})  # the same epoch with other settings: the table has the first record
+    done = bench.replay()
+    assert [record.offset for record in done.old] == [0]
+    assert [record.offset for record in done.replayed] == [1]
+
+
 def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a"), (2, "b")])
     bench.take({0, 1})
