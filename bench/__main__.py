@@ -1,13 +1,13 @@
 """Everything that docs/performance.md shows, in one run.
 
     ./run.sh bench [goals|steps|hostile|ingest|memory|simulation|commits|requests|compaction|
-                    checksums|latency|reading] [--messages N] [--quick]
+                    databases|checksums|latency|reading] [--messages N] [--quick]
 
 In turn: the goals of ingest; steps on one core beside their limits; hostile messages at two sizes;
 the whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
-the epochs; what checksums cost; reading, beside other readers. About fifty minutes; `--quick` takes
-eight. With a name only that part.
+the epochs; many tables in one job; what checksums cost; reading, beside other readers. About fifty
+minutes; `--quick` takes eight. With a name only that part.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench import (
     compaction,
     compaction_memory,
     compaction_simulation,
+    databases,
     goals,
     hostile,
     ingest,
@@ -91,6 +92,14 @@ def _commits(folder: Path, _: int, quick: bool) -> Iterator[str]:
     yield from commits.lines(folder, 500 if quick else commits.COMMITS, {})
 
 
+def _databases(folder: Path, messages: int, quick: bool) -> Iterator[str]:
+    yield "Whole databases: what a changed and an idle table cost an epoch"
+    rows = messages // 75
+    yield from databases.lines(
+        folder, tables=200 if quick else 1000, changed=50, rows=rows, epochs=5 if quick else 7
+    )
+
+
 def _requests(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
     yield from requests.lines(requests.measure(10 if quick else requests.EPOCHS))
 
@@ -124,6 +133,7 @@ PARTS: dict[str, Part] = {
     "commits": _commits,
     "requests": _requests,
     "compaction": _compaction,
+    "databases": _databases,
     "checksums": _checksums,
     "latency": _latency,
     "reading": _reading,

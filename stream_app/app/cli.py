@@ -43,7 +43,12 @@ class Verb:
 
 
 VERBS = (
-    Verb("ingest", "stream_app.app.verbs.ingest", "run the job: Kafka CDC into a Paimon table"),
+    Verb(
+        "ingest",
+        "stream_app.app.verbs.ingest",
+        "run the job: Kafka CDC into a Paimon table, or a whole database",
+    ),
+    Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
     Verb("compact", "stream_app.app.verbs.compact", "compact a table outside of its job"),
     Verb("read", "stream_app.app.verbs.read", "print a table's rows"),
     Verb("changelog", "stream_app.app.verbs.changelog", "print a table's changes"),
@@ -75,6 +80,12 @@ VERBS = (
         "delete-tag",
         "stream_app.app.verbs.delete_tag",
         "delete tags and the files that only they need",
+    ),
+    Verb("init", "stream_app.app.schema.init", "write a configuration from a topic's messages"),
+    Verb(
+        "alter",
+        "stream_app.app.schema.alter",
+        "change a table's columns, options and comments",
     ),
     Verb("rollback-to", "stream_app.app.verbs.rollback", "roll back to an earlier version"),
     Verb("drop-partition", "stream_app.app.verbs.drop_partition", "delete partitions' rows"),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.column_drift import Column, Sighting
+from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import VALUE_KIND
 
 Int32s = npt.NDArray[np.int32]
@@ -92,6 +93,8 @@ class DecodedBatch:
             empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
+        schemas: fingerprint of each schema that messages bring → the position of its first message.
+        told: what messages tell of the source's table, where that is not what the table has.
     """
 
     changes: ChangeBatch
@@ -100,6 +103,8 @@ class DecodedBatch:
     decoder_errors: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
+    schemas: Mapping[str, int] = field(default_factory=dict)
+    told: SourceTable | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.

@@ -13,6 +13,11 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+NARROWED_COLUMNS = "narrowed-columns"
+"""The option that says what becomes of a type in the source that a column cannot follow."""
+TYPE_MAPPING = "type-mapping"
+"""The option with the names of `MappingMode`, for tables that follow their source."""
+
 
 class DriftKind(enum.Enum):
     """Which of both does not have the column: the table or the messages."""
@@ -33,6 +38,8 @@ class Reaction(enum.Enum):
     IGNORE = "ignore"
     STOP = "stop"
     QUARANTINE = "quarantine"
+    EVOLVE = "evolve"
+    """The table gets the column: of unknown ones alone."""
 
 
 Column = tuple[DriftKind, str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
+from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.errors import UsageError
@@ -36,4 +37,10 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
     """
-    return IsolatedDecode(format_named(name).make(setup))
+    found = format_named(name)
+    decode = IsolatedDecode(found.make(setup))
+    if setup.mapping is None:
+        return decode
+    return DescribedDecode(
+        messages=decode, describe=found.describe, options=setup.mapping, columns=setup.columns
+    )

@@ -81,6 +81,7 @@ def _together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBat
         decoder_errors=left.decoder_errors + right.decoder_errors,
         tables={**{name: at + shift for name, at in right.tables.items()}, **left.tables},
         columns=sightings_together(left.columns, right.columns, shift),
+        schemas={**{each: at + shift for each, at in right.schemas.items()}, **left.schemas},
     )
 
 

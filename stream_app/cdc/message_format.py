@@ -56,6 +56,7 @@ class FormatSetup:
         keep_update_before: whether an update also gives -U (changelog-producer = input); it
             always does when the update changes the key.
         traits: what else decides what becomes of a message.
+        mapping: of types, for a table that follows its source; None: it does not.
     """
 
     columns: RowType
@@ -64,6 +65,7 @@ class FormatSetup:
     options: Mapping[str, str]
     keep_update_before: bool
     traits: TableTraits = NO_TRAITS
+    mapping: MappingOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

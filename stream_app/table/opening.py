@@ -23,6 +23,7 @@ from stream_app.model.schema.table_schema import (
     TableSchema,
     expiry_problems,
 )
+from stream_app.model.schema.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
 
@@ -131,7 +132,8 @@ def _folders(path: str) -> Iterator[None]:
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
     """Why a table cannot take rows of the `wanted` columns; empty when it can.
 
-    The order of columns may differ, and the table may have further columns that take null.
+    The order of columns may differ. The table may have further columns that take null, and wider
+    types.
     """
     problems = []
     names = table.fields.names
@@ -140,7 +142,7 @@ def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
             problems.append(f"the table has no column {column.name!r}")
             continue
         there, here = table.fields.field(column.name).data_type, column.data_type
-        if there.as_nullable() != here.as_nullable():
+        if not keeps_values(here, there):
             problems.append(f"column {column.name!r} is {there} in the table, {here} is configured")
     problems += [
         f"the table's column {column.name!r} is NOT NULL and is not configured"

@@ -200,7 +200,7 @@ class Job:
             self.is_cut and last < finished, f"{self.user} finished {finished}, table has {last}"
         )
         # Without a checkpoint the table alone tells where its version ends.
-        told = "-1" if commit.last_source_end is None else commit.last_source_end
+        told = "-1" if commit.state.last_source_end is None else commit.state.last_source_end
         demand(told == str(last), f"epoch {last} of {self.user} ends at {told}")
         self._take_checkpoint(self.epochs[last + 1 :])
         return True

@@ -110,7 +110,7 @@ class TwoTables:
             quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
             feed = TableFeed(
                 name=TOPICS[number],
-                job=TableJob(seen, CompactHere(seen)),
+                job=TableJob(seen, CompactHere),
                 format_of=_format_of,
                 dead_letters=DeadLetters(quarantine, bad_records_max),
                 check_tables=lambda _: None,

@@ -16,9 +16,7 @@ import pytest
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.job.prometheus_metrics import (
-    CompactionCollector,
     JobMetrics,
-    MaintenanceCollector,
 )
 from stream_app.cdc.formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
@@ -83,13 +81,13 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
 
 def test_the_table_of_metrics_is_complete() -> None:
     told = set(re.findall(r"^\| `(stream_app_\w+)` \|", text_of("docs/OPERATING.md"), re.MULTILINE))
-    registry = JobMetrics("db.t").registry
+    of_job = JobMetrics("db.t")
     metrics = CompactionMetrics(flushed_bytes=1)
-    registry.register(CompactionCollector("db.t", lambda: metrics))
-    registry.register(MaintenanceCollector("db.t", MaintenanceMetrics))
+    of_job.compactions.add("db.t", lambda: metrics)
+    of_job.maintenance.add("db.t", MaintenanceMetrics)
     assert told == {
         family.name + ("_total" if family.type == "counter" else "")
-        for family in registry.collect()
+        for family in of_job.registry.collect()
     }
 
 

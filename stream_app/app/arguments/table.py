@@ -21,9 +21,13 @@ _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
 def add_table_parser(
-    verbs: Any, name: str, *, summary: str, description: str, epilog: str
+    verbs: Any, name: str, *, summary: str, description: str, epilog: str, or_all: str = ""
 ) -> argparse.ArgumentParser:
-    """The parser of a verb that works on a table; the verb adds what is its own."""
+    """The parser of a verb that works on a table; the verb adds what is its own.
+
+    Args:
+        or_all: what a command line without a table means; empty: it is wrong.
+    """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
@@ -32,17 +36,18 @@ def add_table_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_table(parser)
+    add_table(parser, or_all)
     return parser
 
 
-def add_table(parser: argparse.ArgumentParser) -> None:
+def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
     """The argument TABLE."""
     parser.add_argument(
         "table",
         metavar="TABLE",
+        nargs="?" if or_all else None,
         help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
-        f"${_WAREHOUSE_VARIABLE}",
+        f"${_WAREHOUSE_VARIABLE}{or_all and '; '}{or_all}",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from stream_app.errors import SourceError, UsageError
 from stream_app.model.finding import Finding
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
@@ -49,12 +50,14 @@ def source_findings(
     rules: TableConfig,
     progress: Progress,
     report: CheckReport,
+    splitter: MessageSplitter | None = None,
 ) -> Iterator[Finding]:
     """What differs between the table's newest snapshot of a job and its topics.
 
     Args:
         rules: the made columns and the filter of the job's configuration.
         report: gets what was compared. What could not be compared is a finding.
+        splitter: gives the table its messages, as index 0; None: all are its own.
 
     Raises:
         UsageError: no snapshot of the table has offsets of these topics.
@@ -79,7 +82,8 @@ def source_findings(
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
         assigner = bucket_assigner(table.schema)
-        for rows in _changes(source, ends, decode, progress, left):
+        messages = _own(_messages(source, ends, progress, left), splitter)
+        for rows in _changes(messages, decode, left):
             count += rows.num_rows
             check.add(assigner.assign(rows))
         yield from check.findings(snapshot)
@@ -128,16 +132,23 @@ def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _
     )
 
 
+def _own(
+    batches: Iterable[pa.RecordBatch], splitter: MessageSplitter | None
+) -> Iterator[pa.RecordBatch]:
+    """The messages of the table."""
+    for messages in batches:
+        if splitter is None:
+            yield messages
+        else:
+            yield from (part for index, part in splitter.split(messages) if index == 0)
+
+
 def _changes(
-    source: SourceConfig,
-    ends: _Ends,
-    decode: MessageFormat,
-    progress: Progress,
-    left: Uncompared,
+    batches: Iterable[pa.RecordBatch], decode: MessageFormat, left: Uncompared
 ) -> Iterator[pa.RecordBatch]:
     """The changes of all topics, some at a time; a partition's stay in their order."""
     waiting: list[pa.RecordBatch] = []
-    for messages in _messages(source, ends, progress, left):
+    for messages in batches:
         decoded = decode.decode(messages)
         left.see(messages, decoded)
         waiting.append(decoded.changes.rows)

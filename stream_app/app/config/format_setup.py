@@ -5,44 +5,42 @@ from __future__ import annotations
 from stream_app.app.config.app_config import AppConfig, SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.computed.metadata import SourceReaders
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
 from stream_app.cdc.formats import format_named, message_format
-from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
 from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
 
-def format_setup(source: SourceConfig, table: TableConfig, schema: TableSchema) -> FormatSetup:
-    """The setup of the source's format: of the columns that its messages have."""
-    return source_setup(_whole_setup(source, schema), table.made)
+def format_setup(
+    source: SourceConfig,
+    table: TableConfig,
+    schema: TableSchema,
+    rules: EvolutionRules | None = None,
+) -> FormatSetup:
+    """The setup of the source's format: of the columns that its messages have.
 
-
-def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
-    """The format of the job's messages, with all that the table's kind asks of it."""
-    setup = format_setup(config.source, config.table, table.schema)
-    decode = table_format(config.source, config.table, table.schema, setup)
-    if table.schema.kind.merges_by_key:
-        return decode
-    return InsertOnly(
-        messages=decode,
-        sets_aside=config.stream.non_insert_records == "quarantine",
-        ignores_deletes=table.options[IGNORE_DELETE],
-    )
+    Args:
+        table: has the made columns.
+        rules: how the table follows its source; None: it does not.
+    """
+    return source_setup(_whole_setup(source, schema, rules), table.made)
 
 
 def table_format(
@@ -69,18 +67,42 @@ def table_format(
     return decode
 
 
-def _whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
+def _whole_setup(
+    source: SourceConfig, schema: TableSchema, rules: EvolutionRules | None = None
+) -> FormatSetup:
+    evolving = {} if rules is None else {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value}
     return FormatSetup(
         columns=schema.fields,
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
-        options=source.format_options,
+        options={**source.format_options, **evolving},
         keep_update_before=schema.core_options.writes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
         ),
+        mapping=None if rules is None else rules.options,
+    )
+
+
+def evolution_rules(config: AppConfig) -> EvolutionRules | None:
+    """How the job's tables follow their source; None: they do not.
+
+    Tables of a whole database do, unless the configuration says otherwise.
+    """
+    given = config.source.format_options
+    declared = {option.key for option in format_named(config.source.format).options}
+    follows = config.sync is not None and DriftKind.UNKNOWN.option in declared
+    default = Reaction.EVOLVE if follows else Reaction.WARN
+    if given.get(DriftKind.UNKNOWN.option, default.value) != Reaction.EVOLVE.value:
+        return None
+    narrowed = given.get(NARROWED_COLUMNS, Reaction.WARN.value)
+    mapping = parse_mapping_options(given.get(TYPE_MAPPING, "").split(","))
+    return EvolutionRules(
+        options=mapping if config.sync is None else config.sync.mapping_options,
+        stops=narrowed == Reaction.STOP.value,
+        tells=narrowed != Reaction.IGNORE.value,
     )
 
 

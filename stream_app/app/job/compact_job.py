@@ -161,8 +161,11 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
             table, f"compact-{uuid.uuid4()}", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
         )
         label = table_label(table.location)
-        registry.register(CompactionCollector(label, stream.compaction_metrics))
-        registry.register(MaintenanceCollector(label, maintenance.metrics))
+        compaction_numbers, expiry_numbers = CompactionCollector(), MaintenanceCollector()
+        compaction_numbers.add(label, stream.compaction_metrics)
+        expiry_numbers.add(label, maintenance.metrics)
+        registry.register(compaction_numbers)
+        registry.register(expiry_numbers)
         _Compaction(job, stream, maintenance, stop_requested, table.clock).run()
     finally:
         maintenance.close()

@@ -11,15 +11,10 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import IO
 
-from stream_app.app.job.prometheus_metrics import (
-    CompactionCollector,
-    CompactionSource,
-    JobMetrics,
-    MaintenanceCollector,
-)
+from stream_app.app.job.prometheus_metrics import CompactionSource, JobMetrics
 from stream_app.app.output.listing import size_text
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
@@ -29,6 +24,7 @@ from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -44,14 +40,26 @@ _WAIT_WORTH_TELLING_S = 0.1
 
 @dataclass(slots=True)
 class EventLog:
-    """Reports epochs, the source's lag, and commits between epochs."""
+    """Reports epochs, the source's lag, and commits between epochs.
+
+    Attributes:
+        table: whose events these are; None: of the whole job, or of its only table.
+    """
 
     clock: Clock
     sink: IO[str] | None = None
     metrics: JobMetrics | None = None
     message_format: Format = FORMATS[DEFAULT_FORMAT]
+    table: str | None = None
     _told: set[Column] = field(default_factory=set)
-    _epochs: int = 0
+    _epochs: set[int] = field(default_factory=set)
+
+    def of_table(self, name: str) -> EventLog:
+        """The log of one of many tables."""
+        of_one = replace(self, table=name, _told=set())
+        if self.metrics is not None:
+            of_one.metrics = self.metrics.of_table(name)
+        return of_one
 
     def started(self, table: str, checkpoint: str) -> None:
         """The stream begins."""
@@ -61,27 +69,28 @@ class EventLog:
     def watch_compactions(self, source: CompactionSource) -> None:
         """Numbers about compactions are available from `source` from here on."""
         if self.metrics is not None:
-            self.metrics.registry.register(CompactionCollector(self.metrics.table, source))
+            self.metrics.compactions.add(self.metrics.table, source)
 
     def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
         """Numbers about expiry are available from `source` from here on."""
         if self.metrics is not None:
-            self.metrics.registry.register(MaintenanceCollector(self.metrics.table, source))
+            self.metrics.maintenance.add(self.metrics.table, source)
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         if self.metrics is not None:
             self.metrics.epoch(report)
         if report.skipped:
-            _LOG.info("epoch %d: in the table already", report.epoch)
+            _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
-        self._epochs += 1
+        self._epochs.add(report.epoch)
         counts = report.counts
         total = report.wait_s + report.write_s + report.commit_s
         _LOG.info(
-            "epoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
+            "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",
+            self._prefix,
             report.epoch,
             counts.messages,
             counts.changes,
@@ -95,9 +104,9 @@ class EventLog:
             _snapshots_text(report.snapshots),
             _compaction_text(report.metrics, report.wait_s),
         )
-        _tell_set_aside(report)
+        _tell_set_aside(report.epoch, report.set_aside, self._prefix)
         columns = self._columns(counts.columns)
-        _tell_compactions(report.compactions)
+        _tell_compactions(report.compactions, self._prefix)
         self._write(
             "epoch",
             {
@@ -151,18 +160,18 @@ class EventLog:
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(
             "%s; lag %s, next offsets %s",
-            _drained_text(self._epochs, lag),
+            _drained_text(len(self._epochs), lag),
             "unknown" if lag is None else lag,
             json.dumps(ends),
         )
-        self._write("drained", {"epochs": self._epochs, "lag": lag, "end_offsets": ends})
+        self._write("drained", {"epochs": len(self._epochs), "lag": lag, "end_offsets": ends})
 
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
         if self.metrics is not None:
             self.metrics.committed((report.snapshot,))
-        _LOG.info("idle commit: snapshot %s", _snapshots_text((report.snapshot,)))
-        _tell_compactions(report.compactions)
+        _LOG.info("%sidle commit: snapshot %s", self._prefix, _snapshots_text((report.snapshot,)))
+        _tell_compactions(report.compactions, self._prefix)
         self._write(
             "idle_commit",
             {
@@ -171,10 +180,36 @@ class EventLog:
             },
         )
 
+    def held(self, table: str, waiting: HeldTable | None) -> None:
+        """A table is held back, or has all epochs again."""
+        if self.metrics is not None:
+            self.metrics.held(table, is_held=waiting is not None and waiting.has_failed)
+        if waiting is None:
+            _LOG.info("%s: has all epochs again", table)
+            self._write("caught_up", {"table": table})
+        elif waiting.has_failed:
+            _LOG.error(
+                "%s: held back from epoch %d on, while the other tables go on: %s",
+                table,
+                waiting.since_epoch,
+                waiting.reason,
+            )
+            told = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
+            self._write("held", {"table": table, **told, "reason": waiting.reason})
+
+    def unassigned(self, epoch: int, set_aside: SetAside) -> None:
+        """Messages of an epoch belong to no table."""
+        _tell_set_aside(epoch, set_aside, "messages without a table: ")
+        self._write("unassigned", {"epoch": epoch, **_set_aside_event(set_aside)})
+
     def ended(self) -> None:
         """The stream has ended by itself or on request."""
         _LOG.info("ended")
         self._write("ended", {})
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self.table is None else f"{self.table}: "
 
     def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
         """Warns of each column once, and counts its records; returns the event's part."""
@@ -185,7 +220,8 @@ class EventLog:
                 column = (kind, OTHER_COLUMNS)
             if column not in self._told:
                 self._told.add(column)
-                _warn_of_column(*column, sighting, self.message_format.full_key(kind.option))
+                option = self.message_format.full_key(kind.option)
+                _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
             if self.metrics is not None:
                 self.metrics.column(*column, sighting.records)
@@ -193,7 +229,8 @@ class EventLog:
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:
         if self.sink is not None:
-            line = {"event": event, "time_ms": self.clock.now_ms(), **values}
+            of_table = {} if self.table is None else {"table": self.table}
+            line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
 
@@ -205,7 +242,9 @@ def _drained_text(epochs: int, lag: int | None) -> str:
     return f"caught up with the source, {new}"
 
 
-def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting, option: str) -> None:
+def _warn_of_column(
+    kind: DriftKind, name: str, sighting: ColumnSighting, option: str, prefix: str
+) -> None:
     said = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
         "the table, or say what becomes of such records (%s)",
@@ -213,22 +252,24 @@ def _warn_of_column(kind: DriftKind, name: str, sighting: ColumnSighting, option
         "their rows: was it renamed or dropped? %s says what becomes of such records",
     }
     _LOG.warning(
-        said[kind] + "; the first is topic %s, partition %d, offset %d",
+        "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",
+        prefix,
         name,
         option,
         *sighting.place,
     )
 
 
-def _tell_set_aside(report: EpochReport) -> None:
-    if report.set_aside is not None:
+def _tell_set_aside(epoch: int, set_aside: SetAside | None, prefix: str) -> None:
+    if set_aside is not None:
         _LOG.warning(
-            "epoch %d: bad records: %d (%s), kept in %s; the first is %s",
-            report.epoch,
-            sum(report.set_aside.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in report.set_aside.reasons.items()),
-            report.set_aside.file,
-            report.set_aside.first,
+            "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
+            prefix,
+            epoch,
+            sum(set_aside.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in set_aside.reasons.items()),
+            set_aside.file,
+            set_aside.first,
         )
 
 
@@ -279,9 +320,9 @@ def _compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
     return ", ".join(parts)
 
 
-def _tell_compactions(reports: Sequence[CompactionReport]) -> None:
+def _tell_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:
     for report in reports:
-        _LOG.info("compacted %s", report_line(report))
+        _LOG.info("%scompacted %s", prefix, report_line(report))
 
 
 def report_line(report: CompactionReport) -> str:

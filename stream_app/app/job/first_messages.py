@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 from stream_app.app.check.source_replay import batch_of
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.job.preflight import TopicInfo, client_settings
-from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
 from stream_app.errors import UsageError
@@ -65,6 +65,12 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
             fix=SHARDS_REMEDY,
             stops=True,
         )
+
+
+def first_messages_of_all(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> pa.Table:
+    """A few messages of each topic, of `MESSAGE_SCHEMA`; none when the broker is slow."""
+    found = messages_at_both_ends(source, topics)
+    return pa.Table.from_batches(found.values(), MESSAGE_SCHEMA)
 
 
 def messages_at_both_ends(

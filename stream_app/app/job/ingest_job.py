@@ -16,30 +16,34 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
-from stream_app.app.config.format_setup import format_setup, job_format
+from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
-from stream_app.app.job.event_log import EventLog, warn_of_ignored_options
-from stream_app.app.job.first_messages import check_first_messages
+from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
+from stream_app.app.job.event_log import EventLog
+from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
 from stream_app.app.job.job_log import log_to_stderr
+from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
     StreamAppError,
-    TableNotFoundError,
     UsageError,
     WrongSourceError,
 )
@@ -47,34 +51,31 @@ from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
-from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
+    DATABASE,
     is_begun,
     open_checkpoint,
     remember_topics,
 )
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.files_source import FilesSource
+from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.streaming_query import RunningStream
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import create_or_open, open_table
 
 _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
@@ -116,7 +117,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     Raises:
         StreamAppError: an error in the setup, or while the job runs.
     """
-    metrics = JobMetrics(table_label(config.table.path))
+    is_one = config.sync is None
+    metrics = JobMetrics(table_label(config.table.path) if is_one else config.name)
     # Take the port first: if it is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
@@ -129,15 +131,21 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
-        _stream(config, prepared, log, signs)
+        _stream(config, prepared, clock, log, signs)
 
 
 class _Prepared(NamedTuple):
-    """Table and checkpoint, which fit each other and the source; and the source's reader."""
+    """What fits each other and the source.
 
-    table: FileStoreTable
+    Attributes:
+        table: None: the job is of a whole database.
+        first_messages: of a whole database, to make its tables of; `MESSAGE_SCHEMA`.
+    """
+
+    table: FileStoreTable | None
     checkpoint: Folder
     reader: ReaderSettings | None
+    first_messages: pa.Table
 
 
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
@@ -149,16 +157,16 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     checkpoint = _folder(config, config.stream.checkpoint)
-    wanted = wanted_schema(config, clock)
-    if topic_ids:
-        check_first_messages(
-            config.source,
-            format_setup(config.source, config.table, wanted),
-            topic_ids,
-            reads_them=config.source.starting_offsets == "earliest" and not is_begun(checkpoint),
-        )
-    table = job_table(config, wanted, clock)
-    state = open_checkpoint(checkpoint, table)
+    reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
+    table, first = None, MESSAGE_SCHEMA.empty_table()
+    if config.sync is None:
+        table = _checked_table(config, clock, topic_ids, reads_first=reads_first)
+        state = open_checkpoint(checkpoint, table.location, table.identity())
+    else:
+        if reads_first and topic_ids:
+            first = first_messages_of_all(config.source, topic_ids)
+            warn_of_first_messages(config, config.sync, first, clock)
+        state = open_checkpoint(checkpoint, config.sync.path(""), DATABASE)
     if lost := recreated(state.topic_ids, topic_ids):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
@@ -171,7 +179,17 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
         state,
         {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
     )
-    return _Prepared(table, checkpoint, reader)
+    return _Prepared(table, checkpoint, reader, first)
+
+
+def _checked_table(
+    config: AppConfig, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
+) -> FileStoreTable:
+    wanted = wanted_schema(config, clock)
+    if topics:
+        setup = format_setup(config.source, config.table, wanted)
+        check_first_messages(config.source, setup, topics, reads_them=reads_first)
+    return job_table(config, wanted, clock)
 
 
 def _folder(config: AppConfig, location: str) -> Folder:
@@ -181,11 +199,7 @@ def _folder(config: AppConfig, location: str) -> Folder:
 def _session(config: AppConfig) -> SparkSession:
     """The Spark session of this process."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
-    return start_session(f"stream_app {_job_name(config)}", {**settings, **config.spark})
-
-
-def _job_name(config: AppConfig) -> str:
-    return f"{config.table.database}.{config.table.name}"
+    return start_session(f"stream_app {config.name}", {**settings, **config.spark})
 
 
 def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
@@ -203,75 +217,31 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     )
 
 
-def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
-    """The schema that the configuration asks for, as version 0 of a new table."""
-    return new_table_schema(
-        columns=config.table.all_columns,
-        primary_keys=config.table.primary_keys,
-        partition_keys=config.table.partition_keys,
-        options={**_defaults(config), **config.table.options},
-        time_millis=clock.now_ms(),
-        comment=config.table.comment,
-    )
-
-
-def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
-    """Open the job's table, or create it.
-
-    Raises:
-        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
-    """
-    table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
-    warn_of_ignored_options(table)
-    return table
-
-
-def _defaults(config: AppConfig) -> Mapping[str, str]:
-    """Defaults for options that the configuration omits; an existing table keeps its own."""
-    if not config.table.defaults:
-        return {}
-    try:
-        there = open_table(config.table.path, file_io_options=config.file_system).schema.options
-    except TableNotFoundError:
-        there = config.table.defaults
-    chosen = {key: there.get(key, value) for key, value in config.table.defaults.items()}
-    for key, value in chosen.items():
-        _LOG.info("table.options.%s is not set: the table has %s", key, value)
-    return chosen
-
-
-def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsOfLife) -> None:
-    table, checkpoint, reader = prepared
-    stream = config.stream
+def _stream(
+    config: AppConfig, prepared: _Prepared, clock: Clock, log: EventLog, signs: SignsOfLife
+) -> None:
+    checkpoint, stream = prepared.checkpoint, config.stream
     spark = _session(config)
     stop_requested = threading.Event()
-    source = _source(config)
-    epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
-    runner: FrameEpochs | RangeEpochs = FrameEpochs(
-        spark, source.read_between if isinstance(source, KafkaSource) else None
+    compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
+    feeds = JobFeeds(
+        config=config,
+        checkpoint=checkpoint,
+        open_folder=lambda location: _folder(config, location),
+        compactions=compactions,
+        stopping=stop_requested.is_set,
+        log=log,
     )
-    if reader is not None:
-        readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
-        runner = RangeEpochs(spark, reader, epochs.query_id, readers)
-    compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    job = TableJob(table, SparkCompactExecutor(compactions, table), stop_requested.is_set)
     try:
+        source = _source(config)
+        epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
+        runner = _runner(config, prepared, spark, source, epochs)
         batch = MicroBatch(
-            work=EpochRun(
-                feeds=[_feed(config, job, checkpoint, log)],
-                shape=EpochShape(
-                    tasks=stream.write_parallelism or spark.sparkContext.defaultParallelism,
-                    topic=_only_topic(config.source),
-                    sort_messages=config.source.kind == "files",
-                ),
-                runner=runner,
-                clock=table.clock,
-            ),
+            work=_work(config, prepared, clock, feeds, runner),
             log=epochs,
+            held=None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held),
         )
         plan = batch.plan()
-        log.watch_maintenance(job.upkeep.metrics)
-        log.watch_compactions(job.compaction_metrics)
         running = RunningStream(
             batch=batch,
             checkpoint=spark_location(checkpoint.location),
@@ -282,31 +252,77 @@ def _stream(config: AppConfig, prepared: _Prepared, log: EventLog, signs: SignsO
             stop_requested=stop_requested,
         )
         stop_on_signals(spark, stop_requested)
-        log.started(table.location, str(checkpoint))
+        log.started(_location(config), str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(source.read_stream(spark), _job_name(config))
+            running.run(source.read_stream(spark), config.name)
         log.ended()
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
         signs.begin("Spark ends")
-        job.close()
+        feeds.close()
         compactions.close()
         spark.stop()
 
 
-def _feed(config: AppConfig, job: TableJob, checkpoint: Folder, log: EventLog) -> TableFeed:
-    quarantine = config.stream.quarantine
-    return TableFeed(
-        name=_job_name(config),
-        job=job,
-        format_of=lambda table: job_format(config, table),
-        dead_letters=DeadLetters(
-            None if quarantine is None else _folder(config, quarantine),
-            config.stream.max_bad_records,
-        ),
-        check_tables=SourceTableCheck(checkpoint).check,
-        listener=log,
+def _location(config: AppConfig) -> str:
+    return config.table.path if config.sync is None else config.sync.path("")
+
+
+def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int | None:
+    if table is not None:
+        return table.options[COMPACTION_MAX_PARALLELISM]
+    options = {} if config.sync is None else config.sync.options
+    return CoreOptions(options)[COMPACTION_MAX_PARALLELISM]
+
+
+def _runner(
+    config: AppConfig,
+    prepared: _Prepared,
+    spark: SparkSession,
+    source: KafkaSource | FilesSource,
+    epochs: EpochLog,
+) -> FrameEpochs | RangeEpochs:
+    if prepared.reader is None:
+        return FrameEpochs(spark, source.read_between if isinstance(source, KafkaSource) else None)
+    readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
+    return RangeEpochs(spark, prepared.reader, epochs.query_id, readers)
+
+
+def _work(
+    config: AppConfig,
+    prepared: _Prepared,
+    clock: Clock,
+    feeds: JobFeeds,
+    runner: Any,
+) -> EpochRun[Any]:
+    """The tables of the job, and what brings epochs into them."""
+    shape = EpochShape(
+        tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
+        topic=_only_topic(config.source),
+        sort_messages=config.source.kind == "files",
+        isolates=config.sync is not None,
+    )
+    if prepared.table is not None or config.sync is None:
+        assert prepared.table is not None, "a job of one table has it"
+        only = [feeds.only(prepared.table)]
+        return EpochRun(feeds=only, shape=shape, runner=runner, clock=clock)
+    tables = DatabaseTables(
+        config=config,
+        sync=config.sync,
+        checkpoint=prepared.checkpoint,
+        clock=clock,
+        feed_of=feeds.of_table,
+        set_aside=feeds.set_aside,
+    )
+    known = tables.known()
+    known += tables.feeds(prepared.first_messages)
+    return EpochRun(
+        feeds=known,
+        shape=shape.with_splitter(tables.splitter(known)),
+        runner=runner,
+        clock=clock,
+        newcomers=tables,
     )
 
 

@@ -8,7 +8,9 @@ Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/Compact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -26,6 +28,9 @@ from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
+TABLE_LABELS_MAX = 200
+"""Tables with numbers of their own: each is some dozens of time series."""
+OTHER_TABLES = "(others)"
 _EPOCH_SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
 """Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
 
@@ -37,12 +42,18 @@ class JobMetrics:
     """The numbers of one job.
 
     Attributes:
-        table: ``database.table``, the label of all numbers.
+        table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
+            for the numbers of the whole job.
         registry: what `serving` serves.
+        compactions, maintenance: numbers that each scrape reads afresh.
     """
 
     table: str
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    compactions: CompactionCollector = field(init=False)
+    maintenance: MaintenanceCollector = field(init=False)
+    _labels: set[str] = field(init=False, default_factory=set)
+    _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
     _epochs: Counter = field(init=False)
     _messages: Counter = field(init=False)
     _changes: Counter = field(init=False)
@@ -55,8 +66,12 @@ class JobMetrics:
     _seconds: Histogram = field(init=False)
     _lag: Gauge = field(init=False)
     _looked: Gauge = field(init=False)
+    _held: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
+        self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
+        self.registry.register(self.compactions)
+        self.registry.register(self.maintenance)
         self._epochs = self._counter("epochs", "Epochs that were committed.")
         self._messages = self._counter("messages", "Messages that were read.")
         self._changes = self._counter("changes", "Changes that were written.")
@@ -106,6 +121,34 @@ class JobMetrics:
             registry=self.registry,
         )
 
+        self._held = Gauge(
+            PREFIX + "held_tables",
+            "Tables held back by an error while the others go on.",
+            ["table"],
+            registry=self.registry,
+        )
+
+    def of_table(self, name: str) -> JobMetrics:
+        """The numbers of one of many tables; the tables beyond the first have one label together.
+
+        Args:
+            name: of the table; the label has the database too.
+        """
+        of_one = copy.copy(self)
+        label = f"{self.table}.{name}"
+        if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
+            label = f"{self.table}.{OTHER_TABLES}"
+        self._labels.add(label)
+        of_one.table = label
+        return of_one
+
+    def held(self, name: str, *, is_held: bool) -> None:
+        """Whether a table is held back by an error; the tables of one label are counted."""
+        label = self.of_table(name).table
+        names = self._held_tables[label]
+        (names.add if is_held else names.discard)(name)
+        self._held.labels(label).set(len(names))
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         if report.skipped:
@@ -148,84 +191,117 @@ class JobMetrics:
         return counter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CompactionCollector(Collector):
-    """Numbers about compactions, for a registry; collected in the thread of a scrape.
+    """Numbers about the compactions of all tables, collected in the thread of a scrape."""
+
+    _sources: list[tuple[str, CompactionSource]] = field(default_factory=list)
+
+    def add(self, table: str, source: CompactionSource) -> None:
+        """Take in a table by its label; the source gives None while there are no numbers."""
+        self._sources.append((table, source))
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with a sample for each label."""
+        found = [(table, source()) for table, source in list(self._sources)]
+        yield from _families(
+            (table, each)
+            for table, metrics in found
+            if metrics is not None
+            for each in _compaction_numbers(metrics)
+        )
+
+
+@dataclass(slots=True, eq=False)
+class MaintenanceCollector(Collector):
+    """Numbers about the expiry of all tables, collected in the thread of a scrape."""
+
+    _sources: list[tuple[str, Callable[[], MaintenanceMetrics]]] = field(default_factory=list)
+
+    def add(self, table: str, source: Callable[[], MaintenanceMetrics]) -> None:
+        """Take in a table by its label."""
+        self._sources.append((table, source))
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with a sample for each label."""
+        yield from _families(
+            (table, each)
+            for table, source in list(self._sources)
+            for each in _maintenance_numbers(source())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A number of one table.
 
     Attributes:
-        source: gives None while there are none.
+        together: how the numbers of several tables become one.
     """
 
-    table: str
-    source: CompactionSource
-
-    def collect(self) -> Iterator[Metric]:
-        """Families with one sample each."""
-        metrics = self.source()
-        if metrics is not None:
-            yield from compaction_families(self.table, metrics)
+    name: str
+    value: float
+    meaning: str
+    is_counter: bool = False
+    together: Callable[[Iterable[float]], float] = sum
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenanceCollector(Collector):
-    """Numbers about expiry, for a registry; collected in the thread of a scrape."""
-
-    table: str
-    source: Callable[[], MaintenanceMetrics]
-
-    def collect(self) -> Iterator[Metric]:
-        """Families with one sample each."""
-        done = self.source()
-        counters = {
-            "snapshots_expired": (done.snapshots_expired, "Snapshots that have expired."),
-            "partitions_expired": (done.partitions_expired, "Partitions dropped for their age."),
-            "expired_files": (done.files, "Files that expiry has deleted."),
-            "expired_bytes": (done.bytes, "Bytes that expiry has deleted."),
-            "expire_failed": (done.failures, "Expiries that ended with an error."),
-            "expire_seconds": (done.seconds, "Time that expiry has taken."),
-        }
-        yield from _counters(self.table, counters)
+def _maintenance_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
+    for name, value, meaning in (
+        ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
+        ("partitions_expired", done.partitions_expired, "Partitions dropped for their age."),
+        ("expired_files", done.files, "Files that expiry has deleted."),
+        ("expired_bytes", done.bytes, "Bytes that expiry has deleted."),
+        ("expire_failed", done.failures, "Expiries that ended with an error."),
+        ("expire_seconds", done.seconds, "Time that expiry has taken."),
+    ):
+        yield _Number(name, value, meaning, is_counter=True)
 
 
-def compaction_families(table: str, metrics: CompactionMetrics) -> Iterator[Metric]:
+def _compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
     """The compaction numbers under their Prometheus names."""
-    gauges = {
-        "buckets": (metrics.buckets, "Buckets that the job has touched."),
-        "level0_files_max": (metrics.level0_files_max, "Most files of level 0 in a bucket."),
-        "level0_files_avg": (metrics.level0_files_avg, "Files of level 0 in a bucket, the mean."),
-        "sorted_runs_max": (metrics.sorted_runs_max, "Most sorted runs in a bucket."),
-        "compactions_queued": (metrics.queued, "Compactions that wait for a thread."),
-        "compactions_running": (metrics.running, "Compactions that are worked at."),
-        "compaction_avg_seconds": (metrics.seconds_avg, "Mean duration of the last compactions."),
-    }
-    if metrics.write_amplification is not None:
-        gauges["write_amplification_ratio"] = (
-            metrics.write_amplification,
-            "Bytes written by flushes and compactions for each flushed byte.",
-        )
-    counters = {
-        "compactions_begun": (metrics.begun, "Compactions that were asked for."),
-        "compactions_completed": (metrics.completed, "Compactions that were committed."),
-        "compactions_failed": (metrics.failed, "Compactions that ended with an error."),
-        "compactions_dropped": (metrics.dropped, "Compactions that another writer has overtaken."),
-        "compaction_read_bytes": (metrics.bytes_in, "Bytes that compactions have read."),
-        "compaction_written_bytes": (metrics.bytes_out, "Bytes that compactions have written."),
-        "compaction_seconds": (metrics.seconds, "Time that compactions have worked."),
-        "flushed_bytes": (metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
-        "back_pressure_seconds": (metrics.waited_s, "Time that epochs waited for compaction."),
-    }
-    for name, (value, meaning) in gauges.items():
-        gauge = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])
-        gauge.add_metric([table], value)
-        yield gauge
-    yield from _counters(table, counters)
+    for name, value, meaning, together in (
+        ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
+        ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),
+        ("level0_files_avg", metrics.level0_files_avg, "Files of level 0 in a bucket, the mean.",
+         max),
+        ("sorted_runs_max", metrics.sorted_runs_max, "Most sorted runs in a bucket.", max),
+        ("compactions_queued", metrics.queued, "Compactions that wait for a thread.", sum),
+        ("compactions_running", metrics.running, "Compactions that are worked at.", sum),
+        ("compaction_avg_seconds", metrics.seconds_avg, "Mean duration of the last compactions.",
+         max),
+        ("write_amplification_ratio", metrics.write_amplification,
+         "Bytes written by flushes and compactions for each flushed byte.", max),
+    ):  # fmt: skip
+        if value is not None:
+            yield _Number(name, value, meaning, together=together)
+    for name, value, meaning in (
+        ("compactions_begun", metrics.begun, "Compactions that were asked for."),
+        ("compactions_completed", metrics.completed, "Compactions that were committed."),
+        ("compactions_failed", metrics.failed, "Compactions that ended with an error."),
+        ("compactions_dropped", metrics.dropped, "Compactions that another writer has overtaken."),
+        ("compaction_read_bytes", metrics.bytes_in, "Bytes that compactions have read."),
+        ("compaction_written_bytes", metrics.bytes_out, "Bytes that compactions have written."),
+        ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
+        ("flushed_bytes", metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
+        ("back_pressure_seconds", metrics.waited_s, "Time that epochs waited for compaction."),
+    ):
+        yield _Number(name, value, meaning, is_counter=True)
 
 
-def _counters(table: str, counters: Mapping[str, tuple[float, str]]) -> Iterator[Metric]:
-    for name, (value, meaning) in counters.items():
-        counter = CounterMetricFamily(PREFIX + name, meaning, labels=["table"])
-        counter.add_metric([table], value)
-        yield counter
+def _families(numbers: Iterable[tuple[str, _Number]]) -> Iterator[Metric]:
+    """One family for each name, one sample for each label."""
+    by_name: dict[str, dict[str, list[_Number]]] = defaultdict(lambda: defaultdict(list))
+    for table, number in numbers:
+        by_name[number.name][table].append(number)
+    for name, by_table in by_name.items():
+        first = next(iter(by_table.values()))[0]
+        family: Metric
+        kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
+        family = kind(PREFIX + name, first.meaning, labels=["table"])
+        for table, found in by_table.items():
+            family.add_metric([table], first.together(each.value for each in found))
+        yield family
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
 _EPILOG = """\
@@ -46,6 +47,7 @@ examples:
   stream-app check warehouse/shop.db/orders --quick && echo sound
   stream-app check warehouse/shop.db/orders --format jsonl
   stream-app check warehouse/shop.db/orders --conf conf/orders.toml
+  stream-app check --conf conf/shop-database.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
 exit codes: 0 no finding; 1 findings"""
@@ -59,6 +61,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         summary="check that a table is sound",
         description="Check a table's metadata against its files, and both against the format.",
         epilog=_EPILOG,
+        or_all="absent: all tables of --conf",
     )
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
@@ -82,7 +85,25 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
-    table = named_table(args.table)
+    if args.table is not None:
+        return _check(args, named_table(args.table))
+    if args.conf is None:
+        raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
+    config = load_config(args.conf, [], os.environ)
+    codes = []
+    for path in _of_database().database_paths(config):
+        if args.format == "text":
+            print(path)
+        codes.append(_check(args, open_table(path, file_io_options=config.file_system)))
+    return max(codes)
+
+
+def _of_database() -> Any:
+    """Imported only when it is asked for: it needs Spark's package."""
+    return importlib.import_module("stream_app.app.check.of_database")
+
+
+def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
     source, rules = source_of(args, table.location)
@@ -91,7 +112,11 @@ def run(args: argparse.Namespace) -> int:
     if source is not None:
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
         replay = importlib.import_module("stream_app.app.check.source_replay")
-        told = replay.source_findings(table, source, rules, progress, check.report)
+        splitter = None
+        if args.conf is not None:
+            config = load_config(args.conf, [], os.environ)
+            splitter = _of_database().splitter_of(config, table)
+        told = replay.source_findings(table, source, rules, progress, check.report, splitter)
         findings = itertools.chain(findings, told)
     count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
     if args.format == "text":
@@ -112,14 +137,18 @@ def source_of(args: argparse.Namespace, location: str) -> tuple[SourceConfig | N
         return None, rules
     if args.conf is not None:
         config = load_config(args.conf, [], os.environ)
-        if not is_same_location(config.table.path, location):
+        path = config.table.path
+        if config.sync is not None:
+            path = config.sync.path(location.rstrip("/").rpartition("/")[2])
+        if not is_same_location(path, location):
             raise UsageError(
-                f"{args.conf} is the configuration of another table: {config.table.path}",
+                f"{args.conf} is the configuration of another table: {path}",
                 where=location,
                 fix="give the configuration of this table's job, from the folder where that job "
                 "runs; or only --source-kafka",
             )
-        source, rules = config.source, config.table
+        source = replace(config.source, merge_shards=True) if config.sync else config.source
+        rules = config.table
         if source.kind != "kafka":
             raise UsageError(
                 f"the source of {args.conf} is of kind {source.kind!r}",

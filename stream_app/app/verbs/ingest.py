@@ -24,7 +24,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "ingest",
-        help="run the job: Kafka CDC into a Paimon table",
+        help="run the job: Kafka CDC into a Paimon table, or a whole database",
         description=(
             "Read change records and write them into a Paimon table, until the source is drained "
             '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    become_spark(command, f"ingest-{config.table.database}.{config.table.name}")
+    become_spark(command, f"ingest-{config.name}")
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

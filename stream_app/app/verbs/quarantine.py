@@ -75,6 +75,11 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--conf", type=Path, metavar="FILE", help="the job's configuration")
     parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="with --conf of a whole database: records of this table; absent: of no table",
+    )
+    parser.add_argument(
         "--reason",
         action="append",
         choices=REASON_KINDS,
@@ -138,7 +143,10 @@ def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantin
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    return open_quarantine(config.stream.quarantine, config.file_system)
+    if args.table is not None and config.sync is None:
+        raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
+    folder = config.stream.quarantine + (f"/{args.table}" if args.table else "")
+    return open_quarantine(folder, config.file_system)
 
 
 def _waiting(

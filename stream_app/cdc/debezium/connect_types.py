@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
+from stream_app.cdc.source_types.connect import SOURCE_TYPE
 
 _TIME = "io.debezium.time."
 _CONNECT = "org.apache.kafka.connect.data."
@@ -22,6 +23,7 @@ _DECIMAL = _CONNECT + "Decimal"
 _VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 _BITS = "io.debezium.data.Bits"
 _SCALE_MAX = 1000
+_TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
 
 _DAYS = frozenset({Family.DATE, Family.TIMESTAMP})
 _CLOCK = frozenset({Family.TIME})
@@ -102,6 +104,8 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
         return _told_time(reading, field)
     if field.literal == "bytes":
         return _told_bytes(reading, field)
+    if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
+        return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
     # Neither bytes nor a Decimal: text in a DECIMAL column is the number's own digits.
     return reading.with_encoding(Encoding.TEXT) if family is Family.DECIMAL else reading
 

@@ -21,6 +21,7 @@ connectors; tests/fixtures/cdc holds real messages of each.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,6 +78,7 @@ class _Group:
     """Messages of one schema: how their columns are read, and the shape last seen."""
 
     readings: tuple[ColumnReading, ...]
+    fingerprint: str
     shape: RecordShape | None = None
 
 
@@ -91,6 +93,7 @@ class _Outcome:
     reasons: dict[int, str] = field(default_factory=dict)
     skipped: int = 0
     columns: dict[Column, Sighting] = field(default_factory=dict)
+    schemas: dict[str, int] = field(default_factory=dict)
 
     def see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
         """Take in columns of records, whose positions in the batch are those of `index`."""
@@ -155,6 +158,8 @@ class DebeziumJson:
             values = values.drop_null()
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
+            if payloads.prefix:
+                outcome.schemas[group.fingerprint] = int(present[payloads.index[0]])
             for rows in _slices(payloads.payloads):
                 part = payloads.payloads.slice(rows.start, rows.stop - rows.start)
                 self._decode_slice(part, present[payloads.index[rows]], group, outcome)
@@ -167,6 +172,7 @@ class DebeziumJson:
             skipped=outcome.skipped,
             tables=outcome.tables,
             columns=outcome.columns,
+            schemas=outcome.schemas,
         )
         return decoded.setting_aside(messages, uncertain) if uncertain else decoded
 
@@ -186,7 +192,8 @@ class DebeziumJson:
         if prefix not in self._groups:
             fields = self._schemas.get(prefix, {})
             self._groups[prefix] = _Group(
-                apply_schema(self._readings, fields, self._options.encodings)
+                apply_schema(self._readings, fields, self._options.encodings),
+                hashlib.sha256(prefix).hexdigest(),
             )
         return self._groups[prefix]
 

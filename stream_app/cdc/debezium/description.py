@@ -14,8 +14,8 @@ Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -23,7 +23,12 @@ import pyarrow as pa
 
 from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import has_columns, split_envelopes
+from stream_app.cdc.debezium.schema import (
+    PayloadGroup,
+    connect_fields,
+    has_columns,
+    split_envelopes,
+)
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.model.schema.data_type import STRING, DataType
@@ -31,30 +36,55 @@ from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
 
 _KEY_NAMES = "pkNames"
-Fields = Mapping[str, ConnectField]
 
 
 def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     """The table that these messages tell of; see `message_format.Format.describe`."""
     values = messages.column("value").cast(pa.binary()).drop_null()
-    schemas: dict[bytes, Fields] = {}
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
-    for group in split_envelopes(values, schemas):
-        payloads = [each for each in map(_object, group.payloads.to_pylist()) if each is not None]
-        pk_names = pk_names or next(filter(None, map(_pk_names, payloads)), ())
-        first = int(group.index[0]) if len(group.index) else 0
-        if schemas.get(group.prefix):
-            table = _of_schema(group.prefix, schemas[group.prefix], payloads, options)
-        else:
-            table = _of_payloads(payloads)
-        if table is not None:
-            tables.append((first, table))
+    for group in split_envelopes(values, {}):
+        schema = _object(group.prefix + b"null}") if group.prefix else None
+        for first, rows in _versions(group, None if schema is None else schema["schema"]):
+            table = _of_schema(rows, options) if rows.schema else _of_payloads(rows.payloads)
+            if table is not None:
+                tables.append((first, table))
+            pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
     if not tables:
         return None
     ordered = [table for _, table in sorted(tables, key=lambda each: each[0])]
     together = functools.reduce(merged, ordered)
     return _with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Payloads of one version of the table, and their schema if they have one."""
+
+    schema: Any
+    payloads: list[dict[str, Any]]
+
+
+def _versions(group: PayloadGroup, schema: Any) -> Iterator[tuple[int, _Rows]]:
+    """The rows of a group of messages, with the position of the first.
+
+    An envelope in unusual spelling is not split off, and is a version of its own.
+    """
+    plain: list[dict[str, Any]] = []
+    first = 0
+    for at, payload in zip(group.index.tolist(), group.payloads.to_pylist(), strict=True):
+        document = _object(payload)
+        if document is None:
+            continue
+        is_wrapped = document.keys() == {"schema", "payload"}
+        inner = document["payload"] if is_wrapped else document
+        if is_wrapped and document["schema"] is not None:
+            yield at, _Rows(document["schema"], [inner] if isinstance(inner, dict) else [])
+        elif isinstance(inner, dict):
+            first = first if plain else at
+            plain.append(inner)
+    if plain or schema is not None:
+        yield (first if plain else int(group.index[0])), _Rows(schema, plain)
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
@@ -65,21 +95,18 @@ def _object(payload: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _of_schema(
-    prefix: bytes, fields: Fields, payloads: Iterable[dict[str, Any]], options: MappingOptions
-) -> SourceTable | None:
+def _of_schema(rows: _Rows, options: MappingOptions) -> SourceTable | None:
     """Step 1."""
-    schema = orjson.loads(prefix + b"null}")["schema"]
-    if not has_columns(schema):
+    if not has_columns(rows.schema):
         return None
-    connector = _connector(payloads)
+    connector = _connector(rows.payloads)
     columns = [
         SourceColumn(
             name=name,
             data_type=_data_type(field, connector, options),
             comment=field.comment or None,
         )
-        for name, field in fields.items()
+        for name, field in connect_fields(rows.schema).items()
         if not name.startswith(ADDED_PREFIX)
     ]
     return SourceTable(columns=tuple(columns)) if columns else None
@@ -110,9 +137,7 @@ def _of_payloads(payloads: Iterable[dict[str, Any]]) -> SourceTable | None:
 
 
 def _row_names(payload: dict[str, Any]) -> Iterator[str]:
-    """The columns of one record; a payload without its schema may stand in an envelope."""
-    if payload.keys() == {"schema", "payload"} and isinstance(payload["payload"], dict):
-        payload = payload["payload"]
+    """The columns of one record."""
     if is_envelope(payload):
         for image in (payload.get("after"), payload.get("before")):
             yield from image if isinstance(image, dict) else ()

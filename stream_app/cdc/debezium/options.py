@@ -16,7 +16,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.column_drift import ColumnPolicy, Reaction
+from stream_app.cdc.column_drift import (
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    ColumnPolicy,
+    Reaction,
+)
 from stream_app.cdc.columns.column_reading import (
     ENCODINGS,
     ColumnReading,
@@ -28,6 +33,7 @@ from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
 from stream_app.cdc.message_format import FormatOption
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import parse_mapping_options
 
 DECIMAL_MODE = "decimal.handling.mode"
 TIME_MODE = "time.precision.mode"
@@ -71,13 +77,25 @@ OPTIONS: tuple[FormatOption, ...] = (
     FormatOption(
         UNKNOWN_COLUMNS,
         "Effect of a column that the table does not have: the job stores the record without it, "
-        "with a warning or without one; it stops; or the record is bad.",
+        "with a warning or without one; it stops; the record is bad; or the table gets the column "
+        "([schemas.md](schemas.md)).",
         tuple(reaction.value for reaction in Reaction),
     ),
     FormatOption(
         MISSING_COLUMNS,
-        "Effect of a missing column of the table: the same.",
-        tuple(reaction.value for reaction in Reaction),
+        "Effect of a missing column of the table: the same, except that nothing is dropped.",
+        tuple(reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE),
+    ),
+    FormatOption(
+        NARROWED_COLUMNS,
+        "Effect of a type in the source that the column cannot follow, where unknown-columns = "
+        "evolve: the column keeps its type, with a warning or without one; or the job stops.",
+        ("warn", "ignore", "stop"),
+    ),
+    FormatOption(
+        TYPE_MAPPING,
+        "Paimon's options of the types of columns that the table gets, where unknown-columns = "
+        "evolve; comma separated ([schemas.md](schemas.md)).",
     ),
     FormatOption(
         REPLICA_IDENTITY,
@@ -106,7 +124,7 @@ _KEYS = tuple(option.key for option in OPTIONS)
 _CHOICES = {
     option.key: option.values
     for option in OPTIONS
-    if option.key not in (SOURCE_KEY, COLUMN_ENCODING)
+    if option.key not in (SOURCE_KEY, COLUMN_ENCODING, TYPE_MAPPING)
 }
 
 _OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
@@ -176,9 +194,10 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
     for key, given in options.items():
         value = _OLDER_VALUES.get((key, given), given)
         if key in _CHOICES:
-            if value not in _CHOICES[key]:
-                problems.append(f"{key} = {value!r} is none of {', '.join(_CHOICES[key])}")
+            problems += _choice_problems(key, value)
             modes[key] = value
+        elif key == TYPE_MAPPING:
+            problems += _mapping_problems(value)
         elif key == SOURCE_KEY:
             source_key = frozenset(name.strip() for name in value.split(",")) - {""}
             if not source_key:
@@ -216,6 +235,19 @@ def key_rules(
 def has_whole_before(options: Mapping[str, str]) -> bool:
     """Whether the options promise that every before-image is whole."""
     return options.get(REPLICA_IDENTITY) == ReplicaIdentity.FULL.value
+
+
+def _choice_problems(key: str, value: str) -> list[str]:
+    known = _CHOICES[key]
+    return [] if value in known else [f"{key} = {value!r} is none of {', '.join(known)}"]
+
+
+def _mapping_problems(value: str) -> list[str]:
+    try:
+        parse_mapping_options(value.split(","))
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
+    return []
 
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:

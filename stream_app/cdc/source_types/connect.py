@@ -60,9 +60,9 @@ SEMANTICS: dict[str, DataType] = {
     _TIME + "IsoDate": DataType(root=TypeRoot.DATE),
     _CONNECT + "Time": _time(TypeRoot.TIME, 3),
     _TIME + "Time": _time(TypeRoot.TIME, 3),
-    _TIME + "MicroTime": _time(TypeRoot.TIME, 6),
-    _TIME + "NanoTime": _time(TypeRoot.TIME, 9),
-    _TIME + "IsoTime": _time(TypeRoot.TIME, 6),
+    _TIME + "MicroTime": _time(TypeRoot.TIME, 3),
+    _TIME + "NanoTime": _time(TypeRoot.TIME, 3),
+    _TIME + "IsoTime": _time(TypeRoot.TIME, 3),
     _CONNECT + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
     _TIME + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
     _TIME + "MicroTimestamp": _time(TypeRoot.TIMESTAMP, 6),
@@ -70,7 +70,10 @@ SEMANTICS: dict[str, DataType] = {
     _TIME + "IsoTimestamp": _time(TypeRoot.TIMESTAMP, 6),
     _TIME + "ZonedTimestamp": _time(TypeRoot.TIMESTAMP, 6),
 }
-"""Semantic types with a meaning of their own; a column of any other has its literal type."""
+"""Semantic types with a meaning of their own; a column of any other has its literal type.
+
+Paimon stores milliseconds of a TIME. It declares TIME(0), which here would cut the fraction off.
+"""
 
 _DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
     "mysql": mysql_type_of,

@@ -1,7 +1,7 @@
 """Types of MySQL and MariaDB → types of columns.
 
 Source: Paimon `flink/action/cdc/mysql/MySqlTypeUtils.java`. Different here: SET is STRING, because
-tables have scalar columns; BIT without a length is BIT(1), as in MySQL.
+tables have scalar columns; BIT without a length is BIT(1), as in MySQL; TIME keeps its digits.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _time(name: str, length: int | None) -> DataType | None:
         case "DATE":
             return DataType(root=TypeRoot.DATE)
         case "TIME":
-            return DataType(root=TypeRoot.TIME)
+            digits = min(max(length or 0, 0), TIMESTAMP_PRECISION_MAX)
+            return DataType(root=TypeRoot.TIME, precision=digits)
         case "DATETIME" | "TIMESTAMP":
             digits = max(length or 0, 0)
             if digits >= _JDBC_TIMESTAMP_LENGTH:

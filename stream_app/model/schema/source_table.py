@@ -42,6 +42,11 @@ class SourceTable:
         """The column of this name."""
         return next((column for column in self.columns if column.name == name), None)
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether the source tells types, and so all of its columns."""
+        return any(column.is_typed for column in self.columns)
+
 
 def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:
     """A table that takes the rows of both: two versions of a table, or two shards.

@@ -26,6 +26,20 @@ _MAY_CHANGE = frozenset({"bucket"})
 
 def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
     """Why files that are written by our schema must not come into the table; None when they may."""
+    problem = adoption_conflict(ours, newest)
+    if problem is not None:
+        return problem
+    of_today = {column.field_id: column for column in newest.fields}
+    for column in ours.fields:
+        now = of_today.get(column.field_id, column)
+        if not keeps_values(column.data_type, now.data_type):
+            was, is_now = (each.data_type.as_nullable() for each in (column, now))
+            return f"column {now.name!r} was {was} and is {is_now}"
+    return None
+
+
+def adoption_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+    """Why a job that began with our schema cannot go on by the newest one; None when it can."""
     for what, old, new in (
         ("primary", ours.primary_keys, newest.primary_keys),
         ("partition", ours.partition_keys, newest.partition_keys),
@@ -36,12 +50,6 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
         values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
-    of_today = {column.field_id: column for column in newest.fields}
-    for column in ours.fields:
-        now = of_today.get(column.field_id, column)
-        if not keeps_values(column.data_type, now.data_type):
-            was, is_now = (each.data_type.as_nullable() for each in (column, now))
-            return f"column {now.name!r} was {was} and is {is_now}"
     try:
         check_writable(newest.options, newest.primary_keys)
     except UnsupportedTableError as error:

@@ -86,14 +86,12 @@ def new_table(
     partition_keys = asked.keys(
         "partition-keys", own.partition_keys, of_source_table or rules.partition_keys
     )
-    for_all = rules.options
-    if not primary_keys:
-        for_all = {key: for_all[key] for key in for_all if key not in _NEEDS_KEY}
-        told += [
-            f"{key} = {value} does not hold: the table has no primary key"
-            for key, value in rules.options.items()
-            if key in _NEEDS_KEY and key not in own.options
-        ]
+    for_all = options_for(primary_keys, rules.options)
+    told += [
+        f"{key} = {value} does not hold: the table has no primary key"
+        for key, value in rules.options.items()
+        if key not in for_all and key not in own.options
+    ]
     options = {**for_all, **own.options}
     has_buckets = bool(primary_keys) and "bucket" not in options
     return NewTable(
@@ -103,6 +101,13 @@ def new_table(
         defaults={"bucket": str(DEFAULT_BUCKETS)} if has_buckets else {},
         told=told,
     )
+
+
+def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Which of the options for all tables hold for one with this primary key."""
+    if primary_keys:
+        return options
+    return {key: value for key, value in options.items() if key not in _NEEDS_KEY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ Place = tuple[int, bytes, int, str, int, int]
 
 NEWCOMERS = -1
 """In the place of a table's index: a table that the job should have, and does not have yet."""
+UNREADABLE = -2
+"""In the place of a table's index: messages that should have a table, and have none."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20

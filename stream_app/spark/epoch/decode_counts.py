@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import Column
+from stream_app.model.schema.source_table import SourceTable, merged
 
 COLUMN_NAMES_MAX = 64
 """Limit for unknown and for missing columns: messages may contain any number of names."""
@@ -62,6 +63,7 @@ class DecodeCounts:
     Attributes:
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
+        told: what messages tell of the source's table, where the table does not have it.
         tables: source tables by name; records without a name have the empty one.
     """
 
@@ -73,6 +75,7 @@ class DecodeCounts:
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
+    told: SourceTable | None = None
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """The sum of both."""
@@ -92,6 +95,9 @@ class DecodeCounts:
                 for table, place in (*self.tables.items(), *other.tables.items())
             },
             columns=_together(self.columns, other.columns),
+            told=merged(self.told, other.told)
+            if self.told and other.told
+            else self.told or other.told,
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
@@ -143,6 +149,7 @@ def counts_of_batch(where: Where, messages: pa.RecordBatch, decoded: DecodedBatc
             column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
             for column, sighting in decoded.columns.items()
         },
+        told=decoded.told,
     )
 
 

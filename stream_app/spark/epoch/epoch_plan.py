@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -33,10 +34,49 @@ class TablePlan:
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
+    _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
+
+    def of_next_epoch(self, next_sequence_number: int) -> TablePlan:
+        """The same table and format in a later epoch."""
+        return replace(self, next_sequence_number=next_sequence_number)
+
+    def packed(self) -> PackedPlan:
+        """The plan as bytes, which are made once for all epochs with this table and format."""
+        if not self._packed:
+            self._packed.append(pickle.dumps((self.table, self.message_format)))
+        return self._packed[0], self.next_sequence_number
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
         return bucket_assigner(self.table.schema)
+
+
+PackedPlan = tuple[bytes, int]
+
+
+class _PackedPlans(Sequence[TablePlan | None]):
+    """The plans of an epoch in a task, which unpacks those of the tables that it meets."""
+
+    def __init__(self, packed: Sequence[PackedPlan | None]) -> None:
+        self._packed = packed
+        self._plans: dict[int, TablePlan] = {}
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __getitem__(self, index: Any) -> Any:
+        packed = self._packed[index]
+        if packed is None:
+            return None
+        if index not in self._plans:
+            table, message_format = pickle.loads(packed[0])
+            self._plans[index] = TablePlan(
+                table=table, message_format=message_format, next_sequence_number=packed[1]
+            )
+        return self._plans[index]
+
+    def __reduce__(self) -> Any:
+        return _PackedPlans, (self._packed,)
 
 
 class MessageSplitter(Protocol):
@@ -46,7 +86,9 @@ class MessageSplitter(Protocol):
         """The messages of each table, by the table's index; each part in the order of offsets.
 
         Some messages of a table that the job should have, and does not have yet, come under the
-        index `blocks.NEWCOMERS`; a few of each suffice. Messages of no table are left out.
+        index `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table
+        come under `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no
+        row, and those of tables that the job does not take, are left out.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
@@ -93,13 +135,19 @@ class EpochShape:
 class EpochPlan:
     """The tables of one epoch, for its tasks; can be pickled.
 
+    Pickled it is small and quick also with thousands of tables: each is packed once, and a task
+    unpacks those of which it has messages.
+
     Attributes:
         tables: by the index that blocks carry; None: the table has the epoch already, and its
             messages are skipped.
     """
 
-    tables: tuple[TablePlan | None, ...]
+    tables: Sequence[TablePlan | None]
     shape: EpochShape
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (tuple(each and each.packed() for each in self.tables), self.shape)
 
     def table(self, index: int) -> TablePlan:
         """The plan of a table that takes part in the epoch."""
@@ -114,5 +162,13 @@ class EpochPlan:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether a format reads the messages' keys; else the source may omit them."""
-        return any(table.message_format.reads_keys for table in self.tables if table is not None)
+        """Whether keys are read; else the source may omit them.
+
+        The key of a table that appears is that of its messages.
+        """
+        known = (table.message_format for table in self.tables if table is not None)
+        return self.shape.isolates or any(each.reads_keys for each in known)
+
+
+def _unpacked(packed: Sequence[PackedPlan | None], shape: EpochShape) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(packed), shape=shape)

@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.bucket_change import BucketChange
-from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, newcomers_of
+from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, newcomers_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_of
@@ -57,10 +57,12 @@ class EpochOutput:
     Attributes:
         tables: in the order of the plan.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
+        unreadable: messages that cannot be given to a table; `BAD_RECORD_SCHEMA`.
     """
 
     tables: Sequence[TableOutput]
     newcomers: pa.Table
+    unreadable: pa.Table
 
 
 Writing = Callable[[EpochPlan], EpochOutput]
@@ -111,11 +113,15 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
     Args:
         results: of all writing tasks, in any order.
     """
-    outputs = [TableOutput() for _ in plan.tables]
+    outputs = [TableOutput() for _ in range(len(plan.tables))]
     newcomers: list[pa.RecordBatch] = []
+    unreadable: list[pa.RecordBatch] = []
     for table, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
             newcomers.append(newcomers_of(payload))
+            continue
+        if table == UNREADABLE:
+            unreadable.append(bad_records_of(payload))
             continue
         output = outputs[table]
         if kind == BlockKind.CHANGES:
@@ -126,7 +132,11 @@ def output_of(plan: EpochPlan, results: Iterable[TaskResult]) -> EpochOutput:
             output.failure = failure_of(payload)
         else:
             output.counts = output.counts.plus(counts_of(payload))
-    return EpochOutput(outputs, pa.Table.from_batches(newcomers, MESSAGE_SCHEMA))
+    return EpochOutput(
+        tables=outputs,
+        newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
+        unreadable=pa.Table.from_batches(unreadable, BAD_RECORD_SCHEMA),
+    )
 
 
 def _bucket_change(payload: bytes) -> BucketChange:

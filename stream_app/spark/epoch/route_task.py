@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, whole_messages
-from stream_app.spark.epoch.blocks import NEWCOMERS, Block, BlockKind
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
@@ -47,6 +47,8 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
                     continue
                 if table == NEWCOMERS:
                     yield from router.newcomers(where, part)
+                elif table == UNREADABLE:
+                    yield _bad_block(UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
                     yield from router.take(table, where, part)
     yield from router.finish()
@@ -68,8 +70,7 @@ class _Router:
         self._plan = plan
         self._gathered: dict[tuple[int, Where], _Gathered] = {}
         self._gathered_bytes = 0
-        buckets = (each.assigner().buckets for each in plan.tables if each is not None)
-        self._enough_bytes = max(buckets, default=1) * _WORTHWHILE_BLOCK_BYTES
+        self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
@@ -119,7 +120,11 @@ class _Router:
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
         assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
-        decoded = self._plan.table(table).message_format.decode(messages)
+        plan = self._plan.table(table)
+        if gathered is None:
+            needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
+            self._enough_bytes = max(self._enough_bytes, needed)
+        decoded = plan.message_format.decode(messages)
         rows, bad = decoded.changes.rows, decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
@@ -127,14 +132,7 @@ class _Router:
             gathered.last_offset = last
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
-            yield Block(
-                table=table,
-                kind=BlockKind.BAD_RECORDS,
-                where=where,
-                first_offset=first,
-                rows=bad.num_rows,
-                data=bad.serialize(),
-            )
+            yield _bad_block(table, where, bad)
         counts = counts_of_batch(where, messages, decoded)
         self._counts[table] = self._counts[table].plus(counts)
 
@@ -184,6 +182,17 @@ class _Router:
                 bucket=bucket,
                 keeps_order=assigner.keeps_order,
             )
+
+
+def _bad_block(table: int, where: Where, bad: pa.RecordBatch) -> Block:
+    return Block(
+        table=table,
+        kind=BlockKind.BAD_RECORDS,
+        where=where,
+        first_offset=bad.column("offset")[0].as_py(),
+        rows=bad.num_rows,
+        data=bad.serialize(),
+    )
 
 
 def by_source_partition(

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.blocks import NEWCOMERS, BlockKind
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.table.kinds.tasks import table_write
@@ -53,7 +53,7 @@ def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Ta
     writes: list[_TableWriting] = []
     with ExitStack() as stack:
         for index, of_table in itertools.groupby(blocks, key=lambda block: block.table):
-            if index == NEWCOMERS:
+            if index in (NEWCOMERS, UNREADABLE):
                 yield from (_passed_on(block) for block in of_table)
                 continue
             if plan.tables[index] is None:

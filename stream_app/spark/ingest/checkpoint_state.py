@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, field, replace
 
 from stream_app.errors import CheckpointError
 from stream_app.spark.job_folder import Folder
-from stream_app.table.file_store_table import FileStoreTable
 
+DATABASE = "a whole database"
+"""The identity of a database, whose tables have identities of their own."""
 _FILE = "stream_app.json"
 _NEW = "give the job a new checkpoint folder (stream.checkpoint)"
 
@@ -38,14 +39,17 @@ class CheckpointState:
     tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def open_checkpoint(folder: Folder, table: FileStoreTable) -> CheckpointState:
+def open_checkpoint(folder: Folder, location: str, identity: str) -> CheckpointState:
     """The state of a checkpoint; makes it when the checkpoint is new.
+
+    Args:
+        location: the folder of the table; of a whole database, that of its tables.
+        identity: of the table; of a whole database `DATABASE`.
 
     Raises:
         CheckpointError: it belongs to another table, to an earlier table at this place, or to a job
             of other software.
     """
-    identity = table.identity()
     state = _read(folder)
     if state is None:
         if folder.files.exists(folder.path("offsets")):
@@ -54,14 +58,15 @@ def open_checkpoint(folder: Folder, table: FileStoreTable) -> CheckpointState:
                 where=str(folder),
                 fix=_NEW,
             )
-        state = CheckpointState(table.location, identity)
+        state = CheckpointState(location, identity)
         _write(folder, state)
         return state
-    if state.table_identity != identity:
-        if state.table == table.location:
+    same_place = state.table == location
+    if state.table_identity != identity or (identity == DATABASE and not same_place):
+        if same_place:
             what = "the table was dropped and made anew since this checkpoint was begun"
         else:
-            what = f"the checkpoint belongs to the table {state.table}, not {table.location}"
+            what = f"the checkpoint belongs to the table {state.table}, not {location}"
         raise CheckpointError(what, where=str(folder), fix=_NEW)
     return state
 

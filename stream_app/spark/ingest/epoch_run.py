@@ -53,6 +53,10 @@ class Isolation(Protocol):
         """Read the state of tables; those that cannot be read have failed."""
         ...
 
+    def takes_part(self, feed: TableFeed) -> bool:
+        """Whether a table is not held back."""
+        ...
+
 
 class Newcomers(Protocol):
     """Makes tables that appear in the messages."""
@@ -60,9 +64,19 @@ class Newcomers(Protocol):
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
         """The tables of messages, created in the warehouse unless they are there.
 
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
                 while the one before is written, the latter may have brought the tables already.
+        """
+        ...
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """Take an epoch's messages that cannot be given to a table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`.
         """
         ...
 
@@ -135,8 +149,10 @@ class EpochRun(Generic[Messages]):
         epoch before.
         """
         began, wanted = self.clock.steady_seconds(), {feed.name for feed in feeds}
+        # First the shape: its splitter must not know more tables than the plan.
+        shape = self.shape
         parts = [feed.plan() if feed.name in wanted else None for feed in self.feeds]
-        plan = EpochPlan(tables=tuple(parts), shape=self.shape)
+        plan = EpochPlan(tables=tuple(parts), shape=shape)
         return EpochBegun(
             epoch=epoch,
             messages=messages,
@@ -147,36 +163,41 @@ class EpochRun(Generic[Messages]):
         )
 
     def finish(
-        self, begun: EpochBegun[Messages], feeds: Iterable[TableFeed]
+        self,
+        begun: EpochBegun[Messages],
+        feeds: Iterable[TableFeed],
+        newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
         """Bring an epoch into tables; returns those that it was committed to.
 
         Args:
             feeds: the tables that lack the epoch, whether `begin` knew it or not.
+            newcomers: makes tables that appear; None: the messages are of known tables.
         """
+        lacking, looks = list(feeds), newcomers is not None
         committed: list[TableFeed] = []
-        lacking = list(feeds)
         for _ in range(_ROUNDS_MAX):
-            if not lacking:
+            if not (lacking or looks):
                 return committed
             began = self.clock.steady_seconds()
             plan, others = self._ready(begun.plan, lacking)
             waited = self.clock.steady_seconds()
             output = begun.write(plan)
             write_s = begun.route_s + self.clock.steady_seconds() - waited
-            shares = [
-                Share(feed, part, of_table)
-                for feed, of_table, part in zip(
-                    self.feeds, output.tables, plan.tables, strict=False
-                )
-                if part is not None
-            ]
+            parts = zip(self.feeds, plan.tables, output.tables, strict=True)
+            shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
             work = _Round(self, begun, Times(waited - began, write_s))
             lacking = [*others, *work.commit(shares)]
             committed += work.committed
-            if output.newcomers.num_rows:
-                lacking += self._arrived(output.newcomers)
-            if lacking:
+            # Another round finds more tables, and the messages of those that could not be made.
+            looks = newcomers is not None and output.newcomers.num_rows > 0
+            if newcomers is not None and looks:
+                lacking += self._arrived(output.newcomers, newcomers)
+            elif newcomers is not None:
+                if output.unreadable.num_rows:
+                    newcomers.unreadable(begun.epoch, output.unreadable.sort_by(_SOURCE_ORDER))
+                newcomers = None
+            if lacking or looks:
                 begun = self.begin(begun.epoch, begun.messages, lacking, begun.source_end)
         raise CommitError(
             f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
@@ -230,16 +251,15 @@ class EpochRun(Generic[Messages]):
             self.isolation.failed(feed, error)
             return None
 
-    def _arrived(self, messages: pa.Table) -> Sequence[TableFeed]:
-        assert self.newcomers is not None, "the splitter knows that tables may appear"
+    def _arrived(self, messages: pa.Table, newcomers: Newcomers) -> Sequence[TableFeed]:
         assert self.isolation is not None, "such tables come and fail each for itself"
-        found = self.newcomers.feeds(messages)
+        found = newcomers.feeds(messages)
         known = {feed.name for feed in self.feeds}
         arrived = [feed for feed in found if feed.name not in known]
         self.feeds += arrived
-        self.shape = self.shape.with_splitter(self.newcomers.splitter(self.feeds))
+        self.shape = self.shape.with_splitter(newcomers.splitter(self.feeds))
         self.isolation.open(arrived)
-        return [feed for feed in found if feed.job.is_open]
+        return [feed for feed in found if self.isolation.takes_part(feed)]
 
 
 @dataclass(slots=True)
@@ -254,13 +274,20 @@ class _Round(Generic[Messages]):
     def commit(self, shares: Sequence[Share]) -> list[TableFeed]:
         """Commit all shares; returns the tables whose rows must be written anew."""
         if self.run.isolation is None:
-            self._all_or_nothing(list(shares))
-            return []
+            return self._all_or_nothing(list(shares))
         return self._each_for_itself(shares, self.run.isolation)
 
-    def _all_or_nothing(self, uncommitted: list[Share]) -> None:
-        """Check every table's share before the first commit; then commit one after another."""
+    def _all_or_nothing(self, uncommitted: list[Share]) -> list[TableFeed]:
+        """Check every table's share before the first commit; then commit one after another.
+
+        Returns:
+            All tables, if one of them got a new schema: then nothing is committed.
+        """
         try:
+            if any([share.feed.is_outdated(share.plan, share.output) for share in uncommitted]):
+                for share in uncommitted:
+                    share.feed.job.table.discard(share.output.changes)
+                return [share.feed for share in uncommitted]
             for share in uncommitted:
                 self._set_aside(share)
             while uncommitted:
@@ -270,6 +297,7 @@ class _Round(Generic[Messages]):
             for share in uncommitted:
                 share.feed.job.table.discard(share.output.changes)
             raise
+        return []
 
     def _each_for_itself(self, shares: Sequence[Share], isolation: Isolation) -> list[TableFeed]:
         for share in shares:
@@ -300,6 +328,9 @@ class _Round(Generic[Messages]):
         try:
             if share.output.failure is not None:
                 raise share.output.failure
+            if share.feed.is_outdated(share.plan, share.output):
+                job.table.discard(share.output.changes)
+                return None
             self._set_aside(share)
             newest = job.begin_epoch()
             if newest != share.plan.next_sequence_number or job.table is not share.plan.table:

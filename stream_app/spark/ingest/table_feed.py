@@ -13,7 +13,9 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
 from stream_app.spark.epoch.epoch_plan import TablePlan
+from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -69,6 +71,7 @@ class TableFeed:
         format_of: makes the message format for a schema of the table.
         dead_letters: the table's bad records.
         check_tables: raises when the source tables of an epoch's records do not fit together.
+        evolution: makes the table follow what its messages tell; None: it does not.
     """
 
     name: str
@@ -77,6 +80,7 @@ class TableFeed:
     dead_letters: DeadLetters
     check_tables: Callable[[TablesSeen], None]
     listener: TableListener
+    evolution: SchemaEvolution | None = None
     _plan: TablePlan | None = field(init=False, default=None)
 
     def plan(self, next_sequence_number: int = 0) -> TablePlan:
@@ -88,9 +92,27 @@ class TableFeed:
         table = self.job.table
         known = self._plan
         same = known is not None and known.table is table
-        self._plan = TablePlan(
-            table=table,
-            message_format=known.message_format if known and same else self.format_of(table),
-            next_sequence_number=next_sequence_number,
-        )
+        if known is not None and same:
+            self._plan = known.of_next_epoch(next_sequence_number)
+        else:
+            self._plan = TablePlan(
+                table=table,
+                message_format=self.format_of(table),
+                next_sequence_number=next_sequence_number,
+            )
         return self._plan
+
+    def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:
+        """Whether the rows of a plan must be written anew, by another schema of the table.
+
+        That is the schema of another writer, or one that the rows ask for and get.
+
+        Raises:
+            WrongSourceError: a column's type in the source is one that the table does not follow.
+            UnsupportedTableError: the job cannot write by the newest schema.
+        """
+        told = output.counts.told
+        if told is not None and self.evolution is not None:
+            self.evolution.apply(self.job.table, told)
+        self.job.adopt()
+        return self.job.table is not plan.table

@@ -61,6 +61,10 @@ class TablesApart(Generic[Messages]):
             if error is not None:
                 self.failed(feed, error)
 
+    def takes_part(self, feed: TableFeed) -> bool:
+        """See `Isolation.takes_part`."""
+        return feed.name not in self.held
+
     def failed(self, feed: TableFeed, error: BaseException) -> None:
         """See `Isolation.failed`: hold the table back from the epoch in progress on."""
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
@@ -93,7 +97,8 @@ class TablesApart(Generic[Messages]):
         self.held.meet(self._begin)
         committed: Sequence[TableFeed] = ()
         if self.held.tables.epoch < begun.epoch:
-            committed = self.work.finish(begun, self.work.lacking(self._ready(), begun))
+            lacking = self.work.lacking(self._ready(), begun)
+            committed = self.work.finish(begun, lacking, self.work.newcomers)
         self.held.finish(begun.epoch, {feed.name: begun.epoch for feed in committed})
         self.catch_up()
 
@@ -132,4 +137,4 @@ class TablesApart(Generic[Messages]):
         return True
 
     def _ready(self) -> list[TableFeed]:
-        return [feed for feed in self.work.feeds if feed.name not in self.held]
+        return [feed for feed in self.work.feeds if self.takes_part(feed)]

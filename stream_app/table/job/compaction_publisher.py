@@ -36,6 +36,10 @@ class CompactionPublisher:
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 
+    def take_over(self, earlier: CompactionPublisher) -> None:
+        """Go on with another one's sums, and with its reports that nobody has taken."""
+        self.tally, self._reports = earlier.tally, earlier._reports
+
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """The compactions that were published since the last call."""
         reports, self._reports = tuple(self._reports), []

@@ -95,11 +95,6 @@ class StreamTableCommit:
         return self.state.last_identifier
 
     @property
-    def last_source_end(self) -> str | None:
-        """See `TableState.last_source_end`."""
-        return self.state.last_source_end
-
-    @property
     def coordinator(self) -> Compactions:
         """The table's compactions, for reading: only this class may change them."""
         return self.state.coordinator
@@ -185,6 +180,21 @@ class StreamTableCommit:
             compactions=self.take_reports(),
             compactions_begun=begun,
         )
+
+    def settle(self) -> None:
+        """Publish the compactions under way, and let none begin: a newer schema takes over.
+
+        Other writers' files of the newer schema, which this one could not compact, do no harm.
+        """
+        self.state.constraints.judges_files = False
+        while self.last_identifier is not None and not self.coordinator.is_idle():
+            if snapshot := self._wait_and_publish():
+                self._while_waiting.append(snapshot)
+
+    def take_over(self, earlier: StreamTableCommit) -> None:
+        """Go on with the reports of a settled one."""
+        self._while_waiting += earlier._while_waiting
+        self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""

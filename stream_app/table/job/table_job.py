@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
@@ -17,6 +18,7 @@ from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_end
+from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 
@@ -43,7 +45,7 @@ class TableJob:
     """One table of a job. Any thread may call `compaction_metrics`; the rest is not thread safe.
 
     Attributes:
-        executor: runs the table's compactions.
+        executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         upkeep: of the table; it runs before the first epoch too.
 
@@ -52,7 +54,7 @@ class TableJob:
     """
 
     table: FileStoreTable
-    executor: CompactExecutor
+    executor_of: Callable[[FileStoreTable], CompactExecutor]
     stopping: Callable[[], bool] = lambda: False
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
@@ -68,9 +70,7 @@ class TableJob:
     def open(self, commit_user: str) -> None:
         """Read the table's state: before this run's first epoch, and after a failure."""
         assert self._commit is None, "once, unless its state was forgotten"
-        self._commit = StreamTableCommit(
-            self.table, commit_user, self.executor, stopping=self.stopping
-        )
+        self._commit = self._committer(commit_user)
 
     def check_epochs(self, epoch: int, newest: int) -> None:
         """Check that the table and the checkpoint fit together.
@@ -93,7 +93,7 @@ class TableJob:
     @property
     def last_source_end(self) -> str | None:
         """Where the newest epoch ends, in the source's own words; None: not known."""
-        return self._opened.last_source_end
+        return self._opened.state.last_source_end
 
     @property
     def next_sequence_number(self) -> int:
@@ -123,9 +123,31 @@ class TableJob:
         return True
 
     def begin_epoch(self) -> int:
-        """Tag the periods that have ended; then see `StreamTableCommit.begin_epoch`."""
+        """Take the newest schema, tag the periods that have ended; then see `StreamTableCommit`.
+
+        Raises:
+            UnsupportedTableError: the job cannot write by the newest schema.
+        """
+        self.adopt()
         self.upkeep.before_rows()
         return self._opened.begin_epoch()
+
+    def adopt(self) -> bool:
+        """Take the table's newest schema; returns whether it is another one.
+
+        Raises:
+            UnsupportedTableError: the job cannot write by it.
+        """
+        table = newest_version(self.table)
+        if table is self.table:
+            return False
+        self.upkeep.adopt(table)
+        self.table, earlier = table, self._commit
+        if earlier is not None:
+            earlier.settle()
+            self._commit = self._committer(earlier.commit_user)
+            self._commit.take_over(earlier)
+        return True
 
     def commit_epoch(
         self, epoch: int, changes: Sequence[BucketChange], properties: Mapping[str, str]
@@ -135,7 +157,12 @@ class TableJob:
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""
-        snapshot = None if self._commit is None else self._commit.commit_idle()
+        try:
+            snapshot = None if self._commit is None else self._commit.commit_idle()
+        except UnsupportedTableError:
+            if not self.adopt():  # another writer's files have a newer schema
+                raise
+            snapshot = None
         if snapshot is None:
             self.upkeep.while_idle()
             return None
@@ -144,6 +171,7 @@ class TableJob:
 
     def drain(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
+        self.adopt()
         draining = () if self._commit is None else self._commit.draining()
         reports = [self._idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
@@ -162,6 +190,10 @@ class TableJob:
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
         self.upkeep.close()
+
+    def _committer(self, commit_user: str) -> StreamTableCommit:
+        executor = self.executor_of(self.table)
+        return StreamTableCommit(self.table, commit_user, executor, stopping=self.stopping)
 
     @property
     def _opened(self) -> StreamTableCommit:

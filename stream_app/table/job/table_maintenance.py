@@ -16,7 +16,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 
 from stream_app.errors import StreamAppError
@@ -153,6 +153,17 @@ class TableMaintenance:
         if self._tasks:
             self._upkeep()
             self._wait_s = _IDLE_WAIT_S
+
+    def adopt(self, table: FileStoreTable) -> None:
+        """Go on with another schema of the table.
+
+        Raises:
+            UsageError: its options of expiry or of tags contradict each other.
+        """
+        if self._running is not None:
+            wait([self._running])
+        self._table, self._tags = table, TagUpkeep(table)
+        self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
 
     def before_rows(self) -> None:
         """An epoch is about to begin: tag the periods that have ended. Never raises.

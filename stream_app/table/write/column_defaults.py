@@ -3,8 +3,7 @@
 Wraps the format that reads the messages. Paimon's writer treats a missing value like null, and all
 kinds of changes alike. Readers fill nothing in.
 
-Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`,
-`utils/DefaultValueUtils.java`.
+Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.arrays import CastError
-from stream_app.format.casting.rules import can_be_read_as, read_as
-from stream_app.model.schema.data_type import STRING_MAX, DataField, DataType, RowType, TypeRoot
-
-_STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
+from stream_app.format.casting.defaults import default_value
+from stream_app.model.schema.data_type import DataField, RowType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +69,8 @@ def with_defaults(messages: MessageFormat, columns: RowType) -> MessageFormat:
 
 
 def _value(column: DataField, text: str) -> pa.Array:
-    if text.startswith("'") and text.endswith("'"):
-        text = text[1:-1]
     try:
-        if can_be_read_as(_STRING, column.data_type):
-            return read_as(pa.array([text]), _STRING, column.data_type)
-        problem = f"{column.data_type} takes none"
+        return default_value(text, column.data_type)
     except CastError as error:
         problem = str(error)
     raise UnsupportedTableError(

@@ -23,10 +23,12 @@ class WriteConstraints:
 
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.
+        judges_files: whether files that this process could not compact are refused.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
+    judges_files: bool = True
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _compactable: CompactableFiles = field(init=False)
 
@@ -53,7 +55,8 @@ class WriteConstraints:
             self.add(entry.file)
             if entry.kind is not FileKind.ADD:
                 continue
-            self._compactable.check(entry.file)
+            if self.judges_files:
+                self._compactable.check(entry.file)
             if entry.total_buckets not in (0, -1, ours):
                 self._bucket_counts[entry.partition] = entry.total_buckets
             else:

@@ -135,7 +135,7 @@ def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) 
     write_much(jobs)
     assert jobs.expire() == 1
     again = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
-    assert job.last_source_end == again.last_source_end == "the end"
+    assert job.state.last_source_end == again.state.last_source_end == "the end"
 
 
 def test_a_commit_that_lost_a_race_tells_what_the_winner_told(jobs: Jobs) -> None:
@@ -215,7 +215,7 @@ def test_a_table_of_an_older_version(jobs: Jobs) -> None:
     jobs.write(jobs.second)
     assert jobs.expire() == 1
     jobs.first.restart()
-    assert jobs.first.commit.last_source_end == f"end of {newest_of_first}"
+    assert jobs.first.commit.state.last_source_end == f"end of {newest_of_first}"
     assert jobs.first.attempt(2) is None
     jobs.assert_rows()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
-from stream_app.spark.epoch.blocks import NEWCOMERS
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -234,11 +234,15 @@ class Second:
     def __init__(self, feed: TableFeed) -> None:
         self.feed, self.known = feed, 1
         self.seen: list[pa.Table] = []
+        self.refused: list[tuple[int, list[str]]] = []
 
     def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
         self.seen.append(messages)
         self.known = 2
         return [self.feed]
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        self.refused.append((epoch, messages.column("reason").to_pylist()))
 
     def splitter(self, feeds: Sequence[TableFeed]) -> Second:
         assert [feed.name for feed in feeds] == ["a", "b"]
@@ -248,6 +252,7 @@ class Second:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.known:
             yield place, messages
+            yield UNREADABLE, bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
         else:
             yield NEWCOMERS, messages.slice(0, 2)
 
@@ -262,5 +267,31 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
     assert seen.num_rows == 2
+    # Told once, when all tables are known.
+    assert second.refused == [(0, ["nobody takes 20", "nobody takes 9"])]
+    assert snapshots(tables) == [1, 1]
+    assert_right(tables)
+
+
+class Both(Second):
+    """Both tables appear."""
+
+    def __init__(self, feeds: Sequence[TableFeed]) -> None:
+        super().__init__(feeds[0])
+        self.known, self.both = 0, feeds
+
+    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+        self.known = 2
+        return self.both
+
+
+def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner)
+    both = Both([*batch.work.feeds])
+    batch.work.feeds.clear()
+    batch.work.newcomers = both
+    batch.work.shape = batch.work.shape.with_splitter(both)
+    run(batch, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)

@@ -16,7 +16,7 @@ OF_A_TABLE = {
     "read": "", "changelog": "", "inspect": "", "check": "", "expire-snapshots": "",
     "expire-partitions": "--expiration-time 1d", "create-tag": "x", "delete-tag": "x",
     "rollback-to": "--snapshot 1", "drop-partition": "dt=1", "truncate": "",
-    "remove-orphan-files": "", "compact": "--dry-run",
+    "remove-orphan-files": "", "compact": "--dry-run", "alter": "--set num-levels=5",
 }  # fmt: skip
 NO_TABLES = (
     "nowhere", "folder", "file", "file/x", "'shop.db'", "ftp://host/t", "s3://bucket", "gs://b/t",
@@ -85,6 +85,16 @@ rollback-to T --timestamp never
 drop-partition T
 drop-partition T nope=1
 drop-partition T x
+alter T
+alter T --add-column x
+alter T --add-column "k INT"
+alter T --drop-column k
+alter T --set nope=1
+init --from-topic t
+init --from-topic t --conf nowhere
+init --from-topic t --conf file
+init --from-topic t --bootstrap-servers x --type-mapping nope
+init --from-topic t --bootstrap-servers x --source-format nope
 remove-orphan-files T --older-than soon
 remove-orphan-files T --older-than 0s
 compact T --dry-run --where "k = 1"

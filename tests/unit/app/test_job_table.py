@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.job.ingest_job import job_table, wanted_schema
 from stream_app.app.job.job_folders import make_local
+from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.table.file_store_table import FileStoreTable

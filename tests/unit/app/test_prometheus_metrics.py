@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.app.job.prometheus_metrics import (
+    TABLE_LABELS_MAX,
     CompactionCollector,
     JobMetrics,
     serving,
@@ -104,7 +105,9 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
 
 def test_compactions_are_asked_for_at_each_scrape() -> None:
     registry, now = CollectorRegistry(), [None, CompactionMetrics(), COMPACTIONS]
-    registry.register(CompactionCollector("db.t", lambda: now.pop(0)))
+    numbers = CompactionCollector()
+    numbers.add("db.t", lambda: now.pop(0))
+    registry.register(numbers)
     assert samples(registry) == {}, "before the first epoch"
     nothing = samples(registry)
     assert set(nothing.values()) == {0}
@@ -160,3 +163,31 @@ def test_a_port_that_is_taken() -> None:
 )
 def test_the_label_is_database_and_table(location: str) -> None:
     assert table_label(location) == "db.t"
+
+
+def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> None:
+    job = JobMetrics("db")
+    for number in range(TABLE_LABELS_MAX + 3):
+        table = job.of_table(f"t{number}")
+        table.epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
+        table.compactions.add(table.table, lambda: COMPACTIONS)
+        job.held(f"t{number}", is_held=number in (1, TABLE_LABELS_MAX + 1))
+    by_label = {
+        (sample.name, sample.labels["table"]): sample.value
+        for family in job.registry.collect()
+        for sample in family.samples
+    }
+    changes = {label for name, label in by_label if name == "stream_app_changes_total"}
+    assert len(changes) == TABLE_LABELS_MAX + 2  # and that of the job itself
+    assert by_label["stream_app_changes_total", "db.t7"] == 5
+    assert by_label["stream_app_changes_total", "db.(others)"] == 15
+    assert by_label["stream_app_compactions_begun_total", "db.(others)"] == 27
+    assert by_label["stream_app_sorted_runs_max", "db.(others)"] == 5
+    held = {
+        label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
+    }
+    assert {label for label, value in held.items() if value} == {"db.t1", "db.(others)"}
+    job.held("t1", is_held=False)
+    assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
+    text = generate_latest(job.registry).decode()
+    assert text.count("# TYPE stream_app_buckets gauge") == 1

@@ -41,7 +41,7 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
     """A job that was started, and whose source has brought nothing yet."""
     feed = TableFeed(
         name="t",
-        job=TableJob(table.table, CompactHere(table.table)),
+        job=TableJob(table.table, CompactHere),
         format_of=no_epoch,
         dead_letters=DeadLetters(None, 0),
         check_tables=no_epoch,

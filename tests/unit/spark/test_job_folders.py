@@ -81,21 +81,24 @@ def test_files_are_whole_or_not_there(folder: Folder) -> None:
 
 
 def test_a_checkpoint_remembers_its_table_and_topics(folder: Folder, table: FileStoreTable) -> None:
-    state = open_checkpoint(folder, table)
+    state = open_checkpoint(folder, table.location, table.identity())
     remember_topics(folder, state, {"orders": "id-1"})
-    again = open_checkpoint(folder, table)
+    again = open_checkpoint(folder, table.location, table.identity())
     assert again.topic_ids == {"orders": "id-1"}
     remember_topics(folder, again, {"orders": "id-2", "customers": "id-3"})
-    assert open_checkpoint(folder, table).topic_ids == {"orders": "id-1", "customers": "id-3"}
+    assert open_checkpoint(folder, table.location, table.identity()).topic_ids == {
+        "orders": "id-1",
+        "customers": "id-3",
+    }
 
 
 def test_a_checkpoint_of_another_table_is_refused(
     folder: Folder, table: FileStoreTable, tmp_path: Path
 ) -> None:
-    open_checkpoint(folder, table)
+    open_checkpoint(folder, table.location, table.identity())
     other = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
     with pytest.raises(CheckpointError, match="belongs to the table") as refused:
-        open_checkpoint(folder, other)
+        open_checkpoint(folder, other.location, other.identity())
     assert refused.value.where == folder.location
 
 
@@ -104,13 +107,13 @@ def test_a_checkpoint_of_another_application_is_refused(
 ) -> None:
     folder.files.overwrite(folder.path("offsets/0"), b"v1")
     with pytest.raises(CheckpointError, match="by another application"):
-        open_checkpoint(folder, table)
+        open_checkpoint(folder, table.location, table.identity())
 
 
 def test_a_damaged_checkpoint_is_told(folder: Folder, table: FileStoreTable) -> None:
     folder.files.overwrite(folder.path("stream_app.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as told:
-        open_checkpoint(folder, table)
+        open_checkpoint(folder, table.location, table.identity())
     assert told.value.where == folder.location
 
 

@@ -24,7 +24,7 @@ from tests.support.small_table import small_table
 def checkpoint(tmp_path: Path) -> Folder:
     small = small_table(tmp_path / "t", "id BIGINT", ("id",))
     folder = Folder(str(tmp_path / "checkpoint"), LocalFileIO())
-    open_checkpoint(folder, small.table)
+    open_checkpoint(folder, small.table.location, small.table.identity())
     return folder
 
 
@@ -78,9 +78,9 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> 
 def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Folder, tmp_path: Path) -> None:
     table = small_table(tmp_path / "t2", "id BIGINT", ("id",)).table
     other = Folder(str(tmp_path / "other"), LocalFileIO())
-    remember_topics(other, open_checkpoint(other, table), {"a": "id"})
+    remember_topics(other, open_checkpoint(other, table.location, table.identity()), {"a": "id"})
     SourceTableCheck(other).check({("a", "db.t"): (0, 5)})
-    state = open_checkpoint(other, table)
+    state = open_checkpoint(other, table.location, table.identity())
     assert state.topic_ids == {"a": "id"}
     assert state.tables == {"a": ["db.t"]}
     # A state of an earlier version does not know of tables.
@@ -88,7 +88,7 @@ def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Folder, tmp_path: 
     old = json.loads(file.read_text())
     del old["tables"]
     file.write_text(json.dumps(old))
-    assert open_checkpoint(other, table).tables == {}
+    assert open_checkpoint(other, table.location, table.identity()).tables == {}
 
 
 def test_counts_keep_the_first_record_of_each_table() -> None:

@@ -1,0 +1,52 @@
+"""What `check` needs of a job of a whole database: its tables, and the messages of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.job.database_tables import remembered_origins
+from stream_app.app.job.job_folders import open_folder
+from stream_app.cdc.formats import format_named
+from stream_app.errors import UsageError
+from stream_app.planning.sync.assignment import Assignment
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.origin_splitter import OriginSplitter
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def database_paths(config: AppConfig) -> Sequence[str]:
+    """The folders of a job's tables, by name.
+
+    Raises:
+        UsageError: the job has met no table yet, or only Spark reads its checkpoint.
+    """
+    if config.sync is None:
+        return [config.table.path]
+    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    names = sorted(set(remembered_origins(checkpoint).values()))
+    if not names:
+        raise UsageError(
+            "the job has met no table yet",
+            where=config.stream.checkpoint,
+            fix="run the job first, or name a table's folder",
+        )
+    return [config.sync.path(name) for name in names]
+
+
+def splitter_of(config: AppConfig, table: FileStoreTable) -> MessageSplitter | None:
+    """Gives the table its messages, as index 0; None: all are its own."""
+    if config.sync is None:
+        return None
+    name = table.location.rstrip("/").rpartition("/")[2]
+    assignment = Assignment(rules=config.sync.rules, indexes={name: 0})
+    return OriginSplitter(format_named(config.source.format).origins, assignment)
+
+
+def _no_session() -> Any:
+    raise UsageError(
+        "the checkpoint lies on a file system that only Spark reaches",
+        where="stream.checkpoint",
+        fix="name a table's folder",
+    )

@@ -1,0 +1,138 @@
+"""What a job has done and not done, table by table; it need not run.
+
+Reads the job's checkpoint and its tables' metadata, and asks the broker where the topics end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.inspect.overview import overview
+from stream_app.app.job.database_tables import remembered_origins
+from stream_app.errors import StreamAppError, TableNotFoundError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.job_epoch import JobEpoch
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.held_tables import JobTables, read_tables
+from stream_app.spark.job_folder import Folder
+from stream_app.table.commit.job_epochs import newest_epoch
+from stream_app.table.opening import open_table
+
+READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE = (
+    "ready", "held", "waiting", "empty", "missing", "unreadable"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """One table of a job.
+
+    Attributes:
+        state: ``ready``: it has all epochs; ``held``: an error holds it back; ``waiting``: for its
+            compactions; ``empty``: no epoch had rows for it; ``missing``: there is no table;
+            ``unreadable``.
+        epoch: the newest one that changed it; None: none.
+        lag: messages of the job's topics behind the point up to which the table is; None: unknown.
+        changed_s: seconds since its newest epoch was committed.
+        sorted_runs: of the bucket that has most.
+    """
+
+    table: str
+    state: str
+    epoch: int | None = None
+    snapshot: int | None = None
+    lag: int | None = None
+    changed_s: int | None = None
+    sorted_runs: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A job, by its configuration and checkpoint.
+
+    Attributes:
+        ends: of the job's topics; None: the broker does not tell.
+    """
+
+    config: AppConfig
+    checkpoint: Folder
+    ends: Offsets | None
+    now_ms: int
+
+    def tables(self) -> Iterator[TableStatus]:
+        """The status of each table, by name.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job = read_tables(self.checkpoint) or JobTables()
+        for name, path in sorted(self._paths(job).items()):
+            try:
+                yield self._of_table(name, path, job)
+            except TableNotFoundError as error:
+                yield TableStatus(table=name, state=MISSING, reason=error.what)
+            except (StreamAppError, OSError) as error:
+                yield TableStatus(table=name, state=UNREADABLE, reason=str(error))
+
+    def _paths(self, job: JobTables) -> Mapping[str, str]:
+        sync = self.config.sync
+        if sync is None:
+            return {self.config.name: self.config.table.path}
+        known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
+        return {name: sync.path(name) for name in known}
+
+    def _of_table(self, name: str, path: str, job: JobTables) -> TableStatus:
+        table = open_table(path, file_io_options=self.config.file_system)
+        latest, waiting = table.snapshots.latest(), job.held.get(name)
+        newest = None
+        if latest is not None:
+            newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+        state = READY if newest is not None else EMPTY
+        position = self._position(job, newest)
+        if waiting is not None:
+            state = HELD if waiting.has_failed else WAITING
+            position = waiting.begin
+        return TableStatus(
+            table=name,
+            state=state,
+            epoch=None if newest is None else newest.identifier,
+            snapshot=None if latest is None else latest.snapshot_id,
+            lag=None if self.ends is None else _behind(position, self.ends),
+            changed_s=None if newest is None else max(0, self.now_ms - newest.time_millis) // 1000,
+            sorted_runs=None if latest is None else overview(table, latest).runs_max,
+            reason=None if waiting is None else waiting.reason,
+        )
+
+    def _position(self, job: JobTables, newest: JobEpoch | None) -> Offsets:
+        """Up to where a table without trouble has read."""
+        told = newest.source_end if newest is not None else None
+        if job.epoch >= 0:
+            # Spark deletes the offsets of old epochs.
+            with contextlib.suppress(FileNotFoundError):
+                told = _log(self.checkpoint).source_end(job.epoch)
+        found: Offsets = json.loads(told) if told else {}
+        return found
+
+
+def _user(checkpoint: Folder) -> str:
+    try:
+        return _log(checkpoint).query_id()
+    except FileNotFoundError:
+        return ""
+
+
+def _behind(position: Offsets, ends: Offsets) -> int:
+    return sum(
+        max(0, end - position.get(topic, {}).get(partition, 0))
+        for topic, partitions in ends.items()
+        for partition, end in partitions.items()
+    )
+
+
+def _log(checkpoint: Folder) -> EpochLog:
+    return EpochLog(checkpoint, goes_back=True)

@@ -1,0 +1,264 @@
+"""The tables of a job of a whole database: opened when it starts, made when they appear.
+
+Implements `epoch_run.Newcomers`. `planning.sync` decides which source tables are taken and how;
+the format describes their columns. The checkpoint's ``origins.json`` remembers which source table
+goes where, so that a restarted job has all its tables before it reads a message.
+
+Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.format_setup import format_setup
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.cdc.formats import format_named
+from stream_app.clock import Clock
+from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.model.options.core_options import FIXED_OPTIONS
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
+from stream_app.spark.epoch.origin_splitter import OriginSplitter
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import create_or_open, open_for_writing, open_table
+
+_LOG = logging.getLogger("stream_app")
+_FILE = "origins.json"
+_NOTICES_MAX = 10
+NO_COLUMNS = "its first messages tell no columns"
+
+
+def remembered_origins(checkpoint: Folder) -> dict[Origin, str]:
+    """Source table → the name of its table, as a checkpoint remembers them.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    try:
+        document = json.loads(checkpoint.files.read_bytes(checkpoint.path(_FILE)))
+        return {
+            Origin(each["database"], each["schema"], each["table"]): str(each["name"])
+            for each in document
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{_FILE} of the checkpoint is damaged: {error}",
+            where=str(checkpoint),
+            fix="delete it: the job finds its source tables again in the messages, but tables "
+            "without new messages only when some arrive",
+        ) from None
+
+
+@dataclass(slots=True, kw_only=True)
+class DatabaseTables:
+    """Implements `Newcomers`.
+
+    Attributes:
+        feed_of: makes the feed of a table by its name.
+        set_aside: gets an epoch's messages that no table takes.
+    """
+
+    config: AppConfig
+    sync: SyncConfig
+    checkpoint: Folder
+    clock: Clock
+    feed_of: Callable[[str, FileStoreTable], TableFeed]
+    set_aside: Callable[[int, pa.Table], None]
+    _taken: dict[Origin, str] = field(init=False)
+    _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._taken = remembered_origins(self.checkpoint)
+
+    def known(self) -> list[TableFeed]:
+        """The tables that the job has met before; those that are gone are made when they appear."""
+        for name in dict.fromkeys(self._taken.values()):
+            try:
+                self._feeds[name] = self.feed_of(name, self._opened(name))
+            except TableNotFoundError as error:
+                _LOG.warning("the table %s was dropped: %s", name, error.what)
+        return list(self._feeds.values())
+
+    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+        """See `Newcomers.feeds`."""
+        found = []
+        for name, parts in self._by_table(messages).items():
+            try:
+                if name not in self._feeds:
+                    self._feeds[name] = self.feed_of(name, self._created(name, parts))
+            except (StreamAppError, OSError) as error:
+                self._refuse(parts, f"the table {name} cannot be made: {error}")
+                continue
+            found.append(self._feeds[name])
+            if new := [origin for origin in parts if origin not in self._taken]:
+                self._taken.update(dict.fromkeys(new, name))
+                _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
+        self._remember()
+        return found
+
+    def splitter(self, feeds: Sequence[TableFeed]) -> OriginSplitter:
+        """See `Newcomers.splitter`."""
+        assignment = Assignment(
+            rules=self.sync.rules,
+            indexes={feed.name: index for index, feed in enumerate(feeds)},
+            # Only divided tables need the order in which they came; each task gets these.
+            taken={} if self.sync.merge_shards else dict(self._taken),
+            refused=dict(self._refused),
+        )
+        return OriginSplitter(format_named(self.config.source.format).origins, assignment)
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.unreadable`."""
+        self.set_aside(epoch, messages)
+
+    def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
+        """The name of each new table → the messages of each of its source tables."""
+        found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        for origin, part in of_each_origin(self.config.source.format, messages):
+            decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
+            if isinstance(decision, Refusal):
+                self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
+            elif not isinstance(decision, LeftOut):
+                found[decision.name][origin] = part
+        return found
+
+    def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
+        _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
+        self._refused.update(dict.fromkeys(origins, reason))
+
+    def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
+        """Make a table, or open the one that is there."""
+        try:
+            return self._opened(name)
+        except TableNotFoundError:
+            pass
+        schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
+        return create_or_open(
+            self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
+        )
+
+    def _opened(self, name: str) -> FileStoreTable:
+        location, options = self.sync.path(name), self.config.file_system
+        table = open_for_writing(open_table(location, self.clock, file_io_options=options))
+        rules = self.sync.table_rules
+        own = rules.tables[name].options if name in rules.tables else {}
+        # What is fixed when a table is made, and is said of all tables, is for new ones.
+        for_all = {
+            key: value
+            for key, value in options_for(table.schema.primary_keys, rules.options).items()
+            if key not in FIXED_OPTIONS
+        }
+        return table.with_options({**for_all, **own})
+
+    def _remember(self) -> None:
+        document = [
+            {"database": each.database, "schema": each.schema, "table": each.table, "name": name}
+            for each, name in sorted(self._taken.items())
+        ]
+        data = json.dumps(document, indent=1).encode()
+        self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+
+
+def warn_of_first_messages(
+    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
+) -> None:
+    """Tell what will hold tables back, by some messages of each; the others go on without them.
+
+    Args:
+        messages: of `MESSAGE_SCHEMA`.
+    """
+    told = 0
+    source = replace(config.source, merge_shards=True)
+    for origin, part in of_each_origin(config.source.format, messages):
+        if not isinstance(decide(sync.rules, origin, {}), Target):
+            continue
+        try:
+            name = sync.rules.name_of(origin)
+            schema = database_table_schema(config, sync, name, {origin: part}, clock)
+        except UsageError:
+            continue  # told when the table is made
+        setup = format_setup(source, config.table, schema)
+        survey = format_named(source.format).survey(setup, {str(origin): part})
+        for notice in survey.notices():
+            told += 1
+            if told <= _NOTICES_MAX:
+                _LOG.warning(
+                    "%s: %s\n  where: %s\n  to fix: %s",
+                    origin, notice.what, notice.where, notice.fix,
+                )  # fmt: skip
+    if told > _NOTICES_MAX:
+        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
+
+
+def of_each_origin(format_name: str, messages: pa.Table) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+    """The messages of each source table, by its name."""
+    batch = messages.combine_chunks().to_batches()
+    if not batch:
+        return
+    origins = format_named(format_name).origins(batch[0])
+    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
+        yield origin, batch[0].filter(pa.array(origins.codes == code))
+
+
+def database_table_schema(
+    config: AppConfig,
+    sync: SyncConfig,
+    name: str,
+    parts: Mapping[Origin, pa.RecordBatch],
+    clock: Clock,
+) -> TableSchema:
+    """The schema of a new table, by some messages of its source tables.
+
+    Raises:
+        UsageError: the messages tell no columns, or the table cannot be made of them.
+    """
+    describe = format_named(config.source.format).describe
+    described = (describe(part, sync.mapping_options) for part in parts.values())
+    tables: list[SourceTable] = [each for each in described if each is not None]
+    if not tables:
+        raise UsageError(NO_COLUMNS, fix="start the job again when a row has arrived")
+    source = functools.reduce(merged, tables)
+    columns = RowType(
+        tuple(
+            DataField(
+                field_id=field_id,
+                name=column.name,
+                data_type=column.data_type,
+                description=column.comment,
+            )
+            for field_id, column in enumerate(source.columns)
+        )
+    )
+    chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
+    for told in chosen.told:
+        _LOG.info("the table %s: %s", name, told)
+    return new_table_schema(
+        columns=columns,
+        primary_keys=chosen.primary_keys,
+        partition_keys=chosen.partition_keys,
+        options={**chosen.defaults, **chosen.options},
+        time_millis=clock.now_ms(),
+    )
+
+
+def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+    return {origin: name for name, parts in found.items() for origin in parts}

@@ -1,0 +1,121 @@
+"""Makes the feeds of a job: each joins a table with its job, its format and its dead letters.
+
+Called by `ingest_job` for the only table, and for each table of a whole database.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
+from stream_app.app.job.event_log import EventLog
+from stream_app.cdc.insert_only import InsertOnly
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.source_table_check import SourceTableCheck
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+
+
+@dataclass(slots=True, kw_only=True)
+class JobFeeds:
+    """Makes feeds, and closes what they hold.
+
+    Attributes:
+        open_folder: of a location, such as the quarantine's.
+        stopping: whether the job shall end.
+    """
+
+    config: AppConfig
+    checkpoint: Folder
+    open_folder: Callable[[str], Folder]
+    compactions: SparkCompactions
+    stopping: Callable[[], bool]
+    log: EventLog
+    _jobs: list[TableJob] = field(init=False, default_factory=list)
+    _unassigned: DeadLetters | None = field(init=False, default=None)
+
+    def only(self, table: FileStoreTable) -> TableFeed:
+        """The feed of a job of one table."""
+        check = SourceTableCheck(self.checkpoint).check
+        return self._feed(self.config.name, table, self.log, "", check)
+
+    def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
+        """The feed of one table of a database; its messages come by their source table."""
+        return self._feed(name, table, self.log.of_table(name), name, lambda _: None)
+
+    def set_aside(self, epoch: int, messages: pa.Table) -> None:
+        """Keep messages that belong to no table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`.
+
+        Raises:
+            BadRecordsError: the run has exceeded the limit.
+        """
+        if self._unassigned is None:
+            self._unassigned = self._dead_letters("")
+        if (kept := self._unassigned.write(epoch, messages)) is not None:
+            self.log.unassigned(epoch, kept)
+
+    def close(self) -> None:
+        """Wait for upkeep that runs beside the job."""
+        for job in self._jobs:
+            job.close()
+
+    def _feed(
+        self,
+        name: str,
+        table: FileStoreTable,
+        log: EventLog,
+        folder: str,
+        check: Callable[..., None],
+    ) -> TableFeed:
+        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        job, rules = TableJob(table, executor_of, self.stopping), evolution_rules(self.config)
+        self._jobs.append(job)
+        log.watch_maintenance(job.upkeep.metrics)
+        log.watch_compactions(job.compaction_metrics)
+        return TableFeed(
+            name=name,
+            job=job,
+            format_of=lambda seen: job_format(self.config, seen),
+            dead_letters=self._dead_letters(folder),
+            check_tables=check,
+            listener=log,
+            evolution=None if rules is None else SchemaEvolution(rules),
+        )
+
+    def _dead_letters(self, folder: str) -> DeadLetters:
+        quarantine, limit = self.config.stream.quarantine, self.config.stream.max_bad_records
+        if quarantine is None:
+            return DeadLetters(None, limit)
+        location = f"{quarantine}/{folder}" if folder else quarantine
+        return DeadLetters(self.open_folder(location), limit)
+
+
+def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
+    """The message format that fills a table, as the job's configuration says."""
+    schema, source, rules = table.schema, config.source, evolution_rules(config)
+    if config.sync is not None:
+        # The splitter has found the source table already.
+        source = replace(source, merge_shards=True)
+    setup = format_setup(source, config.table, schema, rules)
+    decode = table_format(source, config.table, schema, setup)
+    if schema.kind.merges_by_key:
+        return decode
+    return InsertOnly(
+        messages=decode,
+        sets_aside=config.stream.non_insert_records == "quarantine",
+        ignores_deletes=table.options[IGNORE_DELETE],
+    )

@@ -1,0 +1,103 @@
+"""The text of a configuration for a job of one table, of what its messages tell. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.schema.table_schema import DEFAULT_BUCKETS
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDraft:
+    """What a configuration is written of.
+
+    Attributes:
+        format_section: of the format's options.
+        settings: of the client and of the format, by their keys in the section ``source``.
+    """
+
+    topic: str
+    bootstrap_servers: str
+    format: str
+    format_section: str
+    warehouse: str
+    database: str
+    name: str
+    table: SourceTable
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def configuration_text(draft: JobDraft) -> str:
+    """TOML that `app_config.load_config` reads; people complete it."""
+    return "\n".join([*_source(draft), "", *_table(draft), "", *_stream(draft)]) + "\n"
+
+
+def _source(draft: JobDraft) -> list[str]:
+    return [
+        f"# Written from the messages of the topic {draft.topic}.",
+        "",
+        "[source]",
+        _line("bootstrap-servers", draft.bootstrap_servers),
+        _line("topics", [draft.topic]),
+        _line("format", draft.format),
+        *(f"{_key(key)} = {json.dumps(value)}" for key, value in draft.settings.items()),
+        f'# {draft.format_section}."unknown-columns" = "evolve"   # the table follows its source',
+    ]
+
+
+def _table(draft: JobDraft) -> list[str]:
+    table = draft.table
+    comments = [
+        f"# {column.name}: {' '.join(column.comment.split())}"
+        for column in table.columns
+        if column.comment
+    ]
+    untyped = "# The messages tell no types: give the columns those of the source."
+    keyed = [
+        _line("primary-keys", list(table.primary_keys)),
+        _line("partition-keys", []),
+        "",
+        "[table.options]",
+        _line("bucket", DEFAULT_BUCKETS),
+        _line("changelog-producer", "input"),
+    ]
+    return [
+        "[table]",
+        _line("warehouse", draft.warehouse),
+        _line("database", draft.database),
+        _line("name", draft.name),
+        *comments,
+        *([] if table.is_typed else [untyped]),
+        _line("columns", ", ".join(map(_column, table.columns))),
+        *(keyed if table.primary_keys else ["# No primary-keys: the table only takes inserts."]),
+    ]
+
+
+def _stream(draft: JobDraft) -> list[str]:
+    return [
+        "[stream]",
+        _line("checkpoint", f"./checkpoint/{draft.name}"),
+        _line("trigger", "5 seconds"),
+        _line("quarantine", f"./quarantine/{draft.name}"),
+    ]
+
+
+def _line(key: str, value: object) -> str:
+    return f"{key} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _key(key: str) -> str:
+    section, _, rest = key.partition(".")
+    return f"{section}.{json.dumps(rest)}" if rest else section
+
+
+def _column(column: SourceColumn) -> str:
+    quoted = f'"{column.name}"' if "`" in column.name else f"`{column.name}`"
+    name = column.name if _PLAIN_NAME.fullmatch(column.name) else quoted
+    return f"{name} {column.data_type}"

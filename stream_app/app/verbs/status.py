@@ -1,0 +1,107 @@
+"""``stream-app status``: what a job has done, and where it is stuck, table by table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.config.app_config import SourceConfig, load_config
+from stream_app.app.inspect.job_status import HELD, MISSING, UNREADABLE, JobStatus, TableStatus
+from stream_app.app.job.job_folders import open_folder
+from stream_app.app.job.preflight import BrokerConnection, uncheckable
+from stream_app.app.output.listing import Listing
+from stream_app.clock import SystemClock
+from stream_app.errors import FAILED, StreamAppError, UsageError
+from stream_app.kafka.offset_ranges import Offsets
+
+_BROKER_S = 5.0
+_TROUBLES = (HELD, MISSING, UNREADABLE)
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "status",
+        help="show how far a job is, table by table",
+        description=(
+            "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
+            "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
+            "the tables; the job may run or not."
+        ),
+        epilog=(
+            "states:\n"
+            "  ready       the table has all epochs\n"
+            "  waiting     it waits for its compactions\n"
+            "  held        an error holds it back, and the other tables go on\n"
+            "  empty       no epoch had rows for it\n"
+            "  missing, unreadable   see the reason\n\n"
+            "examples:\n"
+            "  stream-app status --conf conf/shop-database.toml\n"
+            "  stream-app status --conf conf/shop-database.toml --json\n\n"
+            "exit codes: 0 no trouble; 1 a table is held, missing or unreadable"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set one key of it; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object for each table")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status.
+
+    Raises:
+        UsageError: the configuration is wrong, or the checkpoint lies where only Spark reads.
+        CheckpointError: the checkpoint is damaged.
+    """
+    config = load_config(args.conf, args.set, os.environ)
+    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    status = JobStatus(
+        config=config,
+        checkpoint=checkpoint,
+        ends=_ends(config.source),
+        now_ms=SystemClock().now_ms(),
+    )
+    rows = list(status.tables())
+    found = Listing(TableStatus, rows)
+    if not rows:
+        print("the job has met no table yet", file=sys.stderr)
+    for line in found.json_lines() if args.json else found.lines():
+        print(line)
+    return FAILED if any(row.state in _TROUBLES for row in rows) else 0
+
+
+def _no_session() -> Any:
+    raise UsageError(
+        "the checkpoint lies on a file system that only Spark reaches",
+        where="stream.checkpoint",
+        fix="see the job's metrics instead",
+    )
+
+
+def _ends(source: SourceConfig) -> Offsets | None:
+    """Where the topics end; None: nobody tells, and why is said."""
+    if source.kind != "kafka" or uncheckable(source.kafka_options):
+        return None
+    try:
+        with BrokerConnection(
+            source.bootstrap_servers, source.kafka_options, timeout_s=_BROKER_S
+        ) as connection:
+            topics = connection.topics(source.topics, pattern=source.topic_pattern)
+            found: dict[str, dict[str, int]] = {}
+            for (topic, partition), end in connection.end_offsets(topics).items():
+                found.setdefault(topic, {})[str(partition)] = end
+            return found
+    except StreamAppError as error:
+        print(f"the lag is unknown: {error.what}", file=sys.stderr)
+        return None

@@ -1,0 +1,308 @@
+"""A schema and some changes → the next schema, or why the table must not change so.
+
+Source: Paimon `schema/SchemaManager.java#generateTableSchema`, `types/DataTypeCasts.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
+from stream_app.model.schema.table_schema import TableSchema, schema_problems
+from stream_app.planning.schema.option_changes import (
+    renamed_in_options,
+    set_problem,
+    unset_problem,
+)
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    ChangeNullability,
+    ChangeType,
+    DropColumn,
+    DropPrimaryKey,
+    MoveColumn,
+    Place,
+    Position,
+    RenameColumn,
+    SchemaChange,
+    SetColumnComment,
+    SetColumnDefault,
+    SetOption,
+    SetTableComment,
+    UnsetOption,
+)
+
+_NO_EXPLICIT_CASTS = "disable-explicit-type-casting"
+_NO_NOT_NULL = "alter-column-null-to-not-null.disabled"
+_BEFORE_PARTITION = "add-column-before-partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """What is known of casts; `format.casting` has the rules.
+
+    Attributes:
+        can_cast: whether a reader can read the first type as the second.
+        default_problem: why a text is no value of a type; None: it is one.
+    """
+
+    can_cast: Callable[[DataType, DataType], bool]
+    default_problem: Callable[[str, DataType], str | None]
+
+
+def altered(
+    schema: TableSchema,
+    changes: Sequence[SchemaChange],
+    casting: Casting,
+    *,
+    has_snapshots: bool,
+    time_millis: int,
+) -> TableSchema:
+    """The next schema, with the changes made in their order; `schema` itself if nothing differs.
+
+    Raises:
+        UsageError: the first change that is not possible, or a schema that no table can have.
+    """
+    altering = _Altering(schema, casting, has_snapshots)
+    for change in changes:
+        altering.apply(change)
+    fields = RowType(tuple(altering.fields))
+    same = (
+        fields == schema.fields
+        and altering.options == dict(schema.options)
+        and altering.comment == schema.comment
+        and altering.primary_keys == schema.primary_keys
+    )
+    if same:
+        return schema
+    problems = schema_problems(
+        fields, altering.primary_keys, schema.partition_keys, altering.options
+    )
+    known = schema_problems(
+        schema.fields, schema.primary_keys, schema.partition_keys, schema.options
+    )
+    if new := [problem for problem in problems if problem not in known]:
+        raise _refused("; ".join(new))
+    return TableSchema(
+        schema_id=schema.schema_id + 1,
+        fields=fields,
+        highest_field_id=altering.highest_field_id,
+        partition_keys=schema.partition_keys,
+        primary_keys=altering.primary_keys,
+        options=altering.options,
+        comment=altering.comment,
+        time_millis=time_millis,
+    )
+
+
+def _refused(why: str, fix: str = "leave this change out; no change was made") -> UsageError:
+    return UsageError(f"the table cannot be altered: {why}", fix=fix)
+
+
+class _Altering:
+    """The parts of a schema while it is altered."""
+
+    def __init__(self, schema: TableSchema, casting: Casting, has_snapshots: bool) -> None:
+        self._old = schema
+        self._casting = casting
+        self._has_snapshots = has_snapshots
+        self.fields = list(schema.fields)
+        self.highest_field_id = schema.highest_field_id
+        self.primary_keys = schema.primary_keys
+        self.options = dict(schema.options)
+        self.comment = schema.comment
+
+    def apply(self, change: SchemaChange) -> None:  # noqa: C901, PLR0912 - one line for each kind
+        """Make one change.
+
+        Raises:
+            UsageError: it is not possible.
+        """
+        match change:
+            case SetOption(key, value):
+                self._set_option(key, value)
+            case UnsetOption(key):
+                self._refuse(unset_problem(self.options, key, has_snapshots=self._has_snapshots))
+                del self.options[key]
+            case SetTableComment(comment):
+                self.comment = comment
+            case AddColumn():
+                self._add(change)
+            case RenameColumn(name, new_name):
+                self._rename(name, new_name)
+            case DropColumn(name):
+                self._drop(name)
+            case ChangeType(name, data_type):
+                self._change_type(name, data_type)
+            case ChangeNullability(name, nullable):
+                self._change_nullability(name, nullable=nullable)
+            case SetColumnComment(name, comment):
+                self._put(name, replace(self._column(name), description=comment))
+            case SetColumnDefault(name, value):
+                self._set_default(name, value)
+            case MoveColumn(name, position):
+                self._move(name, position)
+            case DropPrimaryKey():
+                self._refuse("rows have the key already" if self._has_snapshots else None)
+                self.primary_keys = ()
+            case _:
+                assert_never(change)
+
+    def _refuse(self, problem: str | None) -> None:
+        if problem is not None:
+            raise _refused(problem)
+
+    def _index(self, name: str) -> int:
+        for index, column in enumerate(self.fields):
+            if column.name == name:
+                return index
+        names = ", ".join(column.name for column in self.fields)
+        raise _refused(f"there is no column {name!r}", fix=f"its columns are {names}")
+
+    def _column(self, name: str) -> DataField:
+        return self.fields[self._index(name)]
+
+    def _put(self, name: str, column: DataField) -> None:
+        self.fields[self._index(name)] = column
+
+    def _set_option(self, key: str, value: str) -> None:
+        self._refuse(set_problem(self.options, key, value, has_snapshots=self._has_snapshots))
+        self.options[key] = value
+
+    def _add(self, change: AddColumn) -> None:
+        if any(column.name == change.name for column in self.fields):
+            raise _refused(f"there is a column {change.name!r} already")
+        if not change.data_type.nullable:
+            raise _refused(
+                f"the column {change.name!r} cannot be NOT NULL: it is null in older rows"
+            )
+        self.highest_field_id += 1
+        column = DataField(
+            field_id=self.highest_field_id,
+            name=change.name,
+            data_type=change.data_type,
+            description=change.comment,
+        )
+        self.fields.insert(self._insertion(change.position), column)
+
+    def _insertion(self, position: Position | None) -> int:
+        """The index of an added column."""
+        match position:
+            case None:
+                keys = self._old.partition_keys
+                if keys and self.options.get(_BEFORE_PARTITION, "false").lower() == "true":
+                    return min(self._index(key) for key in keys)
+                return len(self.fields)
+            case Position(Place.FIRST):
+                return 0
+            case Position(Place.LAST):
+                return len(self.fields)
+            case Position(place, of):
+                return self._index(of) + (place is Place.AFTER)
+
+    def _rename(self, name: str, new_name: str) -> None:
+        self._index(name)
+        if name in self._old.partition_keys:
+            raise _refused(f"{name!r} is a partition key: folders of partitions have its name")
+        if any(column.name == new_name for column in self.fields):
+            raise _refused(f"there is a column {new_name!r} already")
+        self._put(name, replace(self._column(name), name=new_name))
+        self.primary_keys = tuple(new_name if key == name else key for key in self.primary_keys)
+        self.options = renamed_in_options(self.options, name, new_name)
+
+    def _drop(self, name: str) -> None:
+        index = self._index(name)
+        if name in self._old.partition_keys or name in self.primary_keys:
+            raise _refused(f"{name!r} is a column of the key")
+        if len(self.fields) == 1:
+            raise _refused(f"{name!r} is the only column")
+        del self.fields[index]
+
+    def _change_type(self, name: str, data_type: DataType) -> None:
+        column = self._column(name)
+        self._check_not_key(name, "its type cannot change")
+        was = column.data_type
+        wanted = data_type.as_nullable() if was.nullable else data_type.not_null()
+        is_explicit = self.options.get(_NO_EXPLICIT_CASTS, "false").lower() != "true"
+        allowed = is_explicit or is_implicit_cast(was, wanted)
+        if not (allowed and self._casting.can_cast(was, wanted)):
+            raise _refused(f"the column {name!r} is {was}, whose values are no {wanted}")
+        self._check_default(column.default_value, wanted, name)
+        self._put(name, replace(column, data_type=wanted))
+
+    def _check_not_key(self, name: str, why: str) -> None:
+        bucket_keys = self.options.get("bucket-key", "").split(",")
+        for what, keys in (
+            ("primary key", self.primary_keys),
+            ("partition key", self._old.partition_keys),
+            ("bucket key", [key.strip() for key in bucket_keys]),
+        ):
+            if name in keys:
+                raise _refused(f"{name!r} is a column of the {what}: {why}")
+
+    def _change_nullability(self, name: str, *, nullable: bool) -> None:
+        was = self._column(name).data_type
+        if nullable and name in self.primary_keys:
+            raise _refused(f"{name!r} is a column of the primary key, which is never null")
+        if was.nullable and not nullable and self.options.get(_NO_NOT_NULL, "true") != "false":
+            raise _refused(
+                f"the column {name!r} may have nulls",
+                fix=f"if no row has one, set the option {_NO_NOT_NULL!r} to 'false' first",
+            )
+        data_type = was.as_nullable() if nullable else was.not_null()
+        self._put(name, replace(self._column(name), data_type=data_type))
+
+    def _set_default(self, name: str, value: str | None) -> None:
+        column = self._column(name)
+        self._check_default(value, column.data_type, name)
+        self._put(name, replace(column, default_value=value))
+
+    def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
+        problem = None if value is None else self._casting.default_problem(value, data_type)
+        if problem is not None:
+            raise _refused(f"the default {value!r} of {name!r} is no {data_type}: {problem}")
+
+    def _move(self, name: str, position: Position) -> None:
+        column = self._column(name)
+        if position.of == name:
+            raise _refused(f"the column {name!r} cannot be moved beside itself")
+        self.fields.remove(column)
+        try:
+            self.fields.insert(self._insertion(position), column)
+        except UsageError:
+            raise _refused(f"there is no column {position.of!r}") from None
+
+
+_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
+_INTEGER_ORDER = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+_IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
+    TypeRoot.VARCHAR: STRING_ROOTS,
+    TypeRoot.VARBINARY: BINARY_ROOTS,
+    TypeRoot.DECIMAL: _NUMBERS,
+    **{root: frozenset(_INTEGER_ORDER[: index + 1]) for index, root in enumerate(_INTEGER_ORDER)},
+    TypeRoot.FLOAT: INTEGER_ROOTS | {TypeRoot.FLOAT, TypeRoot.DECIMAL},
+    TypeRoot.DOUBLE: _NUMBERS,
+    TypeRoot.DATE: frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP}),
+    TypeRoot.TIME: frozenset({TypeRoot.TIME, TypeRoot.TIMESTAMP}),
+    TypeRoot.TIMESTAMP: TIMESTAMP_ROOTS,
+    TypeRoot.TIMESTAMP_LTZ: TIMESTAMP_ROOTS,
+}
+"""The types that a type takes without an explicit cast; others take themselves alone."""
+
+
+def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:
+    """Whether Paimon casts one type to the other where explicit casts are disabled."""
+    return stored.root in _IMPLICIT.get(wanted.root, frozenset({wanted.root}))

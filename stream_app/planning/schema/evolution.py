@@ -1,0 +1,128 @@
+"""What messages tell of a table's columns → changes of its schema, and columns that stay.
+
+1. A column that the table does not have is added, and may be null.
+2. A column whose type has grown is widened (`column_merge`).
+3. A column that may be null in the source, or is gone from it, may be null in the table.
+4. A comment of the source becomes the column's.
+5. Whatever else differs stays: narrower and other types, and columns of the key.
+
+Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extractSchemaChanges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.model.schema.data_type import DataField, DataType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.schema.table_schema import KEY_PREFIX, RESERVED_NAMES, TableSchema
+from stream_app.planning.schema.column_merge import MergeKind, merge_types
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    ChangeNullability,
+    ChangeType,
+    SchemaChange,
+    SetColumnComment,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptColumn:
+    """A column that does not follow its source.
+
+    Attributes:
+        column: the table's type; None: the table does not get the column.
+        told: the source's type.
+        why: in words.
+    """
+
+    name: str
+    column: DataType | None
+    told: DataType
+    why: str
+
+    def __str__(self) -> str:
+        if self.column is None:
+            return f"the table does not take column {self.name!r} ({self.told}): {self.why}"
+        was = f"column {self.name!r} stays {self.column}, and is {self.told} in the source"
+        return f"{was}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """What a table takes over from its source, and what it does not."""
+
+    changes: tuple[SchemaChange, ...]
+    kept: tuple[KeptColumn, ...] = ()
+
+
+def evolution(schema: TableSchema, told: SourceTable, options: MappingOptions) -> Evolution:
+    """Compare a table with what its messages tell."""
+    changes: list[SchemaChange] = []
+    kept: list[KeptColumn] = []
+    columns = {column.name: column for column in schema.fields}
+    for source in told.columns:
+        column = columns.get(source.name)
+        if column is not None:
+            changes += _changes_of(schema, column, source, options, kept)
+        elif _is_reserved(source.name):
+            kept.append(KeptColumn(source.name, None, source.data_type, "Paimon reserves the name"))
+        else:
+            changes.append(
+                AddColumn(
+                    name=source.name,
+                    data_type=source.data_type.as_nullable(),
+                    comment=source.comment,
+                )
+            )
+    changes += (
+        ChangeNullability(column.name, nullable=True)
+        for column in schema.fields
+        if told.is_typed
+        and told.column(column.name) is None
+        and column.default_value is None
+        and _may_be_relaxed(schema, column)
+    )
+    return Evolution(tuple(changes), tuple(kept))
+
+
+def _changes_of(
+    schema: TableSchema,
+    column: DataField,
+    source: SourceColumn,
+    options: MappingOptions,
+    kept: list[KeptColumn],
+) -> Iterator[SchemaChange]:
+    if source.is_typed:
+        merge = merge_types(column.data_type, source.data_type, options)
+        if why := _why_kept(schema, column.name, merge.kind):
+            kept.append(KeptColumn(column.name, column.data_type, source.data_type, why))
+        elif merge.kind is MergeKind.WIDENED:
+            yield ChangeType(column.name, merge.data_type)
+        if source.data_type.nullable and _may_be_relaxed(schema, column):
+            yield ChangeNullability(column.name, nullable=True)
+    if source.comment is not None and source.comment != column.description:
+        yield SetColumnComment(column.name, source.comment)
+
+
+def _why_kept(schema: TableSchema, name: str, kind: MergeKind) -> str | None:
+    match kind:
+        case MergeKind.SAME:
+            return None
+        case MergeKind.NARROWER:
+            return "a narrower type never replaces a wider one"
+        case MergeKind.INCOMPATIBLE:
+            return "no type of the column's kind holds the values of both"
+        case MergeKind.WIDENED:
+            fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
+            return "columns of a key keep their types" if name in fixed else None
+
+
+def _may_be_relaxed(schema: TableSchema, column: DataField) -> bool:
+    return not column.data_type.nullable and column.name not in schema.primary_keys
+
+
+def _is_reserved(name: str) -> bool:
+    return name in RESERVED_NAMES or name.startswith(KEY_PREFIX)

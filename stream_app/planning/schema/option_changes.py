@@ -1,0 +1,103 @@
+"""Which options of a table may change, and how options follow a renamed column.
+
+Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `#checkResetTableOption`,
+`#applyRenameColumnsToOptions`; `CoreOptions.java` (the options marked immutable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.model.options.core_options import option_problems
+
+IMMUTABLE_OPTIONS = frozenset(
+    {
+        *("aggregation.remove-record-on-delete", "blob-descriptor-field", "blob-field"),
+        *("blob-view-field", "bucket-function.type", "bucket-key", "data-evolution.enabled"),
+        *("data-file.path-directory", "dynamic-bucket.initial-buckets", "force-lookup"),
+        *("index-file-in-data-file-dir", "merge-engine", "partial-update.remove-record-on-delete"),
+        *("partial-update.remove-record-on-sequence-group", "partition", "pk-clustering-override"),
+        *("primary-key", "primary-key.nullable", "row-tracking.enabled", "rowkind.field"),
+        *("sequence.snapshot-ordering", "type"),
+    }
+)
+"""Options that a table with snapshots keeps."""
+_BUCKET = "bucket"
+_DELETION_VECTORS = "deletion-vectors.enabled"
+_ONE_WAY = ("ignore-delete", "ignore-update-before")
+"""Options that may be turned on and never off."""
+_COLUMN_LISTS = ("bucket-key", "sequence.field")
+_FIELDS = "fields."
+_GROUPS = (".sequence-group", ".nested-key")
+"""Ends of keys that name columns, whose values name columns too."""
+
+
+def set_problem(
+    options: Mapping[str, str], key: str, value: str, *, has_snapshots: bool
+) -> str | None:
+    """Why an option cannot get this value; None: it can."""
+    if options.get(key) == value:
+        return None
+    if key == "type":
+        return "the option 'type' cannot change"
+    if problems := option_problems({key: value}):
+        return problems[0]
+    if not has_snapshots:
+        return None
+    if key in IMMUTABLE_OPTIONS:
+        return f"the option {key!r} cannot change in a table with snapshots"
+    return _value_problem(options, key, value)
+
+
+def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | None:
+    if key == _BUCKET:
+        if "-1" in (options.get(key, "-1"), value):
+            return "the option 'bucket' cannot change from or to -1"
+    elif key == _DELETION_VECTORS:
+        if not _is_on(options, "deletion-vectors.modifiable") and (
+            _is_on(options, key) != (value.lower() == "true")
+        ):
+            return "'deletion-vectors.enabled' needs 'deletion-vectors.modifiable' = 'true'"
+    elif key in _ONE_WAY and _is_on(options, key) and value.lower() != "true":
+        return f"the option {key!r} cannot change from true to false"
+    return None
+
+
+def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) -> str | None:
+    """Why an option cannot be taken back to its default; None: it can."""
+    if key not in options:
+        return f"the table has no option {key!r}"
+    if key == "type":
+        return "the option 'type' cannot change"
+    if not has_snapshots:
+        return None
+    if key in IMMUTABLE_OPTIONS or key == _BUCKET:
+        return f"the option {key!r} cannot be unset in a table with snapshots"
+    return _value_problem(options, key, "false") if key == _DELETION_VECTORS else None
+
+
+def _is_on(options: Mapping[str, str], key: str) -> bool:
+    return options.get(key, "false").lower() == "true"
+
+
+def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The options with a column's new name, in keys and in lists of columns."""
+    result = {}
+    for key, value in options.items():
+        names_columns = key in _COLUMN_LISTS or (key.startswith(_FIELDS) and key.endswith(_GROUPS))
+        result[_renamed_key(key, old, new)] = (
+            _renamed_list(value, old, new) if names_columns else value
+        )
+    return result
+
+
+def _renamed_key(key: str, old: str, new: str) -> str:
+    if not key.startswith(_FIELDS):
+        return key
+    columns, dot, rest = key.removeprefix(_FIELDS).rpartition(".")
+    return f"{_FIELDS}{_renamed_list(columns, old, new)}{dot}{rest}"
+
+
+def _renamed_list(columns: str, old: str, new: str) -> str:
+    names = [name.strip() for name in columns.split(",")]
+    return ",".join(new if name == old else name for name in names) if old in names else columns

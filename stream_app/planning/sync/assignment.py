@@ -1,0 +1,48 @@
+"""Which table of a running job takes the messages of a source table; decided in tasks too.
+
+A source table that the job should take, and whose table it does not have yet, is new. One that
+shares its table with another (shards) needs no table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.target_tables import LeftOut, Refusal, SyncRules, decide
+
+NEW = -1
+"""In the place of a table's index: the job has no such table yet."""
+Place = int | str | None
+"""A table's index, or `NEW`; a text: why no table takes it; None: the job leaves it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Gives source tables to the tables of a job. Can be pickled.
+
+    Attributes:
+        indexes: name of a table → its index in the job.
+        taken: source table → the name of its table; of those that the job has met.
+        refused: source table → why its table could not be made.
+    """
+
+    rules: SyncRules
+    indexes: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[Origin, str] = field(default_factory=dict)
+    refused: Mapping[Origin, str] = field(default_factory=dict)
+
+    def __call__(self, origin: Origin) -> Place:
+        """The place of a source table."""
+        if (reason := self.refused.get(origin)) is not None:
+            return reason
+        name = self.taken.get(origin)
+        if name is None:
+            decision = decide(self.rules, origin, self.taken)
+            if isinstance(decision, LeftOut):
+                return None
+            if isinstance(decision, Refusal):
+                return f"{decision.reason}; to fix: {decision.fix}"
+            name = decision.name
+        return self.indexes.get(name, NEW)

@@ -1,0 +1,85 @@
+"""Gives each message to a table of the job by the source table of which it tells.
+
+Implements `epoch_plan.MessageSplitter` for a job of a whole database. A batch of one source table
+is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import bad_records
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.model.schema.origin import Origin
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+
+SAMPLE_MESSAGES = 50
+"""Messages of a new table that are passed on from one batch."""
+_LEFT_OUT = -3
+
+
+@dataclass(frozen=True, slots=True)
+class OriginSplitter:
+    """Implements `MessageSplitter`.
+
+    Attributes:
+        origins: of a message format; see `message_format.Format.origins`.
+        place_of: a table's index, or `NEWCOMERS`; a text: why no table takes the messages; None:
+            the job does not take them.
+    """
+
+    origins: Callable[[pa.RecordBatch], Origins]
+    place_of: Callable[[Origin], int | str | None]
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """See `MessageSplitter.split`."""
+        found = self.origins(messages)
+        places = [self.place_of(origin) for origin in found.tables]
+        reasons = dict(found.unreadable)
+        indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last is that of NO_TABLE
+        for code, place in enumerate(places):  # a loop over source tables
+            if isinstance(place, str):
+                refused = np.flatnonzero(found.codes == code).tolist()
+                reasons.update(dict.fromkeys(refused, place))
+            elif place is not None:
+                indexes[code] = place
+        of_message = indexes[found.codes]
+        yield from _parts(messages, of_message)
+        if NEWCOMERS in places:
+            yield NEWCOMERS, messages.take(pa.array(_samples(found, of_message)))
+        if reasons:
+            yield UNREADABLE, bad_records(messages, reasons)
+
+
+def _parts(
+    messages: pa.RecordBatch, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The messages of each table, in their order."""
+    if len(of_message) and (of_message == of_message[0]).all():
+        if of_message[0] >= 0:
+            yield int(of_message[0]), messages
+        return
+    order = np.argsort(of_message, kind="stable")
+    order = order[of_message[order] >= 0]
+    if not len(order):
+        return
+    sorted_messages = messages.take(pa.array(order))
+    tables, starts = np.unique(of_message[order], return_index=True)
+    stops = [*starts[1:].tolist(), len(order)]
+    for table, start, stop in zip(tables.tolist(), starts.tolist(), stops, strict=True):
+        yield table, sorted_messages.slice(start, stop - start)
+
+
+def _samples(
+    found: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Positions of some messages of each new table, in order."""
+    new = np.flatnonzero(of_message == NEWCOMERS)
+    codes = found.codes[new]
+    assert NO_TABLE not in codes, "a message without a table is of no new one"
+    first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    return np.sort(np.concatenate(first))

@@ -1,0 +1,47 @@
+"""A job takes a newer schema of its table, which another engine, a person or the job itself made.
+
+The options of the job's configuration hold for every schema.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.commit.schema_conflict import adoption_conflict
+from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.table.file_store_table import FileStoreTable
+
+_LOG = logging.getLogger(__name__)
+
+
+def newest_version(table: FileStoreTable) -> FileStoreTable:
+    """The table as its newest schema has it; the very same one if that is the table's already.
+
+    Raises:
+        UnsupportedTableError: a job of the older schema cannot go on by it.
+    """
+    ours, schemas = table.schema, table.schemas
+    # One request tells it: numbers of schemas have no gaps.
+    if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
+        return table
+    newest = schemas.latest()
+    assert newest is not None, "a newer one than ours is there"
+    stored = schemas.schema(ours.schema_id)
+    problem = adoption_conflict(stored, newest)
+    if problem is not None:
+        raise UnsupportedTableError(
+            f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
+            where=schemas.path(newest.schema_id),
+            fix="take the change back, or start the job again with what fits it",
+        )
+    for difference in schema_differences(stored, newest):
+        _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
+    return replace(table, schema=_with_own_options(newest, ours, stored))
+
+
+def _with_own_options(newest: TableSchema, ours: TableSchema, stored: TableSchema) -> TableSchema:
+    own = {key: value for key, value in ours.options.items() if stored.options.get(key) != value}
+    return replace(newest, options={**newest.options, **own})

@@ -1,0 +1,1 @@
+"""New versions of a table's schema."""

@@ -1,0 +1,88 @@
+"""Commits a new version of a table's schema; files of older versions stay as they are.
+
+1. The next schema is made from the newest one (`planning.schema.alteration`).
+2. It is created under the next number. The loser of a race for it begins again with the winner's
+   schema.
+
+Readers cast and fill what an older version lacks (`filestore.data.data_file_reader`), and so do
+compactions.
+
+Source: Paimon `schema/SchemaManager.java#commitChanges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from stream_app.errors import TableNotFoundError
+from stream_app.format.casting.arrays import CastError
+from stream_app.format.casting.defaults import default_value
+from stream_app.format.casting.rules import can_be_read_as
+from stream_app.model.schema.data_type import DataType
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.alteration import Casting, altered
+from stream_app.planning.schema.schema_changes import SchemaChange
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def _default_problem(text: str, data_type: DataType) -> str | None:
+    try:
+        default_value(text, data_type)
+    except CastError as error:
+        return str(error)
+    return None
+
+
+_CASTING = Casting(can_cast=can_be_read_as, default_problem=_default_problem)
+
+
+def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
+    """The schema that `alter_table` would commit; the newest one if nothing changes.
+
+    Raises:
+        UsageError: a change is not possible.
+        TableNotFoundError: the table was deleted.
+    """
+    return _next(table, _newest(table), changes)
+
+
+def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
+    """Change the table's schema; returns the newest one.
+
+    Raises:
+        UsageError: a change is not possible; nothing was changed.
+        TableNotFoundError: the table was deleted.
+    """
+    return alter_by(table, lambda _: changes)
+
+
+def alter_by(
+    table: FileStoreTable, changes_of: Callable[[TableSchema], Sequence[SchemaChange]]
+) -> TableSchema:
+    """As `alter_table`, with changes that depend on the newest schema."""
+    while True:
+        newest = _newest(table)
+        schema = _next(table, newest, changes_of(newest))
+        if schema is newest or table.schemas.create(schema):
+            return schema
+
+
+def _newest(table: FileStoreTable) -> TableSchema:
+    newest = table.schemas.latest()
+    if newest is None:
+        raise TableNotFoundError(
+            "the table has no schema any more", where=table.location, fix="create it again"
+        )
+    return newest
+
+
+def _next(
+    table: FileStoreTable, newest: TableSchema, changes: Sequence[SchemaChange]
+) -> TableSchema:
+    return altered(
+        newest,
+        changes,
+        _CASTING,
+        has_snapshots=table.snapshots.latest_id() is not None,
+        time_millis=table.clock.now_ms(),
+    )

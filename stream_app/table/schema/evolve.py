@@ -1,0 +1,70 @@
+"""A table follows what its messages tell: `planning.schema.evolution`, committed.
+
+Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#applySchemaChange`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.evolution import evolution
+from stream_app.planning.schema.schema_changes import SchemaChange
+from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.alter import alter_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolutionRules:
+    """How a table follows its source.
+
+    Attributes:
+        options: of ``type-mapping``.
+        stops: whether a type that the column cannot follow is an error.
+        tells: whether the log names such a type.
+    """
+
+    options: MappingOptions = NO_MAPPING_OPTIONS
+    stops: bool = False
+    tells: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Evolved:
+    """What came of it.
+
+    Attributes:
+        changes: what differs from the schema that the caller has, in words; empty: nothing.
+        kept: columns that do not follow their source, in words.
+    """
+
+    schema: TableSchema
+    changes: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> Evolved:
+    """Bring the table's newest schema to hold what messages tell.
+
+    Raises:
+        UsageError: a change is not possible; nothing was changed.
+    """
+    kept: tuple[str, ...] = ()
+
+    def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
+        nonlocal kept
+        found = evolution(newest, told, rules.options)
+        kept = tuple(map(str, found.kept))
+        return found.changes
+
+    schema = alter_by(table, changes_of)
+    return Evolved(schema, tuple(schema_differences(_stored(table), schema)), kept)
+
+
+def _stored(table: FileStoreTable) -> TableSchema:
+    """The table's schema without the options of this process."""
+    return table.schemas.schema(table.schema.schema_id)

@@ -1,0 +1,127 @@
+"""Changes of schemas in, the next schema or the refusal out; and what messages change, as text.
+
+Commands: ``table key=a partition=b option=value …`` with the columns as input is the table. The
+table has rows, unless it is ``empty``. ``alter`` takes a change a line, as the arguments of
+``stream-app alter``, and prints what differs; ``show`` prints the columns then, with their ids.
+``messages options=…`` takes the columns that messages tell (``x TYPE [-- comment]``,
+``x ?`` where only the name is known), prints the changes and makes them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from stream_app.app.arguments.schema_changes import CHANGES, schema_changes
+from stream_app.errors import UsageError
+from stream_app.format.casting.rules import can_be_read_as
+from stream_app.model.schema.data_type import STRING, parse_columns, parse_data_type
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.alteration import Casting, altered
+from stream_app.planning.schema.column_merge import merge_types
+from stream_app.planning.schema.evolution import evolution
+from stream_app.planning.schema.schema_changes import SchemaChange
+from stream_app.planning.schema.schema_diff import schema_differences
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+CASTING = Casting(can_cast=can_be_read_as, default_problem=lambda *_: None)
+
+
+class _Table:
+    """The interpreter: remembers the table."""
+
+    schema: TableSchema
+    has_snapshots: bool
+
+    def handle(self, case: Case) -> str:
+        try:
+            return str(getattr(self, case.command)(case))
+        except UsageError as error:
+            return str(error)
+
+    def table(self, case: Case) -> str:
+        args = dict(case.args)
+        self.has_snapshots = args.pop("empty", None) is None
+        key, partition = (
+            tuple(filter(None, args.pop(name, "").split(","))) for name in ("key", "partition")
+        )
+        self.schema = new_table_schema(
+            columns=parse_columns(case.input),
+            primary_keys=key,
+            partition_keys=partition,
+            options=args,
+            time_millis=0,
+        )
+        return "ok"
+
+    def alter(self, case: Case) -> str:
+        given = []
+        for line in case.input_lines:
+            name, *values = shlex.split(line)
+            assert name in CHANGES or name == "--drop-primary-key", name
+            given.append((name, values[0] if values else []))
+        return self._changed(schema_changes(given))
+
+    def _changed(self, changes: list[SchemaChange]) -> str:
+        old = self.schema
+        self.schema = altered(
+            old, changes, CASTING, has_snapshots=self.has_snapshots, time_millis=0
+        )
+        if self.schema is old:
+            return "nothing differs"
+        return "\n".join(schema_differences(old, self.schema))
+
+    def show(self, _: Case) -> str:
+        schema = self.schema
+        lines = [f"schema {schema.schema_id}, highest field id {schema.highest_field_id}"]
+        lines += [f"{column.field_id} {column.name} {column.data_type}" for column in schema.fields]
+        lines += [f"{key} = {value}" for key, value in sorted(schema.options.items())]
+        return "\n".join([*lines, f"key ({', '.join(schema.primary_keys)})"])
+
+    def messages(self, case: Case) -> str:
+        options = parse_mapping_options(case.args.get("options", "").split(","))
+        told = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
+        found = evolution(self.schema, told, options)
+        return "\n".join([self._changed(list(found.changes)), *map(str, found.kept)])
+
+    def merge(self, case: Case) -> str:
+        """Lines ``column's type <- source's type``."""
+        options = parse_mapping_options(case.args.get("options", "").split(","))
+        lines = []
+        for line in case.input_lines:
+            column, told = map(parse_data_type, line.split("<-"))
+            found = merge_types(column, told, options)
+            lines.append(f"{line}: {found.kind.value}, {found.data_type}")
+        return "\n".join(lines)
+
+
+def _source_column(line: str) -> SourceColumn:
+    text, _, comment = line.partition("--")
+    name, kind = text.strip().split(" ", 1)
+    if kind == "?":
+        return SourceColumn(name=name, data_type=STRING, is_typed=False)
+    data_type = parse_data_type(kind)
+    return SourceColumn(name=name, data_type=data_type, comment=comment.strip() or None)
+
+
+def test_alterations() -> None:
+    run_file(HERE / "alterations.txt", _Table().handle)
+
+
+def test_evolution() -> None:
+    run_file(HERE / "evolution.txt", _Table().handle)
+
+
+def test_nothing_told_changes_nothing() -> None:
+    schema = new_table_schema(
+        columns=parse_columns("a INT"),
+        primary_keys=(),
+        partition_keys=(),
+        options={},
+        time_millis=0,
+    )
+    found = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
+    assert (found.changes, found.kept) == ((), ())

@@ -1,0 +1,252 @@
+"""A whole database in one job: real broker, real Spark; Paimon, PyPaimon and we read the same."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.embedded_broker import EmbeddedBroker
+from stream_app.table.opening import open_table
+from tests.support.database_topic import (
+    GARBAGE,
+    HEARTBEAT,
+    MARKER,
+    Message,
+    a_row,
+    change,
+    creates,
+    rows,
+)
+from tests.support.fast_jvm import fast_jvm
+from tests.support.ingest_process import IngestProcess, read_events, write_conf
+from tests.support.ingest_server import Finished, IngestServer
+from tests.support.kafka_broker import new_topic, produce
+from tests.support.normal_rows import normal_rows
+from tests.support.paimon_java import PaimonJava
+from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_rows
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
+
+
+@dataclass
+class DatabaseBench:
+    """A folder with one job's configuration, its warehouse and checkpoint."""
+
+    folder: Path
+    broker: EmbeddedBroker
+    server: IngestServer
+    prefix: str = field(default_factory=lambda: f"db{uuid.uuid4().hex[:8]}")
+    conf: Path = field(init=False)
+
+    @property
+    def events_file(self) -> Path:
+        return self.folder / "events.jsonl"
+
+    def send(self, topic: str, messages: Sequence[Message], *, is_new: bool = False) -> str:
+        name = f"{self.prefix}.{topic}"
+        if is_new:
+            new_topic(self.broker, name=name)
+        produce(self.broker, name, messages)
+        return name
+
+    def configure(self, sync: Mapping[str, Any], **sections: Mapping[str, Any]) -> Path:
+        given: dict[str, dict[str, Any]] = {
+            "source": {
+                "bootstrap-servers": self.broker.bootstrap,
+                "topic-pattern": f"{self.prefix}[.].*",
+            },
+            "sync": {"warehouse": str(self.folder / "warehouse"), "database": "ods", **sync},
+            "stream": {
+                "checkpoint": str(self.folder / "checkpoint"),
+                "quarantine": str(self.folder / "quarantine"),
+                "trigger": "availableNow",
+            },
+            "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
+        }
+        merged = {name: {**given[name], **sections.get(name, {})} for name in given}
+        self.conf = write_conf(self.folder / "job.toml", **merged)
+        return self.conf
+
+    def run(self, code: int = 0) -> Finished:
+        done = self.server.run(self.conf, events=self.events_file)
+        assert done.code == code, done.output
+        return done
+
+    def table(self, name: str) -> Path:
+        return self.folder / "warehouse" / "ods.db" / name
+
+    def tables(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "warehouse" / "ods.db").iterdir())
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        table = open_table(str(self.table(name)))
+        check_chain(table)
+        return read_rows(table)
+
+    def status(self) -> list[dict[str, Any]]:
+        """What ``stream-app status`` says of the job, which does not run."""
+        lines = self.tool("status", "--conf", str(self.conf), "--json").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def tool(self, *words: str) -> str:
+        """What a verb of the command line prints when it finds no trouble."""
+        command = [sys.executable, "-m", "stream_app", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def quarantine(self, name: str = "") -> list[str]:
+        files = sorted((self.folder / "quarantine" / name).glob("*.jsonl"))
+        lines = itertools.chain.from_iterable(file.read_text().splitlines() for file in files)
+        return [json.loads(line)["reason"] for line in lines]
+
+
+@pytest.fixture
+def database(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, ingest_server: IngestServer
+) -> DatabaseBench:
+    return DatabaseBench(tmp_path, kafka_broker, ingest_server)
+
+
+def same(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> None:
+    assert by_content(found) == by_content(wanted)
+
+
+def test_tables_are_made_and_filled_and_new_ones_are_taken(
+    database: DatabaseBench, paimon_java: PaimonJava, pypaimon: PyPaimonReader
+) -> None:
+    mixed = [
+        *creates("shop_a.orders", range(50)),
+        *creates("shop_a.customers", range(5)),
+        *creates("shop_a.tmp_x", range(5)),
+        HEARTBEAT, MARKER, GARBAGE,
+        change("shop_a.customers", a_row(2, "changed"), a_row(2)),
+        change("shop_a.customers", a_row(3), op="d"),
+        *creates("shop_a.orders", range(50, 60)),
+    ]  # fmt: skip
+    database.send("mixed", mixed, is_new=True)
+    database.send("b.orders", creates("shop_b.orders", range(100, 120)), is_new=True)
+    database.send("b.items", creates("shop_b.items", range(7)), is_new=True)
+    database.configure(
+        {
+            "excluding-tables": "tmp_.*",
+            "excluding-dbs": "test.*",
+            "table-prefix": "ods_",
+            "table-mapping.items": "all_items",
+            "options.bucket": 2,
+            "options.changelog-producer": "input",
+            "tables.all_items.options.bucket": 1,
+        }
+    )
+    database.run()
+    customers = [row for row in rows(range(5)) if row["id"] not in (2, 3)] + [a_row(2, "changed")]
+    wanted = {
+        "all_items": rows(range(7)),
+        "ods_customers": customers,
+        "ods_orders": rows([*range(60), *range(100, 120)]),
+    }
+    assert database.tables() == sorted(wanted)
+    for name, expected in wanted.items():
+        same(database.rows(name), expected)
+        same(paimon_java.read(database.table(name)), expected)
+        same(normal_rows(pypaimon.read(database.table(name))), expected)
+    assert paimon_java.types(database.table("ods_orders")) == [
+        ("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT")
+    ]  # fmt: skip
+    buckets = {
+        name: open_table(str(database.table(name))).schema.options["bucket"] for name in wanted
+    }
+    assert buckets == {"all_items": "1", "ods_customers": "2", "ods_orders": "2"}
+    assert [reason[:12] for reason in database.quarantine()] == ["is not JSON:"]
+
+    # A table in a topic that is known, a topic that is new, and a table without news.
+    database.send("mixed", [*creates("shop_a.late", range(9)), *creates("shop_a.orders", [60])])
+    database.send("c.more", creates("shop_c.more", range(30)), is_new=True)
+    database.run()
+    same(database.rows("ods_late"), rows(range(9)))
+    same(database.rows("ods_more"), rows(range(30)))
+    same(database.rows("ods_orders"), rows([*range(61), *range(100, 120)]))
+    same(paimon_java.read(database.table("ods_late")), rows(range(9)))
+    assert open_table(str(database.table("all_items"))).snapshots.latest_id() == 1
+    epochs = [event for event in read_events(database.events_file) if event["event"] == "epoch"]
+    last = [event["table"] for event in epochs if event["epoch"] == epochs[-1]["epoch"]]
+    assert sorted(last) == ["ods_late", "ods_more", "ods_orders"]
+    assert len(database.quarantine()) == 1
+    status = {row["table"]: row for row in database.status()}
+    assert sorted(status) == database.tables()
+    assert {row["state"] for row in status.values()} == {"ready"}
+    assert {row["lag"] for row in status.values()} == {0}
+    assert status["all_items"]["epoch"] < status["ods_late"]["epoch"]
+    checked = database.tool("check", "--conf", str(database.conf))
+    assert checked.count("nothing is wrong") == 5
+    assert checked.count("up to where the table is") == 5
+    database.send("b.items", creates("shop_b.items", range(7, 10)))
+    assert {row["lag"] for row in database.status()} == {3}
+
+
+def test_shards_stay_apart_when_they_are_divided(
+    database: DatabaseBench, paimon_java: PaimonJava
+) -> None:
+    database.send(
+        "all",
+        [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")],
+        is_new=True,
+    )
+    database.configure({"merge-shards": False, "primary-keys": ["n", "id"]})
+    database.run()
+    assert database.tables() == ["eu_orders", "us_orders"]
+    for shard in ("eu", "us"):
+        same(database.rows(f"{shard}_orders"), rows(range(5), shard))
+        same(paimon_java.read(database.table(f"{shard}_orders")), rows(range(5), shard))
+        assert open_table(str(database.table(f"{shard}_orders"))).schema.primary_keys == ("n", "id")
+
+
+def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> None:
+    """Each table gets each epoch once, whatever had been committed when the job ended."""
+    names = [f"t{number}" for number in range(12)]
+    database.send("all", [], is_new=True)
+    database.configure({"options.bucket": 1}, stream={"trigger": "0 seconds"})
+    job = IngestProcess(database.conf, database.folder)
+    keys: dict[str, int] = dict.fromkeys(names, 0)
+
+    def snapshots() -> list[Path]:
+        return list(database.folder.glob("warehouse/ods.db/*/snapshot/snapshot-*"))
+
+    between = 0
+    for _ in range(3):
+        sent = [
+            message
+            for name in names
+            for message in creates(f"shop.{name}", range(keys[name], keys[name] + 20))
+        ]
+        keys = {name: count + 20 for name, count in keys.items()}
+        before = len(snapshots())
+
+        def is_committed(_: object, before: int = before) -> bool:
+            return len(snapshots()) > before
+
+        job.start()
+        database.send("all", sent)
+        job.wait_for(is_committed, every=0.002)
+        job.kill()
+        counts = {
+            name: len(database.rows(name)) if (database.table(name) / "snapshot").exists() else 0
+            for name in names
+        }
+        between += len(set(counts.values())) > 1
+    database.configure({"options.bucket": 1})
+    database.run()
+    for name in names:
+        same(database.rows(name), rows(range(keys[name])))
+    assert between, "no kill came between two commits"

@@ -1,0 +1,344 @@
+"""The columns of a running job's table change: by other writers, and by its own messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.errors import UnsupportedTableError, WrongSourceError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_table
+from stream_app.table.schema.evolve import EvolutionRules
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, SmallTable, small_table
+from tests.support.sound_table import sound_report
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import EndedError, Reports
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+Row = Mapping[str, Any]
+INT32 = {"type": "int32", "optional": True}
+INT64 = {"type": "int64", "optional": True}
+TEXT = {"type": "string", "optional": True}
+
+
+def plain(row: Row) -> bytes:
+    return json.dumps({"before": None, "after": dict(row), "op": "c"}).encode()
+
+
+def enveloped(row: Row, **types: Mapping[str, Any]) -> bytes:
+    fields = [{**kind, "field": name} for name, kind in types.items()]
+    image = {"type": "struct", "fields": fields, "optional": True, "field": "after"}
+    payload = {"before": None, "after": dict(row), "op": "c"}
+    document = {"schema": {"type": "struct", "fields": [image]}, "payload": payload}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+@dataclass
+class Job:
+    """One table's job, which may be started again."""
+
+    table: FileStoreTable
+    rules: EvolutionRules | None = field(default_factory=EvolutionRules)
+    epochs: list[list[bytes]] = field(default_factory=list)
+
+    def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
+        table = open_table(self.table.location, self.table.clock)
+        feed = TableFeed(
+            name="t",
+            job=TableJob(table, CompactHere),
+            format_of=self._format_of,
+            dead_letters=DeadLetters(
+                Folder(f"{self.table.location}-bad", self.table.file_io), None
+            ),
+            check_tables=lambda _: None,
+            listener=Reports(ends_at),
+            evolution=None if self.rules is None else SchemaEvolution(self.rules),
+        )
+        return MicroBatch(
+            work=EpochRun(
+                feeds=[feed],
+                shape=EpochShape(tasks=2),
+                runner=EpochHere(overlaps=overlaps),
+                clock=table.clock,
+            ),
+            log=EpochLog(self.checkpoint(), goes_back=True),
+        )
+
+    def checkpoint(self) -> Folder:
+        return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
+
+    def _format_of(self, table: FileStoreTable) -> MessageFormat:
+        schema = table.schema
+        return message_format(
+            "debezium-json",
+            FormatSetup(
+                columns=schema.fields,
+                arrow_schema=arrow_schema(schema.fields),
+                primary_keys=schema.primary_keys,
+                options={} if self.rules is None else {"unknown-columns": "evolve"},
+                keep_update_before=False,
+                mapping=None if self.rules is None else self.rules.options,
+            ),
+        )
+
+    def send(self, *values: bytes) -> int:
+        self.epochs.append(list(values))
+        epoch, folder = len(self.epochs) - 1, self.checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        return epoch
+
+    def parts(self, epoch: int) -> Parts:
+        before = sum(map(len, self.epochs[:epoch]))
+        rows = [
+            {"topic": "t", "partition": 0, "offset": offset, "key": b'{"k":1}', "value": value}
+            for offset, value in enumerate(self.epochs[epoch], before)
+        ]
+        whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
+        return [whole.slice(0, 2), whole.slice(2)] if len(rows) > 2 else [whole]
+
+    def run(self, batch: MicroBatch[Parts], *values: bytes) -> None:
+        self.repeat(batch, self.send(*values))
+
+    def repeat(self, batch: MicroBatch[Parts], epoch: int) -> None:
+        try:
+            batch(self.parts(epoch), epoch)
+        except RuntimeError:
+            assert batch.failure is not None
+            raise batch.failure from None
+
+    def columns(self) -> list[str]:
+        schema = open_table(self.table.location).schema
+        return [f"{column.name} {column.data_type}" for column in schema.fields]
+
+    def rows(self) -> list[str]:
+        return by_content(read_rows(open_table(self.table.location)))
+
+
+def a_job(folder: Path, columns: str = "k INT, v STRING", **options: Any) -> Job:
+    """A job, whose table has a row."""
+    rules = options.pop("rules", EvolutionRules())
+    return Job(small_table(str(folder / "t"), columns, ("k",), bucket=1, **options).table, rules)
+
+
+def alter(job: Job, *words: str) -> None:
+    assert main(["alter", job.table.location, *words]) == 0
+
+
+def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
+    """Types that do not hold every older value, which ended jobs, are adopted too."""
+    job = a_job(tmp_path, rules=None)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "v": "7"}))
+    alter(job, "--add-column", "n INT FIRST", "--change-type", "v INT")
+    job.run(batch, plain({"k": 2, "v": 8, "n": 9}))
+    alter(job, "--rename-column", "v=w", "--drop-column", "n")
+    job.run(batch, plain({"k": 3, "w": 10, "n": 11}))
+    assert job.rows() == by_content([{"k": 1, "w": 7}, {"k": 2, "w": 8}, {"k": 3, "w": 10}])
+    assert [each.schema_id for each in _snapshots(job)] == [0, 1, 2]
+    sound_report(open_table(job.table.location))
+
+
+def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "k INT, v STRING, ts INT", rules=None)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "v": "7"}))
+    alter(job, "--set", "sequence.field=ts")
+    with pytest.raises(UnsupportedTableError, match="cannot go on by the table's schema 1"):
+        job.run(batch, plain({"k": 2, "v": "8"}))
+    assert job.rows() == by_content([{"k": 1, "v": "7", "ts": None}])
+    job.repeat(job.started(), 1)
+    assert len(job.rows()) == 2
+
+
+def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -> None:
+    """Compactions of the older schema are settled, those of the newer one take all files."""
+    job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=3)
+    batch = job.started()
+    for number in range(4):
+        job.run(batch, plain({"k": number, "v": "old"}))
+        alter(job, "--add-column", f"n{number} INT")
+        other = SmallTable(open_table(job.table.location))
+        other._epoch = number
+        other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
+        batch.while_idle()
+    job.run(batch, plain({"k": 1, "v": "new", "n3": 3}))
+    batch.drain()
+    rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
+    assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
+    sound_report(open_table(job.table.location))
+
+
+def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "v": "a"}))
+    job.run(
+        batch,
+        plain({"k": 2, "v": "b"}),
+        plain({"k": 3, "v": "c", "note": "new"}),
+        plain({"k": 4, "v": "d", "note": 7, "other": {"x": 1}}),
+    )
+    assert job.columns() == ["k INT NOT NULL", "v STRING", "note STRING", "other STRING"]
+    none = {"note": None, "other": None}
+    assert job.rows() == by_content(
+        [
+            {"k": 1, "v": "a", **none},
+            {"k": 2, "v": "b", **none},
+            {"k": 3, "v": "c", "note": "new", "other": None},
+            {"k": 4, "v": "d", "note": "7", "other": '{"x":1}'},
+        ]
+    )
+    assert [each.schema_id for each in _snapshots(job)] == [0, 1]
+    assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
+    sound_report(open_table(job.table.location))
+
+
+def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None:
+    """Each epoch is decoded by the schema before the one that the epoch before it asks for."""
+    job = a_job(tmp_path)
+    batch = job.started(overlaps=True)
+    names = [f"n{number}" for number in range(5)]
+    rows = []
+    for number in range(5):
+        rows.append({"k": number, "v": "a", **dict.fromkeys(names[: number + 1], "x")})
+        job.run(batch, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
+        rows.append({"k": 10 + number, "v": "b"})
+    batch.settle()
+    wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
+    assert job.rows() == by_content(wanted)
+    assert [each.schema_id for each in _snapshots(job)] == [1, 2, 3, 4, 5]
+
+
+def test_types_of_an_envelope_widen_the_table(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "k INT, qty INT NOT NULL, v VARCHAR(5)")
+    batch = job.started()
+    types = {"k": {**INT32, "optional": False}, "qty": {**INT32, "optional": False}, "v": TEXT}
+    job.run(batch, enveloped({"k": 1, "qty": 1, "v": "a"}, **types))
+    assert job.columns() == ["k INT NOT NULL", "qty INT NOT NULL", "v STRING"]
+    types["qty"] = INT64
+    job.run(
+        batch,
+        enveloped({"k": 2, "qty": 2**40, "v": "b"}, **types),
+        enveloped({"k": 3, "qty": None, "v": "c", "added": 1}, **types, added=INT32),
+    )
+    assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "v STRING", "added INT"]
+    assert job.rows() == by_content(
+        [
+            {"k": 1, "qty": 1, "v": "a", "added": None},
+            {"k": 2, "qty": 2**40, "v": "b", "added": None},
+            {"k": 3, "qty": None, "v": "c", "added": 1},
+        ]
+    )
+
+
+def test_columns_that_are_narrowed_or_dropped_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = a_job(tmp_path, "k INT, qty BIGINT, v STRING NOT NULL")
+    batch = job.started()
+    key = {"k": {**INT32, "optional": False}}
+    for number in range(3):
+        job.run(batch, enveloped({"k": number, "qty": 5}, **key, qty=INT32))
+    assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "v STRING"]
+    assert job.rows() == by_content([{"k": k, "qty": 5, "v": None} for k in range(3)])
+    told = [each.message for each in caplog.records if "stays BIGINT" in each.getMessage()]
+    assert len(told) == 1, "each is told once"
+
+
+def test_a_narrowed_column_stops_the_job_if_wanted(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "k INT, qty BIGINT", rules=EvolutionRules(stops=True))
+    with pytest.raises(WrongSourceError, match="column 'qty' stays BIGINT, and is INT"):
+        job.run(job.started(), enveloped({"k": 1, "qty": 5}, k=INT32, qty=INT32))
+    assert _data_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("dies", ["after the schema", "after the commit"])
+def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
+    """The rows of a schema version are committed once, whenever the process dies."""
+    job = a_job(tmp_path)
+    job.run(job.started(), plain({"k": 1, "v": "a"}))
+    epoch = job.send(plain({"k": 2, "v": "b", "note": "new"}), plain({"k": 1, "v": "c"}))
+    if dies == "after the commit":
+        with pytest.raises(EndedError):
+            job.repeat(job.started(ends_at=epoch), epoch)
+    else:
+        batch = job.started()
+        batch.feeds[0].evolution = EndsBehind(EvolutionRules())
+        with pytest.raises(EndedError):
+            job.repeat(batch, epoch)
+        assert job.columns() == ["k INT NOT NULL", "v STRING", "note STRING"]
+        assert len(_snapshots(job)) == 1
+    job.repeat(job.started(), epoch)
+    assert job.rows() == by_content(
+        [{"k": 1, "v": "c", "note": None}, {"k": 2, "v": "b", "note": "new"}]
+    )
+    assert open_table(job.table.location).schemas.ids() == [0, 1]
+    assert len(_snapshots(job)) == 2
+
+
+class EndsBehind(SchemaEvolution):
+    """The job ends behind the commit of a schema."""
+
+    def apply(self, table: FileStoreTable, told: SourceTable) -> bool:
+        super().apply(table, told)
+        raise EndedError
+
+
+def test_a_column_that_no_table_can_have_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = a_job(tmp_path)
+    batch = job.started()
+    for number in range(2):
+        job.run(batch, plain({"k": number, "v": "a", "_KEY_k": 1}))
+    assert job.columns() == ["k INT NOT NULL", "v STRING"]
+    assert sum("Paimon reserves the name" in each.getMessage() for each in caplog.records) == 1
+
+
+def test_a_column_with_a_bad_value_is_widened_before_the_record_is_bad(tmp_path: Path) -> None:
+    """A format without fingerprints of schemas tells types of the records that do not fit."""
+    job = a_job(tmp_path, "k INT, qty INT")
+    job.run(
+        job.started(),
+        enveloped({"k": 1, "qty": 2**40}, k=INT32, qty=INT64).replace(b'{"schema"', b'{ "schema"'),
+    )
+    assert job.columns() == ["k INT NOT NULL", "qty BIGINT"]
+    assert job.rows() == by_content([{"k": 1, "qty": 2**40}])
+
+
+def _snapshots(job: Job) -> Sequence[Any]:
+    snapshots = job.table.snapshots
+    newest = snapshots.latest_id() or 0
+    return [snapshots.snapshot(number) for number in range(1, newest + 1)]
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.parquet") if "bucket-" in path.parent.name]

@@ -1,0 +1,85 @@
+"""Messages of a database of many tables, as Debezium sends them with the converter's schema.
+
+Each table has a key ``id BIGINT``, a column ``v STRING`` and a column ``n INT``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+Message = tuple[bytes | None, bytes | None]
+_TYPES = {"id": "int64", "v": "string", "n": "int32"}
+HEARTBEAT: Message = (b'{"serverName":"shop"}', b'{"ts_ms":1709251199123}')
+MARKER: Message = (
+    b'{"id":"571"}',
+    b'{"status":"END","id":"571","event_count":1,"data_collections":[],"ts_ms":1709251199123}',
+)
+GARBAGE: Message = (b'{"id":1}', b'{"before":null,"after":{"id":1')
+
+
+@functools.cache
+def _schema(names: tuple[str, ...]) -> dict[str, Any]:
+    fields = [{"type": _TYPES[name], "optional": name != "id", "field": name} for name in names]
+    row = {"type": "struct", "fields": fields, "optional": True}
+    source = {"type": "struct", "fields": [], "optional": False, "field": "source"}
+    return {
+        "type": "struct",
+        "fields": [
+            {**row, "field": "before"},
+            {**row, "field": "after"},
+            source,
+            {"type": "string", "optional": False, "field": "op"},
+        ],
+        "optional": False,
+        "name": "Envelope",
+    }
+
+
+def change(
+    origin: str, row: Row, before: Row | None = None, *, op: str | None = None, lsn: int = 7
+) -> Message:
+    """A change of a row of ``database.table``: a create; with `before` an update; or a delete."""
+    database, _, table = origin.partition(".")
+    op = op or ("c" if before is None else "u")
+    old, new = (row, None) if op == "d" else (before, row)
+    source: dict[str, Any] = {
+        "version": "3.5.0.Final",
+        "connector": "mariadb",
+        "name": "shop",
+        "ts_ms": 1,
+    }
+    source |= {"snapshot": "false", "db": database, "sequence": None, "table": table, "pos": lsn}
+    payload: dict[str, Any] = {
+        "before": old,
+        "after": new,
+        "source": source,
+        "transaction": None,
+        "op": op,
+    }
+    payload |= {"ts_ms": 1709251199123}
+    document = {"schema": _schema(tuple(row)), "payload": payload}
+    key = {"schema": {"type": "struct"}, "payload": {"id": row["id"]}}
+    return _json(key), _json(document)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def creates(origin: str, keys: Iterable[int], text: str = "new") -> list[Message]:
+    """New rows of ``database.table``."""
+    return [change(origin, a_row(key, text), lsn=key) for key in keys]
+
+
+def a_row(key: int, text: str = "new") -> dict[str, Any]:
+    """The row of a key."""
+    return {"id": key, "v": f"{text} {key}", "n": key % 100}
+
+
+def rows(keys: Iterable[int], text: str = "new") -> list[dict[str, Any]]:
+    """The rows of keys."""
+    return [a_row(key, text) for key in keys]

@@ -1,0 +1,223 @@
+"""Tables of a database are made of messages, each for itself, and are there after a restart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
+from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.job.database_tables import (
+    DatabaseTables,
+    remembered_origins,
+    warn_of_first_messages,
+)
+from stream_app.app.job.job_feeds import job_format
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
+from stream_app.errors import CheckpointError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.spark.epoch.blocks import UNREADABLE
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.held_tables import HeldTable, JobTables, write_tables
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.opening import open_table
+from tests.support.database_topic import HEARTBEAT, Message, change, creates
+from tests.support.small_table import TIME_MS, CompactHere, StandingClock
+from tests.support.two_tables import Reports
+
+
+def table_of(messages: Sequence[Message]) -> pa.Table:
+    rows = [
+        {"topic": "all", "partition": 0, "offset": at, "key": key, "value": value}
+        for at, (key, value) in enumerate(messages)
+    ]
+    return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def with_bytes(message: Message, old: bytes, new: bytes) -> Message:
+    key, value = message
+    assert value is not None
+    return key, value.replace(old, new)
+
+
+class Database:
+    """A job's tables in a folder; a new one is a new process with the same checkpoint."""
+
+    def __init__(self, folder: Path, **sync: Any) -> None:
+        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
+        self.config = AppConfig(
+            source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=self.sync
+        )
+        self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
+        self.aside: list[tuple[int, pa.Table]] = []
+        self.made = DatabaseTables(
+            config=self.config, sync=self.sync, checkpoint=self.checkpoint, clock=StandingClock(),
+            feed_of=self._feed, set_aside=lambda *given: self.aside.append(given),
+        )  # fmt: skip
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        return TableFeed(
+            name=name,
+            job=TableJob(table, CompactHere),
+            format_of=lambda seen: job_format(self.config, seen),
+            dead_letters=DeadLetters(None, 0),
+            check_tables=lambda _: None,
+            listener=Reports(),
+        )
+
+    def feeds(self, *messages: Message) -> list[str]:
+        return [feed.name for feed in self.made.feeds(table_of(messages))]
+
+    def table(self, name: str) -> FileStoreTable:
+        return open_table(self.sync.path(name))
+
+    def columns(self, name: str) -> list[str]:
+        return [f"{each.name} {each.data_type}" for each in self.table(name).schema.fields]
+
+
+def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> None:
+    database = Database(tmp_path, options={"bucket": "2", "changelog-producer": "input"})
+    assert database.feeds(HEARTBEAT, *creates("shop.orders", range(3))) == ["orders"]
+    schema = database.table("orders").schema
+    assert database.columns("orders") == ["id BIGINT NOT NULL", "v STRING", "n INT"]
+    assert (schema.primary_keys, schema.partition_keys) == (("id",), ())
+    assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
+
+
+def test_shards_have_the_columns_of_all(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    narrow = change("eu.orders", {"id": 1, "n": 5})
+    assert database.feeds(narrow, *creates("us.orders", [2])) == ["orders"]
+    assert sorted(database.columns("orders")) == ["id BIGINT NOT NULL", "n INT", "v STRING"]
+    # A shard that comes later needs no table of its own.
+    assert database.feeds(*creates("asia.orders", [3])) == ["orders"]
+
+
+def test_a_table_that_cannot_be_made_stops_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = {"orders.partition-keys": OneSetting(("v",))}
+    database = Database(tmp_path, tables=tables)
+    both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
+    assert database.feeds(*both) == ["items"]
+    assert "partition keys must be part of the primary key" in caplog.text
+    splitter = database.made.splitter([])
+    parts = dict(splitter.split(table_of(both).to_batches()[0]))
+    reasons = parts[UNREADABLE].column("reason").to_pylist()
+    assert len(reasons) == 3
+    assert all("the table orders cannot be made" in reason for reason in reasons)
+
+
+def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> None:
+    first = Database(tmp_path / "a", options={"bucket": "2"})
+    first.feeds(*creates("shop.orders", [1]))
+    again = Database(tmp_path / "a", options={"bucket": "9"}, primary_keys=("id", "n"))
+    (tmp_path / "a" / "checkpoint" / "origins.json").unlink()
+    assert again.feeds(*creates("shop.orders", [1])) == ["orders"]
+    schema = again.table("orders").schema
+    assert (schema.primary_keys, schema.options["bucket"]) == (("id",), "2")
+
+
+def test_a_restarted_job_has_its_tables_before_a_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    again = Database(tmp_path)
+    assert sorted(feed.name for feed in again.made.known()) == ["items", "orders"]
+    assert remembered_origins(again.checkpoint) == {
+        Origin("shop", "", "orders"): "orders",
+        Origin("shop", "", "items"): "items",
+    }
+    (tmp_path / "warehouse/ods.db/items").rename(tmp_path / "dropped")
+    assert [feed.name for feed in Database(tmp_path).made.known()] == ["orders"]
+    assert "the table items was dropped" in caplog.text
+    (tmp_path / "checkpoint/origins.json").write_text("[{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        Database(tmp_path)
+
+
+def test_divided_tables_share_no_name(tmp_path: Path) -> None:
+    database = Database(tmp_path, merge_shards=False)
+    eu = change("shop.orders", {"id": 1})
+    us = with_bytes(eu, b'"table":', b'"schema":"us","table":')
+    assert database.feeds(eu, us) == ["shop_orders"]
+    again = Database(tmp_path, merge_shards=False)
+    again.made.known()
+    [(index, part)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
+    assert index == UNREADABLE
+    assert "as shop.orders does" in part.column("reason")[0].as_py()
+
+
+def test_what_will_hold_a_table_back_is_told_at_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path, primary_keys=("id", "n"))
+    [message] = creates("shop.orders", [1])
+    postgres = [with_bytes(message, b'"mariadb"', b'"postgresql"')]
+    with caplog.at_level(logging.WARNING):
+        warn_of_first_messages(database.config, database.sync, table_of(postgres), StandingClock())
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
+
+
+def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    (tmp_path / "checkpoint/offsets").mkdir()
+    (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
+    (tmp_path / "checkpoint/offsets/3").write_text('v1\n{}\n{"all": {"0": 90}}')
+    held = HeldTable(
+        since_epoch=2, begin={"all": {"0": 40}}, reason="the disk is full", since_ms=1, retry_ms=9
+    )
+    gone = HeldTable(since_epoch=1, begin={}, reason="gone", since_ms=1, retry_ms=None)
+    state = JobTables(epoch=3, newest={"orders": 3}, held={"items": held, "gone": gone})
+    write_tables(database.checkpoint, state)
+    commit_row(database.table("orders"), epoch=3)
+    status = JobStatus(
+        config=database.config,
+        checkpoint=database.checkpoint,
+        ends={"all": {"0": 100}},
+        now_ms=TIME_MS + 90_000,
+    )
+    assert [
+        (each.table, each.state, each.epoch, each.snapshot, each.lag, each.sorted_runs, each.reason)
+        for each in status.tables()
+    ] == [
+        ("gone", "missing", None, None, None, None, "no Paimon table: there is no folder"),
+        ("items", "held", None, None, 60, None, "the disk is full"),
+        ("orders", "ready", 3, 1, 10, 1, None),
+    ]
+    assert [each.changed_s for each in status.tables()] == [None, None, 90]
+
+
+def commit_row(table: FileStoreTable, epoch: int) -> None:
+    """One epoch of the job in a table."""
+    table = replace(table, clock=StandingClock())
+    with table_write(table, next_sequence_number=0) as write:
+        row = pa.RecordBatch.from_pylist(
+            [{VALUE_KIND: 0, "id": 1, "v": "a", "n": 1}],
+            schema=change_schema(arrow_schema(table.schema.fields)),
+        )
+        for partition, bucket, part in bucket_assigner(table.schema).assign(row):
+            write.write((partition, bucket), part)
+        write.finish_bucket()
+        changes = write.prepare_commit()
+    job = TableJob(table, CompactHere)
+    job.open("job")
+    job.begin_epoch()
+    job.commit_epoch(epoch, changes, {})

@@ -1,0 +1,111 @@
+"""Messages go to the table of their source table, in their order, and no message is lost."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.formats import FORMATS
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.target_tables import SyncRules
+from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.origin_splitter import SAMPLE_MESSAGES, OriginSplitter
+from tests.unit.cdc.debezium_messages import Value, messages
+
+
+def change(table: str, key: int = 0, database: str = "shop") -> str:
+    source = {"connector": "mariadb", "db": database, "table": table}
+    return json.dumps({"before": None, "after": {"id": key}, "source": source, "op": "c"})
+
+
+def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
+    """Index → the offsets that it got; the reasons of what is unreadable."""
+    given: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
+    splitter = OriginSplitter(
+        FORMATS["debezium-json"].origins, Assignment(**{**given, **assignment})
+    )
+    splitter = pickle.loads(pickle.dumps(splitter))
+    found: dict[int, list[Any]] = defaultdict(list)
+    for index, part in splitter.split(messages(*values)):
+        assert index not in found, "one part a table"
+        column = "reason" if index == UNREADABLE else "offset"
+        found[index] = part.column(column).to_pylist()
+        if index != UNREADABLE:
+            assert [values[at] for at in found[index]] == [
+                value.decode() for value in part.column("value").to_pylist()
+            ]
+    return dict(found)
+
+
+def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
+    batch = messages(*(change("orders", key) for key in range(9)))
+    splitter = OriginSplitter(
+        FORMATS["debezium-json"].origins, Assignment(rules=SyncRules(), indexes={"orders": 4})
+    )
+    [(index, part)] = splitter.split(batch)
+    assert (index, part.column("value").buffers()[2].address) == (
+        4,
+        batch.column("value").buffers()[2].address,
+    )
+
+
+def test_each_table_gets_its_messages_in_their_order() -> None:
+    found = split(*(change(("orders", "customers")[key % 3 == 0], key) for key in range(10)))
+    assert found == {0: [1, 2, 4, 5, 7, 8], 1: [0, 3, 6, 9]}
+
+
+def test_what_means_no_row_is_left_out() -> None:
+    found = split(None, change("orders"), '{"ts_ms":1}', change("tmp"), None,
+                  rules=SyncRules(excluding_tables="tmp"))  # fmt: skip
+    assert found == {0: [1]}
+    assert split(None, '{"ts_ms":1}') == {}
+    assert split() == {}
+
+
+def test_a_table_that_the_job_lacks_is_new_and_some_of_its_messages_come() -> None:
+    count = SAMPLE_MESSAGES + 20
+    found = split(*(change("items", key) for key in range(count)), change("orders"), change("x"))
+    assert found == {NEWCOMERS: [*range(SAMPLE_MESSAGES), count + 1], 0: [count]}
+
+
+def test_shards_go_into_one_table_that_is_there() -> None:
+    assert split(change("orders"), change("orders", database="eu")) == {0: [0, 1]}
+    divided = split(
+        change("orders"), change("orders", database="eu"),
+        rules=SyncRules(merge_shards=False), indexes={"shop_orders": 0},
+    )  # fmt: skip
+    assert divided == {0: [0], NEWCOMERS: [1]}
+
+
+def test_what_no_table_can_take_has_a_reason_and_stops_no_other() -> None:
+    found = split(
+        "{", change("orders"), change("customers"), change("customers"),
+        refused={Origin("shop", "", "customers"): "no such luck"},
+    )  # fmt: skip
+    assert found[0] == [1]
+    assert [reason[:12] for reason in found[UNREADABLE]] == ["is not JSON:", *["no such luck"] * 2]
+
+
+@pytest.mark.parametrize("database", ["a", "b"])
+def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database: str) -> None:
+    taken = {Origin("shop", database, "t"): "shop_t"}
+    found = split(
+        json.dumps({"op": "c", "after": {}, "source": {"db": "shop", "schema": "b", "table": "t"}}),
+        rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, taken=taken,
+    )  # fmt: skip
+    assert list(found) == [0 if database == "b" else UNREADABLE]
+
+
+def test_a_splitter_reads_nothing_but_values() -> None:
+    batch = messages(change("orders")).drop_columns(["key"])
+    splitter = OriginSplitter(
+        FORMATS["debezium-json"].origins, Assignment(rules=SyncRules(), indexes={"orders": 0})
+    )
+    assert [part.schema.names for _, part in splitter.split(batch)] == [batch.schema.names]
+    assert isinstance(batch, pa.RecordBatch)
