@@ -121,8 +121,6 @@ class DatabaseJob:
             config=config, sync=sync, checkpoint=checkpoint, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
-        files = checkpoint.files
-        files.overwrite(checkpoint.path("metadata"), b'{"id": "bench"}')
         feeds = list(made.feeds(self._messages(range(self.tables), 1)))
         self.batch = MicroBatch(
             work=EpochRun(

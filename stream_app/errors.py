@@ -17,6 +17,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
     │   └── NoGoodRecordError   1  all records of a run that has ended are bad
     ├── RecordTooLargeError     2  one record is larger than the write buffer
+    ├── TablesHeldError         1  a run has ended, and an error holds some of its tables back
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
     ├── CompactionError         1  a bucket cannot be compacted
     ├── StoppedError            1  the job was asked to end while it waited
@@ -150,6 +151,10 @@ class RecordTooLargeError(StreamAppError):
     """One record is larger than the whole write buffer."""
 
     exit_code = PERSON_NEEDED
+
+
+class TablesHeldError(StreamAppError):
+    """A run has ended, and some of its tables are held back; the others have everything."""
 
 
 class WorkerLostError(StreamAppError):

@@ -49,6 +49,11 @@ VERBS = (
         "run the job: Kafka CDC into a Paimon table, or a whole database",
     ),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
+    Verb(
+        "resume",
+        "stream_app.app.verbs.resume",
+        "let a job try tables again that an error holds back",
+    ),
     Verb("compact", "stream_app.app.verbs.compact", "compact a table outside of its job"),
     Verb("read", "stream_app.app.verbs.read", "print a table's rows"),
     Verb("changelog", "stream_app.app.verbs.changelog", "print a table's changes"),

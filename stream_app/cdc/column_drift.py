@@ -19,6 +19,10 @@ TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
 
 
+COLUMN_ALIASES = "column-aliases"
+"""The option with the names that columns have in the source; see `aliased_decode`."""
+
+
 class DriftKind(enum.Enum):
     """Which of both does not have the column: the table or the messages."""
 

@@ -1,14 +1,15 @@
 """A format whose batches tell what the table does not have: for tables that follow their source.
 
 Wraps a format where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
-each schema that messages bring, the first with each unknown column, and the bad records. That is
-little beside the batch. It tells only what differs from the table.
+each schema that messages bring, and the first with each unknown column. Of bad records it tells
+only types of the table's columns: one of them may not fit. Where a format fingerprints no schemas,
+it does the same for the first and the last message. It tells what differs from the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.schema.source_table import SourceTable, merged, renamed
 
 BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for types which the column does not hold."""
@@ -31,12 +32,14 @@ class DescribedDecode:
         messages: reads the messages.
         describe: as in `message_format.Format`.
         columns: the table's.
+        aliases: names of the source by which it means the table's columns.
     """
 
     messages: MessageFormat
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
     options: MappingOptions
     columns: RowType
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reads_keys(self) -> bool:
@@ -46,22 +49,47 @@ class DescribedDecode:
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`."""
         decoded = self.messages.decode(messages)
-        samples = self._samples(messages, decoded)
-        told = self.describe(samples, self.options) if samples.num_rows else None
+        told = self._described(messages, self._telling(decoded))
+        known = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
+        bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
+        fitting = self._of_known_columns(self._described(bad, range(bad.num_rows)))
+        for other in (known, fitting):
+            told = merged(told, other) if told and other else told or other
         if told is None or not differs(told, self.columns):
             return decoded
         return replace(decoded, told=told)
 
-    def _samples(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.RecordBatch:
+    def _telling(self, decoded: DecodedBatch) -> Collection[int]:
+        """Positions of messages whose columns the table gets."""
         first = {
             sighting.first
             for (kind, _), sighting in decoded.columns.items()
             if kind is DriftKind.UNKNOWN
         }
-        positions = sorted(first.union(decoded.schemas.values()))
-        found = whole_messages(messages.take(pa.array(positions, pa.int32())))
-        bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
-        return pa.concat_batches([found, bad]) if bad.num_rows else found
+        return first.union(decoded.schemas.values())
+
+    def _typed(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> Collection[int]:
+        """Positions of messages that may tell types: of formats that fingerprint no schemas."""
+        has_any = messages.num_rows and not decoded.schemas
+        return {0, messages.num_rows - 1} if has_any else ()
+
+    def _described(
+        self, messages: pa.RecordBatch, positions: Collection[int]
+    ) -> SourceTable | None:
+        if not positions:
+            return None
+        picked = whole_messages(messages.take(pa.array(sorted(positions), pa.int32())))
+        told = self.describe(picked, self.options)
+        return renamed(told, self.aliases) if told is not None and self.aliases else told
+
+    def _of_known_columns(self, told: SourceTable | None) -> SourceTable | None:
+        """The types of the table's columns alone: a record that is bad must not add columns."""
+        if told is None:
+            return None
+        names = set(self.columns.names)
+        known = (each for each in told.columns if each.is_typed and each.name in names)
+        columns = tuple(known)
+        return replace(told, columns=columns) if columns else None
 
 
 def differs(told: SourceTable, columns: RowType) -> bool:

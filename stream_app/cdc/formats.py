@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 
+from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
+from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.isolated_decode import IsolatedDecode
@@ -38,9 +42,20 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         UsageError: unknown format or option, or a value that the option does not have.
     """
     found = format_named(name)
-    decode = IsolatedDecode(found.make(setup))
+    options = dict(setup.options)
+    aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    setup = replace(setup, options=options)
+    reading = with_names_of_source(setup, aliases) if aliases else setup
+    decode: MessageFormat = IsolatedDecode(found.make(reading))
+    if aliases:
+        schema = change_schema(setup.arrow_schema)
+        decode = AliasedDecode(messages=decode, aliases=aliases, schema=schema)
     if setup.mapping is None:
         return decode
     return DescribedDecode(
-        messages=decode, describe=found.describe, options=setup.mapping, columns=setup.columns
+        messages=decode,
+        describe=found.describe,
+        options=setup.mapping,
+        columns=setup.columns,
+        aliases=aliases,
     )

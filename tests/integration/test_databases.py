@@ -212,6 +212,29 @@ def test_shards_stay_apart_when_they_are_divided(
         assert open_table(str(database.table(f"{shard}_orders"))).schema.primary_keys == ("n", "id")
 
 
+def test_a_table_gets_the_column_that_its_source_gets(
+    database: DatabaseBench, paimon_java: PaimonJava
+) -> None:
+    """In the middle of an epoch, and in a table that is made in the same epoch."""
+    database.send("all", creates("shop.orders", range(5)), is_new=True)
+    database.configure({"options.bucket": 1})
+    database.run()
+    noted = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
+    of_each = [
+        [*creates(name, [6]), *(change(name, row) for row in noted)]
+        for name in ("shop.orders", "shop.late")
+    ]
+    database.send("all", [*of_each[0], *of_each[1], *creates("shop.others", range(3))])
+    database.run()
+    old = [{**row, "note": None} for row in rows([*range(5), 6])]
+    for name, wanted in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
+        same(database.rows(name), wanted)
+        same(paimon_java.read(database.table(name)), wanted)
+    same(database.rows("others"), rows(range(3)))
+    assert open_table(str(database.table("orders"))).schemas.ids() == [0, 1]
+    assert open_table(str(database.table("others"))).schemas.ids() == [0]
+
+
 def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> None:
     """Each table gets each epoch once, whatever had been committed when the job ended."""
     names = [f"t{number}" for number in range(12)]
@@ -250,3 +273,40 @@ def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> No
     for name in names:
         same(database.rows(name), rows(range(keys[name])))
     assert between, "no kill came between two commits"
+
+
+def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: DatabaseBench) -> None:
+    """A file lies where a bucket's folder should be; the table gets everything once it is gone."""
+    database.send("all", [*creates("shop.a", range(9)), *creates("shop.b", range(9))], is_new=True)
+    database.configure({"options.bucket": "1"})
+    database.run()
+    folder, kept = database.table("a") / "bucket-0", database.table("a") / "kept"
+    folder.rename(kept)
+    folder.write_text("in the way")
+    for first in (20, 40):
+        keys = range(first, first + 5)
+        database.send("all", [*creates("shop.a", keys), *creates("shop.b", keys)])
+        done = database.run(code=1)
+        assert "1 of the job's tables are held back" in done.error
+        assert "  a: the file system refused" in done.error
+    keys_of_both = [*range(9), *range(20, 25), *range(40, 45)]
+    same(database.rows("b"), rows(keys_of_both))
+    command = ["status", "--conf", str(database.conf), "--json"]
+    told = subprocess.run(
+        [sys.executable, "-m", "stream_app", *command], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 1, told.stderr
+    status = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(row["table"], row["state"], row["lag"]) for row in status] == [
+        ("a", "held", 20),
+        ("b", "ready", 0),
+    ]
+    assert "the file system refused" in status[0]["reason"]
+
+    folder.unlink()
+    kept.rename(folder)
+    asked = database.tool("resume", "--conf", str(database.conf), "a")
+    assert asked == "a: the job tries it again\n"
+    database.run()
+    same(database.rows("a"), rows(keys_of_both))
+    assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"

@@ -1,6 +1,7 @@
 """Messages of a database of many tables, as Debezium sends them with the converter's schema.
 
-Each table has a key ``id BIGINT``, a column ``v STRING`` and a column ``n INT``.
+Each table has a key ``id BIGINT``, a column ``v STRING`` and a column ``n INT``. Rows may have a
+further column ``note STRING``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 Message = tuple[bytes | None, bytes | None]
-_TYPES = {"id": "int64", "v": "string", "n": "int32"}
+_TYPES = {"id": "int64", "v": "string", "n": "int32", "note": "string"}
 HEARTBEAT: Message = (b'{"serverName":"shop"}', b'{"ts_ms":1709251199123}')
 MARKER: Message = (
     b'{"id":"571"}',

@@ -44,6 +44,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
     StreamAppError,
+    TablesHeldError,
     UsageError,
     WrongSourceError,
 )
@@ -257,6 +258,7 @@ def _stream(
         with warming_up(spark, lambda: runner.warm_up(plan)):
             running.run(source.read_stream(spark), config.name)
         log.ended()
+        _check_none_held(batch.held)
         _check_not_all_bad(batch.totals, stream.quarantine)
     finally:
         signs.begin("Spark ends")
@@ -324,6 +326,17 @@ def _work(
         clock=clock,
         newcomers=tables,
     )
+
+
+def _check_none_held(held: HeldTables | None) -> None:
+    """A run that ends with tables that lack changes must not look successful."""
+    waiting = {} if held is None else held.tables.held
+    if waiting:
+        raise TablesHeldError(
+            f"{len(waiting)} of the job's tables are held back; the others have all changes: "
+            + "".join(f"\n  {name}: {each.reason}" for name, each in sorted(waiting.items())),
+            fix="mend these, and start the job again: it goes on where each table was",
+        )
 
 
 def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:

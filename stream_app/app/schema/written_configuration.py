@@ -52,7 +52,7 @@ def _source(draft: JobDraft) -> list[str]:
 
 
 def _table(draft: JobDraft) -> list[str]:
-    table = draft.table
+    table, keys = draft.table, list(draft.table.primary_keys)
     comments = [
         f"# {column.name}: {' '.join(column.comment.split())}"
         for column in table.columns
@@ -60,7 +60,7 @@ def _table(draft: JobDraft) -> list[str]:
     ]
     untyped = "# The messages tell no types: give the columns those of the source."
     keyed = [
-        _line("primary-keys", list(table.primary_keys)),
+        _line("primary-keys", keys),
         _line("partition-keys", []),
         "",
         "[table.options]",
@@ -75,7 +75,7 @@ def _table(draft: JobDraft) -> list[str]:
         *comments,
         *([] if table.is_typed else [untyped]),
         _line("columns", ", ".join(map(_column, table.columns))),
-        *(keyed if table.primary_keys else ["# No primary-keys: the table only takes inserts."]),
+        *(keyed if keys else ["# No primary-keys: the table only takes inserts."]),
     ]
 
 

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     ColumnPolicy,
@@ -93,6 +95,11 @@ OPTIONS: tuple[FormatOption, ...] = (
         ("warn", "ignore", "stop"),
     ),
     FormatOption(
+        COLUMN_ALIASES,
+        "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
+        "name goes into the table's column, beside values under the column's own name.",
+    ),
+    FormatOption(
         TYPE_MAPPING,
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
@@ -124,7 +131,7 @@ _KEYS = tuple(option.key for option in OPTIONS)
 _CHOICES = {
     option.key: option.values
     for option in OPTIONS
-    if option.key not in (SOURCE_KEY, COLUMN_ENCODING, TYPE_MAPPING)
+    if option.key not in (SOURCE_KEY, COLUMN_ENCODING, TYPE_MAPPING, COLUMN_ALIASES)
 }
 
 _OLDER_VALUES = {(UNKNOWN_COLUMNS, "strict"): Reaction.QUARANTINE.value}
@@ -196,8 +203,8 @@ def parse_options(options: Mapping[str, str], columns: RowType) -> DebeziumOptio
         if key in _CHOICES:
             problems += _choice_problems(key, value)
             modes[key] = value
-        elif key == TYPE_MAPPING:
-            problems += _mapping_problems(value)
+        elif key in (TYPE_MAPPING, COLUMN_ALIASES):
+            problems += _list_problems(key, value, columns)
         elif key == SOURCE_KEY:
             source_key = frozenset(name.strip() for name in value.split(",")) - {""}
             if not source_key:
@@ -242,12 +249,15 @@ def _choice_problems(key: str, value: str) -> list[str]:
     return [] if value in known else [f"{key} = {value!r} is none of {', '.join(known)}"]
 
 
-def _mapping_problems(value: str) -> list[str]:
+def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
     try:
-        parse_mapping_options(value.split(","))
+        if key == TYPE_MAPPING:
+            parse_mapping_options(value.split(","))
+            return []
+        problems = alias_problems(parse_aliases(value), columns)
     except UsageError as error:
         return [f"{error.what} ({error.fix})"]
-    return []
+    return [f"{key}: {problem}" for problem in problems]
 
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:

@@ -5,6 +5,7 @@ Made by the formats (`Format.describe`); a table is created or altered by it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stream_app.model.schema.data_type import DataType
@@ -46,6 +47,16 @@ class SourceTable:
     def is_typed(self) -> bool:
         """Whether the source tells types, and so all of its columns."""
         return any(column.is_typed for column in self.columns)
+
+
+def renamed(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
+    """The table with other names for some columns; columns of one name then are merged."""
+    found: dict[str, SourceColumn] = {}
+    for column in table.columns:
+        name = aliases.get(column.name, column.name)
+        other = replace(column, name=name)
+        found[name] = _both(found[name], other) if name in found else other
+    return replace(table, columns=tuple(found.values()))
 
 
 def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:

@@ -284,6 +284,8 @@ class _Round(Generic[Messages]):
             All tables, if one of them got a new schema: then nothing is committed.
         """
         try:
+            for share in uncommitted:
+                share.feed.check_tables(share.output.counts.tables)
             if any([share.feed.is_outdated(share.plan, share.output) for share in uncommitted]):
                 for share in uncommitted:
                     share.feed.job.table.discard(share.output.changes)
@@ -328,6 +330,7 @@ class _Round(Generic[Messages]):
         try:
             if share.output.failure is not None:
                 raise share.output.failure
+            share.feed.check_tables(share.output.counts.tables)
             if share.feed.is_outdated(share.plan, share.output):
                 job.table.discard(share.output.changes)
                 return None
@@ -346,7 +349,6 @@ class _Round(Generic[Messages]):
         return report
 
     def _set_aside(self, share: Share) -> None:
-        share.feed.check_tables(share.output.counts.tables)
         bad = self._bad_records(share).sort_by(_SOURCE_ORDER)
         share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
 

@@ -39,7 +39,7 @@ class HeldTable:
         begin: the first offsets that it lacks; partitions that are new since are missing.
         reason: the error, in its own words.
         since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
-            only a person can mend the cause, and then resumes it.
+            only a person can mend the cause, and then resumes it, or starts the job again.
         tries: failures in a row; 0: nothing is wrong, and it waits for its compactions.
     """
 
@@ -187,6 +187,14 @@ class HeldTables:
                 name: replace(each, begin=with_new_partitions(each.begin, begin))
                 for name, each in self.tables.held.items()
             },
+        )
+
+    def try_all(self) -> None:
+        """A run begins: whatever held a table back may have been mended."""
+        now = self.now_ms()
+        self.tables = replace(
+            self.tables,
+            held={name: replace(each, retry_ms=now) for name, each in self.tables.held.items()},
         )
 
     def due(self) -> Mapping[str, HeldTable]:

@@ -43,6 +43,7 @@ class TablesApart(Generic[Messages]):
     def open_all(self) -> int:
         """Open the tables that are not held; returns the newest epoch that all of them have."""
         self.open(self._ready())
+        self.held.try_all()
         return self.held.tables.epoch
 
     def open(self, feeds: Sequence[TableFeed]) -> None:

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from stream_app.app.cli import main
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import UnsupportedTableError, WrongSourceError
-from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
-from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
 from stream_app.table.schema.evolve import EvolutionRules
-from tests.support.epoch_here import EpochHere, Parts
-from tests.support.small_table import CompactHere, SmallTable, small_table
+from tests.support.evolving_job import Job, a_job, alter
+from tests.support.small_table import SmallTable
 from tests.support.sound_table import sound_report
-from tests.support.table_writer import by_content, read_rows
-from tests.support.two_tables import EndedError, Reports
+from tests.support.table_writer import CompactInThreads, by_content, read_rows
+from tests.support.two_tables import EndedError
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -54,101 +39,6 @@ def enveloped(row: Row, **types: Mapping[str, Any]) -> bytes:
     payload = {"before": None, "after": dict(row), "op": "c"}
     document = {"schema": {"type": "struct", "fields": [image]}, "payload": payload}
     return json.dumps(document, separators=(",", ":")).encode()
-
-
-@dataclass
-class Job:
-    """One table's job, which may be started again."""
-
-    table: FileStoreTable
-    rules: EvolutionRules | None = field(default_factory=EvolutionRules)
-    epochs: list[list[bytes]] = field(default_factory=list)
-
-    def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
-        table = open_table(self.table.location, self.table.clock)
-        feed = TableFeed(
-            name="t",
-            job=TableJob(table, CompactHere),
-            format_of=self._format_of,
-            dead_letters=DeadLetters(
-                Folder(f"{self.table.location}-bad", self.table.file_io), None
-            ),
-            check_tables=lambda _: None,
-            listener=Reports(ends_at),
-            evolution=None if self.rules is None else SchemaEvolution(self.rules),
-        )
-        return MicroBatch(
-            work=EpochRun(
-                feeds=[feed],
-                shape=EpochShape(tasks=2),
-                runner=EpochHere(overlaps=overlaps),
-                clock=table.clock,
-            ),
-            log=EpochLog(self.checkpoint(), goes_back=True),
-        )
-
-    def checkpoint(self) -> Folder:
-        return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
-
-    def _format_of(self, table: FileStoreTable) -> MessageFormat:
-        schema = table.schema
-        return message_format(
-            "debezium-json",
-            FormatSetup(
-                columns=schema.fields,
-                arrow_schema=arrow_schema(schema.fields),
-                primary_keys=schema.primary_keys,
-                options={} if self.rules is None else {"unknown-columns": "evolve"},
-                keep_update_before=False,
-                mapping=None if self.rules is None else self.rules.options,
-            ),
-        )
-
-    def send(self, *values: bytes) -> int:
-        self.epochs.append(list(values))
-        epoch, folder = len(self.epochs) - 1, self.checkpoint()
-        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
-            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
-            before = "v1\n{}\n" if upto else "v1\n"
-            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
-        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
-        return epoch
-
-    def parts(self, epoch: int) -> Parts:
-        before = sum(map(len, self.epochs[:epoch]))
-        rows = [
-            {"topic": "t", "partition": 0, "offset": offset, "key": b'{"k":1}', "value": value}
-            for offset, value in enumerate(self.epochs[epoch], before)
-        ]
-        whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
-        return [whole.slice(0, 2), whole.slice(2)] if len(rows) > 2 else [whole]
-
-    def run(self, batch: MicroBatch[Parts], *values: bytes) -> None:
-        self.repeat(batch, self.send(*values))
-
-    def repeat(self, batch: MicroBatch[Parts], epoch: int) -> None:
-        try:
-            batch(self.parts(epoch), epoch)
-        except RuntimeError:
-            assert batch.failure is not None
-            raise batch.failure from None
-
-    def columns(self) -> list[str]:
-        schema = open_table(self.table.location).schema
-        return [f"{column.name} {column.data_type}" for column in schema.fields]
-
-    def rows(self) -> list[str]:
-        return by_content(read_rows(open_table(self.table.location)))
-
-
-def a_job(folder: Path, columns: str = "k INT, v STRING", **options: Any) -> Job:
-    """A job, whose table has a row."""
-    rules = options.pop("rules", EvolutionRules())
-    return Job(small_table(str(folder / "t"), columns, ("k",), bucket=1, **options).table, rules)
-
-
-def alter(job: Job, *words: str) -> None:
-    assert main(["alter", job.table.location, *words]) == 0
 
 
 def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
@@ -193,6 +83,32 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
     rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
     assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
     assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
+    sound_report(open_table(job.table.location))
+
+
+def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
+    """It takes files of the older schema alone, and ends after the ALTER and another's rows."""
+    job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
+    executors: list[CompactInThreads] = []
+
+    def executor_of(table: FileStoreTable) -> CompactInThreads:
+        executors.append(CompactInThreads(table))
+        return executors[-1]
+
+    job.executor_of = executor_of
+    batch = job.started()
+    for number in range(2):
+        job.run(batch, plain({"k": number, "v": "old"}))
+    assert len(executors[0].requests) == 1
+    alter(job, "--add-column", "n INT")
+    SmallTable(open_table(job.table.location)).commit(("+I", {"k": 10, "v": "x", "n": 5}))
+    job.run(batch, plain({"k": 2, "v": "new", "n": 1}))
+    kinds = [(each.commit_kind.value, each.schema_id) for each in _snapshots(job)]
+    assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
+    batch.drain()
+    rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
+    assert rows == {0: None, 1: None, 2: 1, 10: 5}
+    assert [len(executor.requests) > 0 for executor in executors] == [True, True]
     sound_report(open_table(job.table.location))
 
 
@@ -321,6 +237,33 @@ def test_a_column_that_no_table_can_have_is_told(
         job.run(batch, plain({"k": number, "v": "a", "_KEY_k": 1}))
     assert job.columns() == ["k INT NOT NULL", "v STRING"]
     assert sum("Paimon reserves the name" in each.getMessage() for each in caplog.records) == 1
+
+
+def test_a_bad_record_adds_no_column(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    job.run(job.started(), b'{"nonsense":1}', plain({"k": 1, "v": "a"}), b'{"more":{"x":2}}')
+    assert job.columns() == ["k INT NOT NULL", "v STRING"]
+    assert job.rows() == by_content([{"k": 1, "v": "a"}])
+
+
+def test_a_renamed_column_goes_on_by_an_alias(tmp_path: Path) -> None:
+    """Both names stand in one epoch; the type under the newer name widens the column."""
+    job = a_job(tmp_path, "k INT, qty INT")
+    job.format_options = {"column-aliases": "amount=qty"}
+    job.run(
+        job.started(),
+        enveloped({"k": 1, "qty": 1}, k=INT32, qty=INT32),
+        enveloped({"k": 2, "amount": 2**40}, k=INT32, amount=INT64),
+        enveloped({"k": 3, "amount": 3, "more": "x"}, k=INT32, amount=INT64, more=TEXT),
+    )
+    assert job.columns() == ["k INT NOT NULL", "qty BIGINT", "more STRING"]
+    assert job.rows() == by_content(
+        [
+            {"k": 1, "qty": 1, "more": None},
+            {"k": 2, "qty": 2**40, "more": None},
+            {"k": 3, "qty": 3, "more": "x"},
+        ]
+    )
 
 
 def test_a_column_with_a_bad_value_is_widened_before_the_record_is_bad(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""Columns that the source has renamed: values under either name stand in one column of the table.
+
+Wraps a format by the option ``column-aliases``, a list of ``NAME=COLUMN``: the name in the source,
+and the table's column. The format reads both names as columns of their own, and the one that a
+message has is taken. Where a message has both, the source's newer name wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
+from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
+from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.errors import UsageError
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.table_schema import VALUE_KIND
+
+Aliases = Mapping[str, str]
+"""Name in the source → the table's column."""
+
+
+def parse_aliases(text: str) -> Aliases:
+    """Read the option's value.
+
+    Raises:
+        UsageError: it is no list of ``NAME=COLUMN``, or has a name twice.
+    """
+    aliases: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if not (name and column) or name in aliases or column in aliases.values():
+            raise UsageError(
+                f"cannot read the aliases {text!r}",
+                fix="write them like new_name=column, other_name=other_column, each name once",
+            )
+        aliases[name] = column
+    return aliases
+
+
+def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
+    """What is wrong with aliases of a table's columns, in words."""
+    problems = [
+        f"the table has no column {column!r}"
+        for column in aliases.values()
+        if column not in columns.names
+    ]
+    return problems + [
+        f"the table has a column {name!r} of its own" for name in aliases if name in columns.names
+    ]
+
+
+def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
+    """The setup of a format that reads a table with the source's names as further columns.
+
+    Raises:
+        UsageError: the aliases do not fit the table or the other options.
+    """
+    problems = alias_problems(aliases, setup.columns)
+    problems += [
+        f"{column!r} is a column of the primary key, which cannot have an alias"
+        for column in aliases.values()
+        if column in setup.primary_keys
+    ]
+    missing = DriftKind.MISSING.option
+    if setup.options.get(missing, "warn") not in ("warn", "ignore"):
+        problems.append(f"{COLUMN_ALIASES} needs {missing} = warn or ignore")
+    if problems:
+        raise UsageError(
+            f"the column aliases are wrong: {'; '.join(problems)}",
+            where=COLUMN_ALIASES,
+            fix="mend them; stream-app alter renames a column of the table",
+        )
+    columns, fields = list(setup.columns), list(setup.arrow_schema)
+    for index, column in enumerate(setup.columns):
+        if column.name in aliases.values():
+            columns[index] = replace(column, data_type=column.data_type.as_nullable())
+            fields[index] = fields[index].with_nullable(True)
+    for name, column_name in aliases.items():
+        column = setup.columns.field(column_name)
+        columns.append(
+            DataField(field_id=column.field_id, name=name, data_type=column.data_type.as_nullable())
+        )
+        fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
+    return replace(setup, columns=RowType(tuple(columns)), arrow_schema=pa.schema(fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AliasedDecode:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the table's columns, and behind them those of the aliases.
+        schema: of the rows without these.
+    """
+
+    messages: MessageFormat
+    aliases: Aliases
+    schema: pa.Schema
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        rows, names = decoded.changes.rows, {*self.aliases, *self.aliases.values()}
+        of_source = {column: name for name, column in self.aliases.items()}
+        arrays = [
+            pc.coalesce(rows.column(of_source[name]), rows.column(name))
+            if name in of_source
+            else rows.column(name)
+            for name in self.schema.names
+        ]
+        nulls = self._nulls(arrays, decoded.changes)
+        changes = ChangeBatch(
+            rows=pa.RecordBatch.from_arrays(arrays, schema=self.schema),
+            message_index=decoded.changes.message_index,
+        )
+        found = replace(
+            decoded,
+            changes=changes,
+            columns={each: seen for each, seen in decoded.columns.items() if each[1] not in names},
+        )
+        return found.setting_aside(messages, nulls) if nulls else found
+
+    def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
+        """Messages whose rows lack a value; old rows may."""
+        is_new = ~np.isin(
+            changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+        )
+        found: dict[int, str] = {}
+        for column, array in zip(self.schema, arrays, strict=True):
+            if not column.nullable and column.name in self.aliases.values():
+                lacking = changes.message_index[~valid_of(array) & is_new]
+                reason = f"column {column.name!r} is NOT NULL and has no value"
+                found |= dict.fromkeys(np.unique(lacking).tolist(), reason)
+        return found

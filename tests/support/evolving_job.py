@@ -1,0 +1,135 @@
+"""One table's job whose messages tell columns: fed epoch by epoch, and started again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.cli import main
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_table
+from stream_app.table.schema.evolve import EvolutionRules
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, small_table
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import Reports
+
+
+@dataclass
+class Job:
+    """One table's job, which may be started again."""
+
+    table: FileStoreTable
+    rules: EvolutionRules | None = field(default_factory=EvolutionRules)
+    epochs: list[list[bytes]] = field(default_factory=list)
+    format_options: Mapping[str, str] = field(default_factory=dict)
+    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactHere
+
+    def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
+        table = open_table(self.table.location, self.table.clock)
+        feed = TableFeed(
+            name="t",
+            job=TableJob(table, self.executor_of),
+            format_of=self._format_of,
+            dead_letters=DeadLetters(
+                Folder(f"{self.table.location}-bad", self.table.file_io), None
+            ),
+            check_tables=lambda _: None,
+            listener=Reports(ends_at),
+            evolution=None if self.rules is None else SchemaEvolution(self.rules),
+        )
+        return MicroBatch(
+            work=EpochRun(
+                feeds=[feed],
+                shape=EpochShape(tasks=2),
+                runner=EpochHere(overlaps=overlaps),
+                clock=table.clock,
+            ),
+            log=EpochLog(self.checkpoint(), goes_back=True),
+        )
+
+    def checkpoint(self) -> Folder:
+        return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
+
+    def _format_of(self, table: FileStoreTable) -> MessageFormat:
+        schema = table.schema
+        return message_format(
+            "debezium-json",
+            FormatSetup(
+                columns=schema.fields,
+                arrow_schema=arrow_schema(schema.fields),
+                primary_keys=schema.primary_keys,
+                options={
+                    **({} if self.rules is None else {"unknown-columns": "evolve"}),
+                    **self.format_options,
+                },
+                keep_update_before=False,
+                mapping=None if self.rules is None else self.rules.options,
+            ),
+        )
+
+    def send(self, *values: bytes) -> int:
+        self.epochs.append(list(values))
+        epoch, folder = len(self.epochs) - 1, self.checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        return epoch
+
+    def parts(self, epoch: int) -> Parts:
+        before = sum(map(len, self.epochs[:epoch]))
+        rows = [
+            {"topic": "t", "partition": 0, "offset": offset, "key": b'{"k":1}', "value": value}
+            for offset, value in enumerate(self.epochs[epoch], before)
+        ]
+        whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
+        return [whole.slice(0, 2), whole.slice(2)] if len(rows) > 2 else [whole]
+
+    def run(self, batch: MicroBatch[Parts], *values: bytes) -> None:
+        self.repeat(batch, self.send(*values))
+
+    def repeat(self, batch: MicroBatch[Parts], epoch: int) -> None:
+        try:
+            batch(self.parts(epoch), epoch)
+        except RuntimeError:
+            assert batch.failure is not None
+            raise batch.failure from None
+
+    def columns(self) -> list[str]:
+        schema = open_table(self.table.location).schema
+        return [f"{column.name} {column.data_type}" for column in schema.fields]
+
+    def rows(self) -> list[str]:
+        return by_content(read_rows(open_table(self.table.location)))
+
+
+def a_job(folder: Path, columns: str = "k INT, v STRING", **options: Any) -> Job:
+    """A job, whose table has a row."""
+    rules = options.pop("rules", EvolutionRules())
+    return Job(small_table(str(folder / "t"), columns, ("k",), bucket=1, **options).table, rules)
+
+
+def alter(job: Job, *words: str) -> None:
+    """`stream-app alter` of the job's table."""
+    assert main(["alter", job.table.location, *words]) == 0
