@@ -157,10 +157,9 @@ class StreamTableCommit:
             identifier=epoch, watermark=watermark, properties=properties
         )
         try:
-            append = self._commit.commit_appends(
-                replace(committable, changes=tuple(changes)),
-                check=partial(check_no_replay, self.table, self._begun_on),
-            )
+            whole = replace(committable, changes=tuple(changes))
+            check = partial(check_no_replay, self.table, self._begun_on)
+            append = self._commit.commit_appends(whole, check=check)
         except CommitError:
             self.table.discard(changes)
             raise
@@ -199,11 +198,8 @@ class StreamTableCommit:
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        if (
-            snapshot
-            or self.coordinator.failures.to_be_retried()
-            or now - self._looked_at >= IDLE_LOOK_S
-        ):
+        is_due = now - self._looked_at >= IDLE_LOOK_S
+        if snapshot or is_due or self.coordinator.failures.to_be_retried():
             self._looked_at = now
             self.coordinator.trigger()
         return snapshot
