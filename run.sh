@@ -13,9 +13,7 @@ help() {
   sed -nE 's/^  ([a-z-]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
     while IFS=$'\t' read -r verb meaning; do printf '  %-19s %s\n' "$verb" "$meaning"; done
 }
-
 stop() { printf 'run.sh: %s\n' "$@" >&2; exit 1; }
-
 # The first Python that is new enough and can make a virtual environment.
 find_python() {
   local candidate broken=
@@ -96,6 +94,7 @@ case $verb in
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
+  quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
   broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"

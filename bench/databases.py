@@ -23,8 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig, TableConfig
+from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.database_tables import DatabaseTables
 from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA

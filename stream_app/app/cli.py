@@ -74,6 +74,11 @@ VERBS = (
     ),
     Verb("check", "stream_app.app.verbs.check", "check that a table is sound"),
     Verb(
+        "quarantine",
+        "stream_app.app.verbs.quarantine",
+        "records that could not be taken: list, show, replay, drop",
+    ),
+    Verb(
         "create-tag", "stream_app.app.verbs.create_tag", "name a version, and keep it from expiring"
     ),
     Verb(

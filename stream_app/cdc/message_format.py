@@ -111,6 +111,10 @@ class FormatOption:
     is_required: bool = False
 
 
+def _promises_nothing(_: Mapping[str, str]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """What the registry knows of a format.
@@ -129,6 +133,9 @@ class Format:
             `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
             be read tell nothing, and never raise.
         tells_tables: whether messages tell their tables and columns, for a job with many tables.
+        change_times: when the source made each message's change, a timestamp in ms of UTC [n];
+            null: not told. Never raises for a message. None: messages of the format do not tell.
+        has_whole_before: whether these options promise that every before-image is whole.
     """
 
     name: str
@@ -141,6 +148,8 @@ class Format:
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
     tells_tables: bool = True
+    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    has_whole_before: Callable[[Mapping[str, str]], bool] = _promises_nothing
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -22,6 +22,9 @@ class CommitKind(enum.Enum):
 SOURCE_END_PROPERTY = "stream_app.source-end"
 """Key of a snapshot's property: where the epoch ends, in the source's own words."""
 
+REPLAY_PROPERTY = "stream_app.replay"
+"""Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
+
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The identifier of commits that belong to no stream."""
 

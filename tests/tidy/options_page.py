@@ -10,8 +10,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig, TableConfig
+from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -55,6 +56,13 @@ MEANINGS = {
     "table.partition-keys": "Columns whose values divide the table into folders. With a primary "
     "key they must be part of it.",
     "table.comment": "A comment for a new table.",
+    "table.computed-columns": "Columns computed from others, such as "
+    "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
+    "table.metadata-columns": "Columns that a message tells beside its row: `database_name`, "
+    "`schema_name`, `table_name`, `op_ts`, `topic`, `partition`, `offset`, `timestamp`.",
+    "table.metadata-column-prefix": "Before the name of each metadata column.",
+    "table.filter": "The condition of rows that belong into the table, such as "
+    "`status <> 'draft'` ([filters](computed-columns.md#filters)).",
     "table.options.…": "Options of Paimon, below.",
     "sync.warehouse": "Folder of all databases; a table is `WAREHOUSE/DATABASE.db/NAME`.",
     "sync.database": "The database of all tables.",

@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
@@ -46,6 +47,7 @@ _Ends = Mapping[tuple[str, int], int]
 def source_findings(
     table: FileStoreTable,
     source: SourceConfig,
+    rules: TableConfig,
     progress: Progress,
     report: CheckReport,
     splitter: MessageSplitter | None = None,
@@ -53,6 +55,7 @@ def source_findings(
     """What differs between the table's newest snapshot of a job and its topics.
 
     Args:
+        rules: the made columns and the filter of the job's configuration.
         report: gets what was compared. What could not be compared is a finding.
         splitter: gives the table its messages, as index 0; None: all are its own.
 
@@ -63,7 +66,7 @@ def source_findings(
     """
     left = Uncompared(table.location, format_named(source.format))
     snapshot, ends = _table_end(table, source)
-    if why := _incomparable(table):
+    if why := _incomparable(table, rules):
         left.add(
             f"{snapshot.total_record_count} records of the table were not compared with the "
             f"source: {why}",
@@ -74,8 +77,8 @@ def source_findings(
     check_readable(table, merges=True)
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    setup = replace(format_setup(source, table.schema), keep_update_before=False)
-    decode = table_format(source.format, table.schema, setup)
+    setup = replace(format_setup(source, rules, table.schema), keep_update_before=False)
+    decode = table_format(source, rules, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
         assigner = bucket_assigner(table.schema)
@@ -91,10 +94,12 @@ def source_findings(
     report.replayed.append(f"{count} changes of {topics}, up to where the table is")
 
 
-def _incomparable(table: FileStoreTable) -> str:
+def _incomparable(table: FileStoreTable, rules: TableConfig) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
     if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
+    if not rules.made.is_repeatable:
+        return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if table.merges_by_vectors:
@@ -157,7 +162,7 @@ def _changes(
 def _messages(
     source: SourceConfig, ends: _Ends, progress: Progress, left: Uncompared
 ) -> Iterator[pa.RecordBatch]:
-    consumer = _consumer(source)
+    consumer = consumer_of(source)
     try:
         ranges = _ranges(consumer, ends, left)
         consumer.assign(list(ranges))
@@ -183,7 +188,12 @@ def _messages(
         consumer.close()
 
 
-def _consumer(source: SourceConfig) -> KafkaConsumer:
+def consumer_of(source: SourceConfig) -> KafkaConsumer:
+    """A consumer of the source's brokers, which keeps no offsets.
+
+    Raises:
+        SourceError: no broker answers.
+    """
     try:
         return KafkaConsumer(
             bootstrap_servers=source.bootstrap_servers.split(","),

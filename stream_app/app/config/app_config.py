@@ -26,15 +26,14 @@ from stream_app.app.config.sync_config import (
     of_one_table,
     sync_problems,
 )
+from stream_app.app.config.table_config import TABLE_KEYS, TableConfig, table_problems
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
     WrongValueError,
     boolean,
-    columns,
     folder,
     free_text,
-    identifier,
     integer,
     names,
     offsets,
@@ -48,9 +47,8 @@ from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
-from stream_app.model.options.core_options import option_problems, unknown_key
+from stream_app.model.options.core_options import unknown_key
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,31 +83,6 @@ class SourceConfig:
     merge_shards: bool = False
     path: str | None = None
     max_files_per_trigger: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableConfig:
-    """Section ``[table]``; `options` are Paimon's."""
-
-    warehouse: str = ""
-    database: str = "default"
-    name: str = ""
-    columns: RowType = field(default_factory=lambda: RowType(()))
-    primary_keys: tuple[str, ...] = ()
-    partition_keys: tuple[str, ...] = ()
-    comment: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def path(self) -> str:
-        """Where the table lies, as Paimon's file-system catalog names it."""
-        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
-
-    @property
-    def defaults(self) -> Mapping[str, str]:
-        """Options that a new table gets and an existing one need not have."""
-        leaves_buckets = bool(self.primary_keys) and "bucket" not in self.options
-        return {"bucket": str(DEFAULT_BUCKETS)} if leaves_buckets else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,15 +179,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "path": text,
         "max-files-per-trigger": integer(1),
     },
-    "table": {
-        "warehouse": text,
-        "database": identifier,
-        "name": identifier,
-        "columns": columns,
-        "primary-keys": some_names,
-        "partition-keys": names,
-        "comment": text,
-    },
+    "table": TABLE_KEYS,
     "sync": SYNC_KEYS,
     "stream": {
         "checkpoint": folder,
@@ -329,7 +294,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     """What is wrong with values beside each other: (key, problem)."""
     yield from _source_problems(config, given)
     if config.sync is None:
-        yield from _table_problems(config.table, given)
+        yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:
         yield from sync_problems(config.sync, config.source.kind, given)
     warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
@@ -370,28 +335,3 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
         s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
     except UsageError as error:
         yield f"{error.what} ({error.fix})"
-
-
-def _table_problems(table: TableConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    for key, meaning in (
-        ("table.warehouse", "the folder of all databases"),
-        ("table.name", "the table's name"),
-        ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
-    ):
-        if key not in given:
-            yield key, f"is missing: {meaning}"
-    options_fit = True
-    for key, value in table.options.items():
-        for problem in option_problems({key: value}):
-            options_fit = False
-            yield f"table.options.{key}", problem
-    # Keys that could be read are judged beside columns and options that could be, too.
-    options_fit &= bool(table.primary_keys) or "table.primary-keys" not in given
-    if table.columns.fields and options_fit:
-        for problem in schema_problems(
-            table.columns,
-            table.primary_keys,
-            table.partition_keys,
-            {**table.defaults, **table.options},
-        ):
-            yield "table", problem

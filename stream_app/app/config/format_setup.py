@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from stream_app.app.config.app_config import AppConfig, SourceConfig
+from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
+from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
+from stream_app.cdc.computed.generation import Generation
+from stream_app.cdc.computed.metadata import SourceReaders
+from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
 from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
-from stream_app.format.arrow_schema import arrow_schema
+from stream_app.clock import SystemClock
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_schema, arrow_type
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
 from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
@@ -18,13 +29,47 @@ from stream_app.table.write.strict_partitions import strict_partitions
 
 
 def format_setup(
-    source: SourceConfig, schema: TableSchema, rules: EvolutionRules | None = None
+    source: SourceConfig,
+    table: TableConfig,
+    schema: TableSchema,
+    rules: EvolutionRules | None = None,
 ) -> FormatSetup:
-    """The setup of the source's format for a table.
+    """The setup of the source's format: of the columns that its messages have.
 
     Args:
+        table: has the made columns.
         rules: how the table follows its source; None: it does not.
     """
+    return source_setup(_whole_setup(source, schema, rules), table.made)
+
+
+def table_format(
+    source: SourceConfig, table: TableConfig, schema: TableSchema, setup: FormatSetup
+) -> MessageFormat:
+    """The format, whose rows are whole and pass the filter, and whose partitions can be written.
+
+    Args:
+        setup: `format_setup`.
+
+    Raises:
+        UsageError: the options, the made columns or the filter do not fit the table.
+    """
+    decode = message_format(source.format, setup)
+    if table.made:
+        decode = IsolatedDecode(_with_made_columns(decode, source, table.made, schema))
+    decode = with_defaults(decode, schema.fields)
+    if table.filter is not None:
+        decode = _with_filter(decode, source, table, schema)
+    if schema.partition_keys:
+        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if (strict := strict_partitions(schema)) is not None:
+        decode = DatedPartitions(messages=decode, partitions=strict)
+    return decode
+
+
+def _whole_setup(
+    source: SourceConfig, schema: TableSchema, rules: EvolutionRules | None = None
+) -> FormatSetup:
     evolving = {} if rules is None else {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value}
     return FormatSetup(
         columns=schema.fields,
@@ -61,11 +106,47 @@ def evolution_rules(config: AppConfig) -> EvolutionRules | None:
     )
 
 
-def table_format(name: str, schema: TableSchema, setup: FormatSetup) -> MessageFormat:
-    """The format, whose rows get column defaults and whose partitions can be written."""
-    decode = with_defaults(message_format(name, setup), schema.fields)
-    if schema.partition_keys:
-        decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
-    if (strict := strict_partitions(schema)) is not None:
-        decode = DatedPartitions(messages=decode, partitions=strict)
+def _with_made_columns(
+    decode: MessageFormat, source: SourceConfig, made: Generation, schema: TableSchema
+) -> MessageFormat:
+    of_source = format_named(source.format)
+    readers = SourceReaders(origins=of_source.origins, change_times=of_source.change_times)
+    whole = _whole_setup(source, schema)
+    try:
+        made.columns(schema.fields, arrow_type)
+        return generated_columns(decode, made, whole, readers, arrow_type, SystemClock().now_ms)
+    except DefinitionError as error:
+        raise UsageError(
+            str(error),
+            where="table.computed-columns",
+            fix="the table has other columns than when it was made: correct the definition, or "
+            "the column by ALTER TABLE",
+        ) from None
+
+
+def _with_filter(
+    decode: MessageFormat, source: SourceConfig, table: TableConfig, schema: TableSchema
+) -> MessageFormat:
+    """Conditions on what all changes of a row share come first: they choose among messages."""
+    assert table.filter is not None, "it was asked before"
+    predicate = parse_predicate(table.filter, schema.fields)
+    parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+    shared = {
+        *schema.primary_keys,
+        *(name for name in table.made.names if table.made.is_shared(name, schema.primary_keys)),
+    }
+    is_whole = format_named(source.format).has_whole_before(source.format_options)
+    certain: list[Predicate] = []
+    others: list[Predicate] = []
+    for part in parts:
+        (certain if shared.issuperset(column_names(part)) else others).append(part)
+    last = Knowledge.IMAGES if is_whole else Knowledge.NEWEST
+    for chosen, known in ((certain, Knowledge.CERTAIN), (others, last)):
+        if chosen:
+            decode = RowFilter(
+                messages=decode,
+                condition=to_expression(And(tuple(chosen))),
+                merges_by_key=schema.kind.merges_by_key,
+                known=known,
+            )
     return decode

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.model.schema.data_type import RowType, parse_columns
+from stream_app.model.schema.data_type import RowType, parse_columns, split_outside_brackets
 
 SET_BY_SPARK = {
     "bootstrap.servers": "use source.bootstrap-servers",
@@ -118,6 +119,23 @@ def names(setting: Setting) -> tuple[str, ...]:
 def some_names(setting: Setting) -> tuple[str, ...]:
     """A list of strings that is not empty."""
     found = names(setting)
+    if not found:
+        raise WrongValueError("must name at least one")
+    return found
+
+
+def definitions(setting: Setting) -> tuple[str, ...]:
+    """A list of strings, which as text may hold commas inside of brackets."""
+    if not setting.is_text:
+        return some_names(setting)
+    given = str(setting.value).strip()
+    if given.startswith("["):
+        try:
+            value = tomllib.loads(f"value = {given}")["value"]
+        except tomllib.TOMLDecodeError as error:
+            raise WrongValueError(f"is no list of strings: {error}") from None
+        return some_names(Setting(value, setting.origin))
+    found = tuple(part.strip() for part in split_outside_brackets(given) if part.strip())
     if not found:
         raise WrongValueError("must name at least one")
     return found

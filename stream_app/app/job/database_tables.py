@@ -196,7 +196,7 @@ def warn_of_first_messages(
             schema = database_table_schema(config, sync, name, {origin: part}, clock)
         except UsageError:
             continue  # told when the table is made
-        setup = format_setup(source, schema)
+        setup = format_setup(source, config.table, schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             told += 1

@@ -188,7 +188,7 @@ def _checked_table(
 ) -> FileStoreTable:
     wanted = wanted_schema(config, clock)
     if topics:
-        setup = format_setup(config.source, wanted)
+        setup = format_setup(config.source, config.table, wanted)
         check_first_messages(config.source, setup, topics, reads_them=reads_first)
     return job_table(config, wanted, clock)
 

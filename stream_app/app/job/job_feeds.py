@@ -110,7 +110,8 @@ def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     if config.sync is not None:
         # The splitter has found the source table already.
         source = replace(source, merge_shards=True)
-    decode = table_format(source.format, schema, format_setup(source, schema, rules))
+    setup = format_setup(source, config.table, schema, rules)
+    decode = table_format(source, config.table, schema, setup)
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(

@@ -19,7 +19,7 @@ _LOG = logging.getLogger("stream_app")
 def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
     """The schema that the configuration asks for, as version 0 of a new table."""
     return new_table_schema(
-        columns=config.table.columns,
+        columns=config.table.all_columns,
         primary_keys=config.table.primary_keys,
         partition_keys=config.table.partition_keys,
         options={**_defaults(config), **config.table.options},

@@ -17,6 +17,7 @@ import orjson
 from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
+from stream_app.app.config.table_config import TableConfig
 from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
@@ -105,7 +106,7 @@ def _of_database() -> Any:
 def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = _Progress(sys.stderr.isatty())
-    source = source_of(args, table.location)
+    source, rules = source_of(args, table.location)
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
     if source is not None:
@@ -115,7 +116,7 @@ def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
         if args.conf is not None:
             config = load_config(args.conf, [], os.environ)
             splitter = _of_database().splitter_of(config, table)
-        told = replay.source_findings(table, source, progress, check.report, splitter)
+        told = replay.source_findings(table, source, rules, progress, check.report, splitter)
         findings = itertools.chain(findings, told)
     count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
     if args.format == "text":
@@ -124,16 +125,16 @@ def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
     return FAILED if count else 0
 
 
-def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
-    """The topics to compare with; None when none are named.
+def source_of(args: argparse.Namespace, location: str) -> tuple[SourceConfig | None, TableConfig]:
+    """The topics to compare with, None when none are named; and how their rows are made.
 
     Raises:
         UsageError: the configuration is wrong or another table's, or a topic is not written as it
             must be.
     """
+    source, rules = SourceConfig(), TableConfig()
     if args.conf is None and args.source_kafka is None:
-        return None
-    source = SourceConfig()
+        return None, rules
     if args.conf is not None:
         config = load_config(args.conf, [], os.environ)
         path = config.table.path
@@ -147,6 +148,7 @@ def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
                 "runs; or only --source-kafka",
             )
         source = replace(config.source, merge_shards=True) if config.sync else config.source
+        rules = config.table
         if source.kind != "kafka":
             raise UsageError(
                 f"the source of {args.conf} is of kind {source.kind!r}",
@@ -161,7 +163,7 @@ def source_of(args: argparse.Namespace, location: str) -> SourceConfig | None:
             )
         bootstrap_servers(servers, f"--source-kafka {args.source_kafka}")
         source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source
+    return source, rules
 
 
 def _print(

@@ -48,10 +48,11 @@ from stream_app.cdc.debezium.options import (
     SECTION,
     DebeziumOptions,
     default_encoding,
+    has_whole_before,
     key_rules,
     parse_options,
 )
-from stream_app.cdc.debezium.origins import debezium_origins
+from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
@@ -216,4 +217,6 @@ DEBEZIUM_JSON = Format(
     survey=survey,
     origins=debezium_origins,
     describe=describe,
+    change_times=change_times,
+    has_whole_before=has_whole_before,
 )

@@ -143,6 +143,11 @@ def key_rules(
     )
 
 
+def has_whole_before(options: Mapping[str, str]) -> bool:
+    """Whether the options promise that every before-image is whole."""
+    return options.get(REPLICA_IDENTITY) == ReplicaIdentity.FULL.value
+
+
 def default_encoding(data_type: DataType, modes: Mapping[str, str]) -> Encoding:
     """The encoding that a connector of these modes gives a column of this type."""
     match family_of(data_type):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
 from stream_app.model.schema.origin import Origin
 
 Index = npt.NDArray[np.int32]
+Places = npt.NDArray[np.integer[Any]]
 
 _FLAT_FIELDS = tuple(f"__{name}" for name in TABLE_FIELDS)
 _FIELDS = pa.schema(
@@ -51,6 +53,12 @@ _FIELDS = pa.schema(
 _ROW_OPS = pa.array(["c", "r", "u", "d", "t"])
 _SOURCE_ENDS = (b'},"transaction":null,"op":"', b'},"op":"')
 """Behind `source`; a transaction ends like it."""
+_FLAT_TIME = "__source_ts_ms"
+_TIME_FIELDS = pa.schema(
+    [pa.field("source", pa.struct([("ts_ms", pa.int64())])), pa.field(_FLAT_TIME, pa.int64())]
+)
+_MILLIS = pa.timestamp("ms", "UTC")
+_INT64 = range(-(2**63), 2**63)
 _WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE = 24
@@ -222,3 +230,70 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
 
 def _json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def change_times(messages: pa.RecordBatch) -> pa.Array:
+    """When each change was made: timestamp in ms of UTC [n]; null: the message does not tell.
+
+    That is ``source.ts_ms``, flattened ``__source_ts_ms`` (``add.fields=source.ts_ms``).
+
+    Args:
+        messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
+    """
+    values = messages.column("value")
+    if values.type != pa.binary():
+        values = values.cast(pa.binary())
+    present = np.flatnonzero(valid_of(values))
+    times = _Times(messages.num_rows)
+    for group in split_envelopes(values.drop_null(), {}):
+        index = present[group.index]
+        readable = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
+        times.parse(group.payloads.filter(pa.array(readable)), index[readable])
+        times.read(group.payloads.filter(pa.array(~readable)), index[~readable])
+    return pa.array(times.millis, mask=~times.known).view(_MILLIS)
+
+
+class _Times:
+    def __init__(self, count: int) -> None:
+        self.millis = np.zeros(count, np.int64)
+        self.known = np.zeros(count, np.bool_)
+
+    def parse(self, values: pa.Array, index: Places) -> None:
+        """Read many messages in columns; by halves where they do not parse together."""
+        if not len(values):
+            return
+        columns = parse_objects(values, _TIME_FIELDS)
+        if columns is None:
+            if len(values) <= _FEW:
+                self.read(values, index)
+                return
+            half = len(values) // 2
+            self.parse(values.slice(0, half), index[:half])
+            self.parse(values.slice(half), index[half:])
+            return
+        source, flat = columns
+        found = pc.coalesce(pc.struct_field(source, "ts_ms"), flat)
+        self.known[index] = valid_of(found)
+        self.millis[index] = pc.fill_null(found, 0).to_numpy()
+
+    def read(self, values: pa.Array, index: Places) -> None:
+        """Read odd messages one by one."""
+        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+            found = _time_of(value)
+            if found is not None:
+                self.millis[at], self.known[at] = found, True
+
+
+def _time_of(value: bytes) -> int | None:
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(document, dict) and isinstance(document.get("payload"), dict):
+        document = document["payload"]
+    if not isinstance(document, dict):
+        return None
+    source = document.get("source")
+    found = source.get("ts_ms") if isinstance(source, dict) else document.get(_FLAT_TIME)
+    is_time = isinstance(found, int) and not isinstance(found, bool) and found in _INT64
+    return found if is_time else None

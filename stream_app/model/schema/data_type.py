@@ -229,7 +229,7 @@ def parse_columns(text: str) -> RowType:
     """
     fields: list[DataField] = []
     seen: set[str] = set()
-    for index, part in enumerate(_split_outside_brackets(text)):
+    for index, part in enumerate(split_outside_brackets(text)):
         found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
         if not found:
             raise UsageError(
@@ -244,7 +244,8 @@ def parse_columns(text: str) -> RowType:
     return RowType(tuple(fields))
 
 
-def _split_outside_brackets(text: str) -> list[str]:
+def split_outside_brackets(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character == "(":

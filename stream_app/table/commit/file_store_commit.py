@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
@@ -44,6 +45,12 @@ from stream_app.table.commit.late_snapshot import check_in_line, is_still_there,
 from stream_app.table.commit.metadata_files import CommitFiles, CommitLists, NewestManifests
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+
+OnTop = Callable[[Snapshot | None], None]
+"""Sees the snapshot on which a commit shall stand, again after each lost race.
+
+Raises CommitConflictError to forbid it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +99,22 @@ class FileStoreCommit:
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
 
-    def commit_appends(self, committable: ManifestCommittable) -> Snapshot:
+    def commit_appends(
+        self, committable: ManifestCommittable, *, check: OnTop | None = None
+    ) -> Snapshot:
         """Publish an epoch's new files.
 
         Raises:
-            CommitConflictError: the files no longer fit the table; nothing is committed.
+            CommitConflictError: the files no longer fit the table, or `check` raised it; nothing
+                is committed.
             CommitError: other writers won every race, or time is up; nothing is committed.
             CheckpointError: the table was replaced, or so many snapshots have expired that the
                 commit's outcome cannot be determined.
         """
         changes = changed(committable.changes, self.table.options.bucket)
+        fixed = partial(_fixed, changes, check)
         return self._publish(
-            _Commit(kind=CommitKind.APPEND, committable=committable, changes=lambda _: changes)
+            _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
         )
 
     def commit_compactions(
@@ -233,16 +244,12 @@ class FileStoreCommit:
                 )
             )
             latest = self.table.snapshots.latest()
-        winner = self.table.snapshots.latest()
-        assert winner is not None, "a race is lost to somebody"
-        raise CommitError(
+        what = (
             f"{commit.kind.value} commit {commit.committable.identifier} of user "
             f"{self.history.commit_user} lost the race for the next snapshot {retry + 1} times in "
-            f"{waited_s:.1f} s, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
-            where=self.table.location,
-            fix="other writers commit without a pause: raise 'commit.max-retries' or "
-            "'commit.timeout', or let fewer jobs write this table",
+            f"{waited_s:.1f} s"
         )
+        raise _lost(what, self.table)
 
     def _attempt(
         self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
@@ -323,6 +330,23 @@ class FileStoreCommit:
             properties=committable.properties,
             next_row_id=(latest.next_row_id if latest else None) or 0,
         )
+
+
+def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None) -> CommitChanges:
+    if check is not None:
+        check(latest)
+    return changes
+
+
+def _lost(what: str, table: FileStoreTable) -> CommitError:
+    winner = table.snapshots.latest()
+    assert winner is not None, "a race is lost to somebody"
+    return CommitError(
+        f"{what}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        where=table.location,
+        fix="other writers commit without a pause: raise 'commit.max-retries' or "
+        "'commit.timeout', or let fewer jobs write this table",
+    )
 
 
 def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:

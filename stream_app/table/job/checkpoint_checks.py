@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 
-from stream_app.errors import CheckpointError
+from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
@@ -65,3 +67,30 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
         fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
         "source.starting-offsets where the table ends",
     )
+
+
+def check_no_replay(table: FileStoreTable, begun_on: int | None, latest: Snapshot | None) -> None:
+    """Check that no records of the quarantine were replayed since an epoch's rows were begun.
+
+    A replay takes sequence numbers behind all rows that it knows, as the epoch's rows did. So both
+    may have the same, and the older rows could win.
+
+    Args:
+        begun_on: number of the snapshot behind which the rows have their sequence numbers; None:
+            unknown.
+        latest: the snapshot on which the epoch shall stand.
+
+    Raises:
+        CommitConflictError: there is a replay above `begun_on`.
+    """
+    newest = 0 if latest is None else latest.snapshot_id
+    if begun_on is None or newest == begun_on:
+        return
+    for snapshot in table.snapshots.backwards(begin=newest, down_to=begun_on + 1):
+        if REPLAY_PROPERTY in (snapshot.properties or {}):
+            raise CommitConflictError(
+                f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "
+                "the epoch's rows were committed",
+                where=table.location,
+                fix="start the job again: it writes the epoch's rows anew, behind them",
+            )

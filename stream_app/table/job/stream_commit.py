@@ -14,6 +14,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
@@ -26,6 +27,7 @@ from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
@@ -80,6 +82,7 @@ class StreamTableCommit:
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
+        self._begun_on: int | None = None
 
     @property
     def commit_user(self) -> str:
@@ -113,6 +116,7 @@ class StreamTableCommit:
         """
         self.state.follow_with(())
         self._wait_for_compaction()
+        self._begun_on = self.state.history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
@@ -153,7 +157,9 @@ class StreamTableCommit:
             identifier=epoch, watermark=watermark, properties=properties
         )
         try:
-            append = self._commit.commit_appends(replace(committable, changes=tuple(changes)))
+            whole = replace(committable, changes=tuple(changes))
+            check = partial(check_no_replay, self.table, self._begun_on)
+            append = self._commit.commit_appends(whole, check=check)
         except CommitError:
             self.table.discard(changes)
             raise
@@ -192,11 +198,8 @@ class StreamTableCommit:
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""
         snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        if (
-            snapshot
-            or self.coordinator.failures.to_be_retried()
-            or now - self._looked_at >= IDLE_LOOK_S
-        ):
+        is_due = now - self._looked_at >= IDLE_LOOK_S
+        if snapshot or is_due or self.coordinator.failures.to_be_retried():
             self._looked_at = now
             self.coordinator.trigger()
         return snapshot

@@ -1,0 +1,155 @@
+"""Section ``[table]``: the table, the columns that are made for it, and the rows that it takes.
+
+`app_config` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.app.config.values import (
+    Setting,
+    columns,
+    definitions,
+    identifier,
+    names,
+    some_names,
+    text,
+)
+from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.generation import Generation, MetadataError, generation, key_problems
+from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.message_format import Format
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.options.core_options import option_problems
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
+from stream_app.predicate.parser import parse_predicate
+
+TABLE_KEYS: Mapping[str, Callable[[Setting], object]] = {
+    "warehouse": text,
+    "database": identifier,
+    "name": identifier,
+    "columns": columns,
+    "primary-keys": some_names,
+    "partition-keys": names,
+    "comment": text,
+    "computed-columns": definitions,
+    "metadata-columns": some_names,
+    "metadata-column-prefix": text,
+    "filter": text,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """Section ``[table]``; `options` are Paimon's.
+
+    Attributes:
+        columns: as given; `all_columns` has the made ones too.
+        computed_columns: definitions such as ``dt=date_format(ts, yyyy-MM-dd)``.
+        metadata_columns: names of `cdc.computed.metadata`.
+        filter: the condition of rows that belong into the table.
+    """
+
+    warehouse: str = ""
+    database: str = "default"
+    name: str = ""
+    columns: RowType = field(default_factory=lambda: RowType(()))
+    primary_keys: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    computed_columns: tuple[str, ...] = ()
+    metadata_columns: tuple[str, ...] = ()
+    metadata_column_prefix: str = ""
+    filter: str | None = None
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where the table lies, as Paimon's file-system catalog names it."""
+        return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
+
+    @property
+    def made(self) -> Generation:
+        """The columns that no message has."""
+        if not (self.computed_columns or self.metadata_columns):
+            return Generation()
+        return generation(self.computed_columns, self.metadata_columns, self.metadata_column_prefix)
+
+    @property
+    def all_columns(self) -> RowType:
+        """The table's columns, with the made ones."""
+        return self.made.columns(self.columns, arrow_type) if self.made else self.columns
+
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """Options that a new table gets and an existing one need not have."""
+        leaves_buckets = bool(self.primary_keys) and "bucket" not in self.options
+        return {"bucket": str(DEFAULT_BUCKETS)} if leaves_buckets else {}
+
+
+def table_problems(
+    table: TableConfig, source: Format, given: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the section: (key, problem).
+
+    Args:
+        source: the format of the messages.
+        given: the keys of the whole configuration.
+    """
+    for key, meaning in (
+        ("table.warehouse", "the folder of all databases"),
+        ("table.name", "the table's name"),
+        ("table.columns", "such as 'id BIGINT NOT NULL, name STRING'"),
+    ):
+        if key not in given:
+            yield key, f"is missing: {meaning}"
+    wrong_options = [
+        (f"table.options.{key}", problem)
+        for key, value in table.options.items()
+        for problem in option_problems({key: value})
+    ]
+    yield from wrong_options
+    whole = (yield from _made_columns(table, source)) if table.columns.fields else None
+    # Keys that could be read are judged beside columns and options that could be, too.
+    keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given
+    if whole is None or wrong_options or not keys_fit:
+        return
+    for problem in schema_problems(
+        whole, table.primary_keys, table.partition_keys, {**table.defaults, **table.options}
+    ):
+        yield "table", problem
+
+
+def _made_columns(
+    table: TableConfig, source: Format
+) -> Generator[tuple[str, str], None, RowType | None]:
+    """Tells what is wrong with the made columns; returns all columns, if they can be made."""
+    if table.metadata_column_prefix and not table.metadata_columns:
+        yield "table.metadata-column-prefix", "needs table.metadata-columns"
+    for key in table.metadata_columns:
+        if source.change_times is None and key in METADATA and METADATA[key].needs_time:
+            yield "table.metadata-columns", f"messages of {source.name} do not tell {key!r}"
+    try:
+        whole = table.all_columns
+        if table.primary_keys:
+            for problem in key_problems(table.made, table.primary_keys):
+                yield "table", problem
+        yield from _filter_problems(table.filter, whole)
+        return whole
+    except MetadataError as error:
+        yield "table.metadata-columns", str(error)
+    except DefinitionError as error:
+        yield "table.computed-columns", str(error)
+    return None
+
+
+def _filter_problems(condition: str | None, columns: RowType) -> Iterator[tuple[str, str]]:
+    try:
+        if condition is not None:
+            parse_predicate(condition, columns)
+    except UsageError as error:
+        yield "table.filter", f"{error.what} ({error.fix})"

@@ -1,0 +1,1 @@
+"""Records in the quarantine: what is there, and what becomes of it."""

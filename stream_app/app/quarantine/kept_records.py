@@ -1,0 +1,247 @@
+"""The files of a quarantine → its records, and the marks that records are done with.
+
+`spark.ingest.dead_letters` writes the files. A mark is a file beside them, ``mark-….json``, that
+names records by place and content. So it holds for a record that a repeated epoch writes again.
+
+A replay writes its mark before it commits. Such a mark counts once the table has the commit: the
+commit user is the mark's own, so the table's record of epochs tells. `settle` writes the snapshot
+into the mark, because that record does not last for ever.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from stream_app.cdc.bad_reasons import reason_kind
+from stream_app.errors import CorruptFileError, UsageError
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
+
+REPLAYED, OVERTAKEN, DROPPED = "replayed", "overtaken", "dropped"
+_MARK = "mark-"
+_OLD = ".old-"
+Identity = tuple[str, int, int, str]
+"""Topic, partition, offset and digest of a record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRecord:
+    """A record as it came, and why it was set aside.
+
+    Attributes:
+        file: its name in the folder.
+        timestamp: milliseconds since 1970 in UTC; None: it has none.
+    """
+
+    file: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    reason: str
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def kind(self) -> str:
+        """The kind of the reason, of `bad_reasons.REASON_KINDS`."""
+        return reason_kind(self.reason)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether a later run has written its epoch's file anew, perhaps without this record."""
+        return _OLD in self.file
+
+    @property
+    def place(self) -> str:
+        """Where it stands in its topic, in words."""
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+    @property
+    def identity(self) -> Identity:
+        """The same for each copy of the record."""
+        digest = hashlib.sha256()
+        for part in (self.key, self.value):
+            digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
+        return self.topic, self.partition, self.offset, digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What was done with some records.
+
+    Attributes:
+        name: of the mark; a replay's commit user ends with it.
+        outcomes: of each record: `REPLAYED`, `OVERTAKEN` or `DROPPED`.
+        user: the commit user of a replay; empty: no commit belongs to it.
+        snapshot: of the commit; None: it is not known to be in the table.
+    """
+
+    name: str
+    records: tuple[Identity, ...]
+    outcomes: tuple[str, ...]
+    user: str = ""
+    snapshot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """The folder of a quarantine, on a file system that needs no JVM."""
+
+    location: str
+    files: FileIO
+
+    def records(self) -> Iterator[KeptRecord]:
+        """All records of all files, file by file.
+
+        Raises:
+            CorruptFileError: a line is no record.
+        """
+        for name in sorted(self._names(), key=_in_order):
+            if name.endswith(".jsonl"):
+                yield from self._records_of(name)
+
+    def waiting(self, committed: Collection[str]) -> list[KeptRecord]:
+        """The records with which nothing was done, each once.
+
+        Args:
+            committed: commit users that have a commit in the table.
+        """
+        done = {
+            identity
+            for mark in self.marks()
+            if not mark.user or mark.snapshot is not None or mark.user in committed
+            for identity in mark.records
+        }
+        found: dict[Identity, KeptRecord] = {}
+        for record in self.records():
+            known = found.get(record.identity)
+            if record.identity not in done and (known is None or known.is_old):
+                found[record.identity] = record
+        return list(found.values())
+
+    def marks(self) -> list[Mark]:
+        """All marks."""
+        return [
+            self._mark(name)
+            for name in sorted(self._names())
+            if name.startswith(_MARK) and name.endswith(".json")
+        ]
+
+    def write_mark(self, mark: Mark) -> None:
+        """Write a mark, or replace it."""
+        document = asdict(mark)
+        path = f"{self.location}/{_MARK}{mark.name}.json"
+        self.files.overwrite(path, json.dumps(document).encode())
+
+    def settle(self, snapshots: dict[str, int]) -> None:
+        """Write into marks of replays the snapshots of their commits.
+
+        Args:
+            snapshots: commit user → a snapshot that has its commit.
+        """
+        for mark in self.marks():
+            if mark.snapshot is None and mark.user in snapshots:
+                self.write_mark(replace(mark, snapshot=snapshots[mark.user]))
+
+    def remove(self, records: Sequence[KeptRecord]) -> None:
+        """Remove records from their files; a file without records is deleted."""
+        gone = {record.identity for record in records}
+        for name in sorted(self._names()):
+            if not name.endswith(".jsonl"):
+                continue
+            path = f"{self.location}/{name}"
+            lines = self.files.read_bytes(path).splitlines(keepends=True)
+            kept = [line for line in lines if self._record(name, line).identity not in gone]
+            if not kept:
+                self.files.delete(path)
+            elif len(kept) < len(lines):
+                self.files.overwrite(path, b"".join(kept))
+
+    def _names(self) -> list[str]:
+        try:
+            return self.files.list_names(self.location)
+        except FileNotFoundError:
+            return []
+
+    def _records_of(self, name: str) -> Iterator[KeptRecord]:
+        for line in self.files.read_bytes(f"{self.location}/{name}").splitlines():
+            if line.strip():
+                yield self._record(name, line)
+
+    def _record(self, name: str, line: bytes) -> KeptRecord:
+        try:
+            told = json.loads(line)
+            return KeptRecord(
+                file=name,
+                **{each: told[each] for each in ("topic", "partition", "offset", "reason")},
+                timestamp=told.get("timestamp"),
+                key=_bytes(told, "key"),
+                value=_bytes(told, "value"),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(
+                f"a line is no record of a quarantine ({error!r}): {line[:80]!r}",
+                where=f"{self.location}/{name}",
+                fix="move the file elsewhere; only the job writes files of this folder",
+            ) from None
+
+    def _mark(self, name: str) -> Mark:
+        path = f"{self.location}/{name}"
+        try:
+            told = json.loads(self.files.read_bytes(path))
+            records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in told["records"])
+            return Mark(**{**told, "records": records, "outcomes": tuple(told["outcomes"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(
+                f"a mark of the quarantine cannot be read ({error!r})",
+                where=path,
+                fix="move the file elsewhere, and look which of its records are in the table",
+            ) from None
+
+
+def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
+    """The quarantine in a folder.
+
+    Args:
+        options: of the section ``[file-system]``.
+
+    Raises:
+        UsageError: the folder is on a file system that only Spark reaches.
+    """
+    if not (is_local(location) or is_on_s3(location) or is_on_hdfs(location)):
+        raise UsageError(
+            "only Spark reaches the quarantine's file system",
+            where=location,
+            fix="copy the folder to a local disk, S3 or HDFS, and name it there",
+        )
+    return Quarantine(*file_io_of(location, options))
+
+
+def same_places(records: Iterable[KeptRecord]) -> list[str]:
+    """Places at which records with different contents stand, as of a topic that was made anew."""
+    seen: dict[tuple[str, int, int], Identity] = {}
+    found = []
+    for record in records:
+        place = record.identity[:3]
+        if seen.setdefault(place, record.identity) != record.identity:
+            found.append(record.place)
+    return found
+
+
+def _bytes(told: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in told:
+        return base64.b64decode(told[f"{name}_base64"])
+    text = told[name]
+    return None if text is None else str(text).encode()
+
+
+def _in_order(name: str) -> tuple[int, str]:
+    """By epoch."""
+    number = name.removeprefix("epoch-").partition(".")[0]
+    return (int(number) if number.isdigit() else -1, name)

@@ -1,0 +1,150 @@
+"""Which changes of quarantined records are overtaken: their row has a newer change in the table.
+
+The topics tell. From each record on to where the table's jobs have read, they are read again, and
+the rows of their messages are compared by key. Other records of the quarantine are left out: they
+are not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+
+from stream_app.app.check.source_replay import batch_of, consumer_of
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import SourceError, UsageError
+
+Where = tuple[str, int]
+"""Topic and partition."""
+ReadRange = Callable[[Where, int, int], Iterator[pa.RecordBatch]]
+"""Messages of a partition, from one offset up to another one, which is excluded."""
+
+_POLL_MS = 10_000
+_ROW, _OFFSET = "_ROW", "_OFFSET"
+
+
+@dataclass(frozen=True, slots=True)
+class LaterChanges:
+    """Compares changes with the messages behind them.
+
+    Attributes:
+        decode: without the table's filter: a row that does not pass is a newer state, too.
+        ends: up to where jobs have read each partition.
+        waiting: offsets of records that wait in the quarantine.
+    """
+
+    read: ReadRange
+    decode: MessageFormat
+    primary_keys: tuple[str, ...]
+    ends: Mapping[Where, int]
+    waiting: Mapping[Where, Collection[int]]
+
+    def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
+        """Which rows of one partition have a newer change: bool [n].
+
+        Args:
+            rows: columns of the table.
+            offsets: int64 [n]; of each row's message.
+
+        Raises:
+            UsageError: a later message cannot be read, so nothing is certain.
+            SourceError: the topic does not have all messages any more.
+        """
+        found = np.zeros(rows.num_rows, np.bool_)
+        if not rows.num_rows:
+            return found
+        ours = pa.table(
+            [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
+            [*self.primary_keys, _ROW, "_OUR_OFFSET"],
+        )
+        first = pc.min(offsets).as_py() + 1
+        for messages in self.read(where, first, self.ends[where]):
+            later = self._changes(where, messages)
+            if later.num_rows:
+                newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
+                both = ours.join(newest, list(self.primary_keys), join_type="inner")
+                newer = both.filter(
+                    pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
+                )
+                found[newer.column(_ROW).to_numpy()] = True
+        return found
+
+    def _changes(self, where: Where, messages: pa.RecordBatch) -> pa.Table:
+        """The keys of what the table has of these messages, each with its offset."""
+        offsets = messages.column("offset")
+        waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
+        messages = messages.filter(pc.invert(pc.is_in(offsets, waits)))
+        decoded = self.decode.decode(messages)
+        if decoded.bad.num_rows:
+            topic, partition = where
+            raise UsageError(
+                f"a message behind the record cannot be decoded ({decoded.bad.column('reason')[0]}), "
+                "so it is not certain which rows have newer changes",
+                where=f"topic {topic}, partition {partition}, offset "
+                f"{decoded.bad.column('offset')[0]}",
+                fix="give the job the configuration with which it has read that message",
+            )
+        changes = decoded.changes
+        at = messages.column("offset").take(pa.array(changes.message_index))
+        keys = [changes.rows.column(name) for name in self.primary_keys]
+        return pa.table([*keys, at], [*self.primary_keys, _OFFSET])
+
+
+def topic_reader(source: SourceConfig) -> ReadRange:
+    """Reads ranges of topics by Kafka's Python client."""
+
+    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        if begin >= end:
+            return
+        place = TopicPartition(*where)
+        consumer = consumer_of(source)
+        try:
+            earliest = consumer.beginning_offsets([place])[place]
+            if earliest > begin:
+                raise _gone(where, begin, earliest)
+            if (last := consumer.end_offsets([place])[place]) < end:
+                raise _made_anew(where, last, end)
+            consumer.assign([place])
+            consumer.seek(place, begin)
+            while consumer.position(place) < end:
+                for records in consumer.poll(timeout_ms=_POLL_MS).values():
+                    if kept := [record for record in records if record.offset < end]:
+                        yield batch_of(kept)
+        except KafkaError as error:
+            raise SourceError(
+                f"the topic cannot be read: {error}",
+                where=f"topic {place.topic}, partition {place.partition}",
+                fix="check that the broker runs, and that the user may read the topic",
+            ) from error
+        finally:
+            consumer.close()
+
+    return read
+
+
+def _made_anew(where: Where, last: int, end: int) -> UsageError:
+    topic, partition = where
+    return UsageError(
+        f"the topic ends at {last}, and the table has read up to {end}: it was made anew",
+        where=f"topic {topic}, partition {partition}",
+        fix="drop the records; correct their rows at the source, whose next change brings them",
+    )
+
+
+def _gone(where: Where, begin: int, earliest: int) -> UsageError:
+    topic, partition = where
+    return UsageError(
+        f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "
+        "rows have newer changes in the table",
+        where=f"topic {topic}, partition {partition}",
+        fix=f"choose records from offset {earliest - 1} on (--offset); correct older rows at their "
+        "source, whose next change brings them",
+    )

@@ -1,0 +1,289 @@
+"""``stream-app quarantine``: the records that a job could not take, and what becomes of them."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_app.app.arguments.version import timestamp_argument
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.output.listing import time_text
+from stream_app.app.output.text_table import Column, text_lines
+from stream_app.app.quarantine.choice import Choice, offset_range
+from stream_app.app.quarantine.kept_records import (
+    DROPPED,
+    KeptRecord,
+    Mark,
+    Quarantine,
+    open_quarantine,
+)
+from stream_app.app.verbs.upkeep_frame import DRY_RUN, NOTHING, counted
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.opening import open_table
+from stream_app.table.versions.time_travel import millis_of
+
+_EPILOG = """\
+list    how many records wait, by kind of reason, topic and partition
+show    the records themselves, with reason, key and value
+replay  decodes records again, by the configuration and the table of today, and writes the rows
+        of those that are good now; once, and never over a newer change of the same row.
+        The topics must still have what came behind the records. Stop the job, or expect to try
+        again: a replay gives way to it
+drop    removes records for good
+
+examples:
+  stream-app quarantine list --conf conf/orders.toml
+  stream-app quarantine show ./quarantine/orders --reason value --offset 1042
+  stream-app quarantine replay --conf conf/orders.toml --reason missing-column --dry-run
+  stream-app quarantine replay --conf conf/orders.toml --all
+  stream-app quarantine drop --conf conf/orders.toml --topic shop.old --until 2026-01-31"""
+_COLUMNS = (
+    Column("reason"),
+    Column("topic"),
+    Column("partition", right=True),
+    Column("records", right=True),
+    Column("offsets"),
+    Column("first"),
+    Column("last"),
+)
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "quarantine",
+        help="records that could not be taken: list, show, replay, drop",
+        description="Look at the records of a quarantine, replay them, or drop them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("action", choices=tuple(_ACTIONS), metavar="list|show|replay|drop")
+    parser.add_argument(
+        "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
+    )
+    parser.add_argument("--conf", type=Path, metavar="FILE", help="the job's configuration")
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="with --conf of a whole database: records of this table; absent: of no table",
+    )
+    parser.add_argument(
+        "--reason",
+        action="append",
+        choices=REASON_KINDS,
+        default=[],
+        metavar="KIND",
+        help=f"kind of reason, also several times: {', '.join(REASON_KINDS)}",
+    )
+    parser.add_argument("--topic", action="append", default=[], metavar="T", help="their topic")
+    parser.add_argument("--partition", type=int, metavar="N", help="their Kafka partition")
+    parser.add_argument("--offset", metavar="N[..M]", help="their offset, or the first and last")
+    parser.add_argument("--since", metavar="TIME", help="the least time of the records themselves")
+    parser.add_argument("--until", metavar="TIME", help="the time before which they are")
+    parser.add_argument("--all", action="store_true", help="replay and drop: all that wait")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="replay and drop: tell it, and change nothing"
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it.
+
+    Raises:
+        UsageError: wrong arguments, or a record that cannot be replayed safely.
+        CorruptFileError: a file of the folder is no quarantine's.
+    """
+    if (args.folder is None) == (args.conf is None):
+        raise UsageError(
+            "name one quarantine", fix="give its folder, or --conf with the job's configuration"
+        )
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    choice = _choice(args)
+    if args.action in ("replay", "drop") and choice.is_everything and not args.all:
+        raise UsageError(
+            f"no records are chosen for {args.action}",
+            fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
+            "--all",
+        )
+    action = _ACTIONS[args.action]
+    for line in action(args, config, _quarantine(args, config), choice):
+        print(line, flush=True)
+    return 0
+
+
+def _choice(args: argparse.Namespace) -> Choice:
+    return Choice(
+        reasons=tuple(args.reason),
+        topics=tuple(args.topic),
+        partition=args.partition,
+        offsets=None if args.offset is None else offset_range(args.offset),
+        since_ms=None if args.since is None else millis_of(timestamp_argument(args.since)),
+        until_ms=None if args.until is None else millis_of(timestamp_argument(args.until)),
+    )
+
+
+def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+    if config is None:
+        return open_quarantine(args.folder, {})
+    if config.stream.quarantine is None:
+        raise UsageError(
+            "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
+        )
+    if args.table is not None and config.sync is None:
+        raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
+    folder = config.stream.quarantine + (f"/{args.table}" if args.table else "")
+    return open_quarantine(folder, config.file_system)
+
+
+def _waiting(
+    quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Sequence[KeptRecord]:
+    """The chosen ones of the records with which nothing was done."""
+    return choice.chosen(quarantine.waiting(_committed(config)))
+
+
+def _committed(config: AppConfig | None) -> frozenset[str]:
+    """Commit users in the table; without a configuration the marks alone must tell."""
+    if config is None or config.sync is not None:
+        return frozenset()
+    try:
+        table = open_table(config.table.path, file_io_options=config.file_system)
+    except TableNotFoundError:
+        return frozenset()
+    return frozenset(newest_epochs(table.snapshots))
+
+
+def _list(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
+    for record in _waiting(quarantine, config, choice):
+        groups[record.kind, record.topic, record.partition].append(record)
+    summaries = [_summary(*group, records) for group, records in sorted(groups.items())]
+    if args.format == "jsonl":
+        yield from (orjson.dumps(summary).decode() for summary in summaries)
+    elif not summaries:
+        yield f"no record waits in {quarantine.location}"
+    else:
+        yield from text_lines(_COLUMNS, ([*map(_cell, each.values())] for each in summaries))
+
+
+def _summary(
+    kind: str, topic: str, partition: int, records: Sequence[KeptRecord]
+) -> dict[str, object]:
+    offsets = [record.offset for record in records]
+    times = [record.timestamp for record in records if record.timestamp is not None]
+    return {
+        "reason": kind,
+        "topic": topic,
+        "partition": partition,
+        "records": len(records),
+        "offsets": f"{min(offsets)}..{max(offsets)}",
+        "first": time_text(min(times, default=None)),
+        "last": time_text(max(times, default=None)),
+    }
+
+
+def _cell(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _show(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    for record in _waiting(quarantine, config, choice):
+        if args.format == "jsonl":
+            yield orjson.dumps(_as_json(record)).decode()
+            continue
+        time = time_text(record.timestamp)
+        yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
+        yield f"  {record.kind}: {record.reason}"
+        yield f"  key:   {_text(record.key)}"
+        yield f"  value: {_text(record.value)}"
+
+
+def _as_json(record: KeptRecord) -> Mapping[str, object]:
+    found: dict[str, object] = {
+        name: getattr(record, name)
+        for name in ("file", "topic", "partition", "offset", "timestamp", "kind", "reason")
+    }
+    for name in ("key", "value"):
+        data: bytes | None = getattr(record, name)
+        try:
+            found[name] = None if data is None else data.decode()
+        except UnicodeDecodeError:
+            found[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+    return found
+
+
+def _text(data: bytes | None) -> str:
+    return "null" if data is None else data.decode(errors="backslashreplace")
+
+
+def _drop(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    records = _waiting(quarantine, config, choice)
+    if not records:
+        yield NOTHING
+        return
+    yield f"drop {counted(len(records), 'record')} of {quarantine.location}"
+    if args.dry_run:
+        yield DRY_RUN
+        return
+    # The mark comes first: a repeated epoch may write a removed record again.
+    quarantine.write_mark(
+        Mark(
+            name=uuid.uuid4().hex,
+            records=tuple(record.identity for record in records),
+            outcomes=(DROPPED,) * len(records),
+        )
+    )
+    quarantine.remove(records)
+    yield f"dropped {counted(len(records), 'record')}"
+
+
+def _replay(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    if config is None:
+        raise UsageError(
+            "a replay needs the job's configuration", fix="give --conf instead of the folder"
+        )
+    # Imported only when it is asked for: it needs Spark's package and a broker's client.
+    replays = importlib.import_module("stream_app.app.quarantine.job_replay")
+    done = replays.job_replay(config, quarantine).run(choice, dry_run=args.dry_run)
+    for record, reason in done.bad:
+        yield f"still bad: {record.place}: {reason}"
+    for what, records in (
+        ("their epoch is not in the table yet", done.early),
+        ("a newer change of their row is in the table", done.overtaken),
+        ("their epoch was written again, perhaps with them", done.old),
+    ):
+        if records:
+            yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
+    if not (done.replayed or done.overtaken):
+        yield NOTHING
+    elif args.dry_run:
+        yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
+        yield DRY_RUN
+    else:
+        where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
+        yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
+
+
+_ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

@@ -1,0 +1,104 @@
+"""Patterns of ``date_format``: the letters of Java's DateTimeFormatter, read into parts.
+
+Pure: `time_functions` formats the parts. The letters are those that a date and a time of day have.
+Names are English, weeks are those of ISO 8601; in Paimon both depend on the JVM's locale.
+
+Source: Java `java/time/format/DateTimeFormatterBuilder.java#appendPattern`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DAY, HOUR, MINUTE, SECOND = 86_400, 3_600, 60, 1
+NANO = 0
+
+_TOKEN = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<quoted>'(?:[^']|'')*')|(?P<plain>[^A-Za-z'])")
+_RESERVED = frozenset("{}#[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What a letter of a pattern stands for.
+
+    Attributes:
+        most: how often it may stand in a row.
+        unit: seconds between its changes, at least; `NANO`: it changes within a second.
+    """
+
+    meaning: str
+    most: int
+    unit: int
+
+
+LETTERS: Mapping[str, Letter] = {
+    "y": Letter("year", 19, DAY),
+    "u": Letter("year", 19, DAY),
+    "Y": Letter("year of the week", 19, DAY),
+    "Q": Letter("quarter", 3, DAY),
+    "q": Letter("quarter", 3, DAY),
+    "M": Letter("month", 4, DAY),
+    "L": Letter("month", 4, DAY),
+    "w": Letter("week of the year", 2, DAY),
+    "D": Letter("day of the year", 3, DAY),
+    "d": Letter("day of the month", 2, DAY),
+    "E": Letter("day of the week", 4, DAY),
+    "a": Letter("AM or PM", 1, HOUR),
+    "H": Letter("hour, 0 to 23", 2, HOUR),
+    "k": Letter("hour, 1 to 24", 2, HOUR),
+    "K": Letter("hour, 0 to 11", 2, HOUR),
+    "h": Letter("hour, 1 to 12", 2, HOUR),
+    "m": Letter("minute", 2, MINUTE),
+    "s": Letter("second", 2, SECOND),
+    "S": Letter("fraction of a second", 9, NANO),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """A letter and how often it stands there, or plain text (count 0)."""
+
+    text: str
+    count: int = 0
+
+
+def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
+    """Read a pattern.
+
+    Raises:
+        ValueError: in words that go on after the pattern.
+    """
+    parts: list[PatternPart] = []
+    position = 0
+    while position < len(pattern):
+        found = _TOKEN.match(pattern, position)
+        if found is None:
+            raise ValueError("has a quote that is not closed")
+        position = found.end()
+        text = found[0]
+        if found["letters"]:
+            _check(text[0], len(text))
+            parts.append(PatternPart(text[0], len(text)))
+        elif text in _RESERVED:
+            raise ValueError(f"has {text!r}, which stands in quotes only: '{text}'")
+        else:
+            plain = text[1:-1].replace("''", "'") or "'" if found["quoted"] else text
+            parts.append(PatternPart(plain))
+    if not parts:
+        raise ValueError("is empty: give one such as yyyy-MM-dd")
+    return tuple(parts)
+
+
+def _check(letter: str, count: int) -> None:
+    if letter not in LETTERS:
+        known = ", ".join(f"{key} {value.meaning}" for key, value in LETTERS.items())
+        raise ValueError(f"has the letter {letter!r}; known: {known}; other text stands in quotes")
+    if count > LETTERS[letter].most:
+        raise ValueError(f"has {letter * count!r}: at most {LETTERS[letter].most} in a row")
+
+
+def unit_of(parts: tuple[PatternPart, ...]) -> int:
+    """Seconds between changes of the text, at least; `NANO`: it changes within a second."""
+    return min((LETTERS[part.text].unit for part in parts if part.count), default=DAY)

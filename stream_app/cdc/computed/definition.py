@@ -1,0 +1,91 @@
+"""Definitions of computed columns as text, such as ``dt=date_format(ts, yyyy-MM-dd)``.
+
+Pure: reads texts and orders them. `functions` knows what the functions are.
+
+Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `utils/DfsSort.java`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FORM = re.compile(r"\s*(?P<name>[^=]+?)\s*=\s*(?P<function>\w+)\s*\((?P<arguments>.*)\)\s*", re.S)
+FORM = "COLUMN=FUNCTION(ARGUMENTS)"
+
+
+class DefinitionError(ValueError):
+    """What is wrong with a definition, in words that go on after its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A computed column as it was written.
+
+    Attributes:
+        function: in lower case: names of functions are not case-sensitive.
+        arguments: parted at commas, without blanks around them; none of ``now()``.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[str, ...]
+
+    @property
+    def call(self) -> str:
+        """The right side, as messages show it."""
+        return f"{self.function}({', '.join(self.arguments)})"
+
+
+def parse_definition(text: str) -> Definition:
+    """Read a definition.
+
+    Raises:
+        DefinitionError: the text has another form.
+    """
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise DefinitionError(f"must have the form {FORM}, such as dt=date_format(ts, yyyy-MM-dd)")
+    arguments = tuple(part.strip() for part in found["arguments"].split(","))
+    return Definition(
+        found["name"], found["function"].lower(), () if arguments == ("",) else arguments
+    )
+
+
+def in_order(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
+    """The computed columns, each behind the one that it refers to.
+
+    Columns that refer to no computed one come first, as they were given. The order is that in which
+    Paimon adds the columns to a new table.
+
+    Args:
+        references: each column's name and the column that its function takes.
+
+    Raises:
+        DefinitionError: some refer to each other in a circle.
+    """
+    names = {name for name, _ in references}
+    followers: dict[str, list[str]] = {}
+    for name, reference in references:
+        if reference in names:
+            assert reference is not None
+            followers.setdefault(reference, []).append(name)
+    found: list[str] = []
+    visited: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            circle = " → ".join((*above[above.index(name) :], name))
+            raise DefinitionError(f"columns refer to each other in a circle: {circle}")
+        if name not in visited:
+            for follower in followers.get(name, ()):
+                visit(follower, (*above, name))
+            visited.add(name)
+            found.append(name)
+
+    for name, reference in references:
+        if reference in names:
+            visit(name, ())
+    independent = [name for name, reference in references if reference not in names]
+    return (*independent, *reversed(found))

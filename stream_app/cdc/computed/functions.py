@@ -1,0 +1,282 @@
+"""The functions of computed columns: what each takes, what it gives, how it computes.
+
+Start here to add a function: a line in `FUNCTIONS` is enough.
+
+Source: Paimon `flink/action/cdc/Expression.java`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    family_of,
+)
+from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.computed import number_functions, text_functions
+from stream_app.cdc.computed.date_pattern import parse_pattern
+from stream_app.cdc.computed.definition import Definition, DefinitionError
+from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
+from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import (
+    INTEGER_ROOTS,
+    STRING_MAX,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+    parse_data_type,
+)
+
+Compute = Callable[[pa.Array], Casted]
+"""The column that a function takes [n] → its values, and where it fails (None: nowhere).
+
+Of a function without a column, the argument holds the time of decoding, a timestamp in ms of UTC.
+"""
+ArrowTypeOf = Callable[[DataType], pa.DataType]
+STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
+_INT = DataType(root=TypeRoot.INT)
+_MOMENT = DataType(root=TypeRoot.TIMESTAMP, precision=3)
+_TEMPORAL = INTEGER_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS | {TypeRoot.DATE}
+_FEW = ("none", "one", "two", "three")
+_TEMPORAL_WORDS = "a date, a timestamp, a whole number or a text"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function with its arguments.
+
+    Attributes:
+        result: the type of its values.
+        why: behind the value at which it fails, in words.
+    """
+
+    result: DataType
+    compute: Compute
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of computed columns.
+
+    Attributes:
+        usage: the call, for messages.
+        apply: the type of the column (STRING without one), the other arguments, and what types are
+            in Arrow → the function with its arguments. Raises `DefinitionError`.
+        takes_column: whether the first argument is a column.
+        is_stable: whether a record gives the same value whenever it is read.
+    """
+
+    usage: str
+    apply: Callable[[DataType, tuple[str, ...], ArrowTypeOf], Applied]
+    takes_column: bool = True
+    is_stable: bool = True
+
+
+def function_of(definition: Definition) -> Function:
+    """The function that a definition names.
+
+    Raises:
+        DefinitionError: there is none of that name, or it takes a column and none is given.
+    """
+    found = FUNCTIONS.get(definition.function)
+    if found is None:
+        near = difflib.get_close_matches(definition.function, FUNCTIONS, n=1, cutoff=0.5)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise DefinitionError(
+            f"has the unknown function {definition.function!r}; {meant}known: "
+            f"{', '.join(FUNCTIONS)}"
+        )
+    if found.takes_column and not (definition.arguments and definition.arguments[0]):
+        raise DefinitionError(f"names no column; write {found.usage}")
+    return found
+
+
+def applied(definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf) -> Applied:
+    """The function of a definition on a column of this type.
+
+    Raises:
+        DefinitionError: the function does not take the column's type, or the other arguments.
+    """
+    function = function_of(definition)
+    literals = definition.arguments[1:] if function.takes_column else definition.arguments
+    try:
+        return function.apply(argument, literals, arrow_type_of)
+    except DefinitionError as error:
+        raise DefinitionError(f"{error}; write {function.usage}") from None
+
+
+def _time(field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+    _count(literals, 0, 1)
+    precision = _precision(argument, literals)
+    return Applied(_INT, partial(time_field, field=field, precision=precision), _no_time(precision))
+
+
+def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+    _count(literals, 1, 2)
+    precision = _precision(argument, literals[1:])
+    try:
+        parts = parse_pattern(literals[0])
+    except ValueError as error:
+        raise DefinitionError(f"the pattern {literals[0]!r} {error}") from None
+    compute = partial(date_format, parts=parts, precision=precision)
+    return Applied(STRING, compute, _no_time(precision))
+
+
+def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
+    """What numbers count; None for columns that are no numbers."""
+    if argument.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    if not literals:
+        return 0 if argument.root in INTEGER_ROOTS else None
+    given = literals[0]
+    if given not in map(str, PRECISIONS):
+        raise DefinitionError(
+            f"the precision must be 0 (seconds), 3 (milliseconds), 6 (microseconds) or 9 "
+            f"(nanoseconds), is {given!r}"
+        )
+    if argument.root not in INTEGER_ROOTS | STRING_ROOTS:
+        raise DefinitionError(f"a column of type {argument} takes no precision")
+    return int(given)
+
+
+def _no_time(precision: int | None) -> str:
+    if precision is None:
+        return "is no date or time of the years 0000 to 9999"
+    units = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}[precision]
+    return f"is, as {units} since 1970, no time of the years 0000 to 9999"
+
+
+def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+    _count(literals, 1, 2)
+    if argument.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    begin = _whole(literals[0], "the begin", 0)
+    end = _whole(literals[1], "the end", begin + 1) if len(literals) > 1 else None
+    compute = partial(text_functions.substring, begin=begin, end=end, precision=argument.precision)
+    return Applied(STRING, compute, f"has fewer than {begin if end is None else end} characters")
+
+
+def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
+    _count(literals, 1, 1)
+    width = _whole(literals[0], "the width", 1, number_functions.WIDTH_MAX)
+    if argument.root in STRING_ROOTS:
+        compute: Compute = partial(text_functions.substring, begin=0, end=width)
+        return Applied(argument, compute, f"has fewer than {width} characters")
+    too_small = "has no multiple of the width below it in that type"
+    if argument.root in INTEGER_ROOTS:
+        compute = partial(number_functions.truncate_integers, width=width)
+    elif argument.root is TypeRoot.DECIMAL:
+        compute = partial(number_functions.truncate_decimals, width=width)
+    else:
+        raise DefinitionError(
+            f"takes a whole number, a decimal or a text, not a column of type {argument}"
+        )
+    return Applied(argument, compute, too_small)
+
+
+def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> Applied:
+    # The type may have a comma of its own: DECIMAL(10, 2).
+    if not literals:
+        raise DefinitionError("names no value")
+    value, written = literals[0], ", ".join(literals[1:])
+    try:
+        result = parse_data_type(written) if written else STRING
+    except UsageError as error:
+        raise DefinitionError(error.what) from None
+    constant = _constant(value, result, arrow_type_of(result))
+    return Applied(result, partial(_repeated, constant=constant))
+
+
+def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
+    """One value of the type, from its text: array [1]."""
+    family = family_of(data_type)
+    is_time = family in (Family.DATE, Family.TIME, Family.TIMESTAMP)
+    reading = ColumnReading(
+        name="",
+        data_type=data_type,
+        arrow_type=arrow_type,
+        encoding=Encoding.ISO if is_time else Encoding.TEXT,
+        scale=data_type.scale,
+        required=False,
+        is_key=False,
+    )
+    text = value.lower() if family is Family.BOOLEAN else value
+    try:
+        kind, wire = wire_value(reading, JsonKind.STRING, text)
+        found, failed = cast_alone(reading, kind, [wire])
+        if failed is None:
+            return found
+    except ValueError:
+        pass
+    raise DefinitionError(f"{value!r} is no value of the type {data_type}")
+
+
+def _repeated(moments: pa.Array, constant: pa.Array) -> Casted:
+    return pa.repeat(constant[0], len(moments)), None
+
+
+def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> Applied:
+    _count(literals, 0, 0)
+    return Applied(_MOMENT, _as_it_is)
+
+
+def _as_it_is(moments: pa.Array) -> Casted:
+    return moments, None
+
+
+def _case(
+    change: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> Applied:
+    _count(literals, 0, 0)
+    if argument.root not in STRING_ROOTS:
+        raise DefinitionError(f"takes a text, not a column of type {argument}")
+    return Applied(STRING, change)
+
+
+def _count(literals: tuple[str, ...], least: int, most: int) -> None:
+    if not least <= len(literals) <= most:
+        words = ("no argument", "one argument", "two arguments")
+        wanted = words[least] if least == most else f"{words[least]} or {_FEW[most]}"
+        given = _FEW[len(literals)] if len(literals) < len(_FEW) else str(len(literals))
+        raise DefinitionError(f"takes {wanted} besides the column, has {given}")
+
+
+def _whole(text: str, what: str, least: int, most: int | None = None) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise DefinitionError(f"{what} must be a whole number, is {text!r}")
+    number = int(text)
+    if number < least or (most is not None and number > most):
+        above = "" if most is None else f" and at most {most}"
+        raise DefinitionError(f"{what} must be at least {least}{above}, is {number}")
+    return number
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    **{
+        name: Function(f"{name}(COLUMN) or {name}(COLUMN, PRECISION)", partial(_time, name))
+        for name in ("year", "month", "day", "hour", "minute", "second")
+    },
+    "date_format": Function(
+        "date_format(COLUMN, PATTERN) or date_format(COLUMN, PATTERN, PRECISION)", _date_format
+    ),
+    "substring": Function("substring(COLUMN, BEGIN) or substring(COLUMN, BEGIN, END)", _substring),
+    "truncate": Function("truncate(COLUMN, WIDTH)", _truncate),
+    "cast": Function("cast(VALUE, TYPE) or cast(VALUE)", _cast, takes_column=False),
+    "now": Function("now()", _now, takes_column=False, is_stable=False),
+    "upper": Function("upper(COLUMN)", partial(_case, text_functions.upper)),
+    "lower": Function("lower(COLUMN)", partial(_case, text_functions.lower)),
+    "trim": Function("trim(COLUMN)", partial(_case, text_functions.trim)),
+}

@@ -1,0 +1,223 @@
+"""Any format, for a table with columns that its messages' rows do not have.
+
+Wraps the format, which reads the columns of the source. Both images of an update get the made
+columns by the same functions. So an update that changes a computed key or partition is a -U of the
+old row and a +U of the new one, in whichever partitions they are. The format proves the row of each
+change by the columns from which the key is computed: `Generation.origins_of`.
+
+Source: Paimon `flink/action/cdc/format/AbstractRecordParser.java#evalComputedColumns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import (
+    ROW_KIND,
+    ChangeBatch,
+    DecodedBatch,
+    change_schema,
+    whole_messages,
+)
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
+from stream_app.cdc.computed.functions import STRING, Applied, ArrowTypeOf, applied
+from stream_app.cdc.computed.generation import Generation
+from stream_app.cdc.computed.metadata import METADATA, SourceReaders
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType
+
+_BEFORE = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
+_MOMENTS = pa.timestamp("ms")
+_SHOWN_MAX = 80
+
+
+class ComputedColumn(NamedTuple):
+    """A computed column: the definition's text, the column that it takes, and the function."""
+
+    name: str
+    call: str
+    reference: str | None
+    function: Applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedColumns:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the columns of the source.
+        schema: of the rows that come out, `change_schema`.
+        primary_keys: of the table.
+        metadata: name of a column → name of its metadata.
+        now_ms: the time of day, milliseconds since 1970 in UTC.
+    """
+
+    messages: MessageFormat
+    schema: pa.Schema
+    primary_keys: tuple[str, ...]
+    computed: tuple[ComputedColumn, ...]
+    metadata: dict[str, str]
+    readers: SourceReaders
+    now_ms: Callable[[], int]
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        changes = decoded.changes
+        made = _Made(self, changes)
+        if self.metadata:
+            made.add_metadata(whole_messages(messages))
+        made.add_computed(self.now_ms())
+        rows = pa.RecordBatch.from_arrays(
+            [made.column(name) for name in self.schema.names], schema=self.schema
+        )
+        decoded = replace(
+            decoded, changes=ChangeBatch(rows=rows, message_index=changes.message_index)
+        )
+        return decoded.setting_aside(messages, made.reasons) if made.reasons else decoded
+
+
+class _Made:
+    """The columns of a batch, as they are made; and why messages are bad."""
+
+    def __init__(self, of: GeneratedColumns, changes: ChangeBatch) -> None:
+        self._of, self._changes = of, changes
+        self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE))
+        self._columns: dict[str, pa.Array] = {}
+        self.reasons: dict[int, str] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the source, or a made one [n]."""
+        found = self._columns.get(name)
+        return self._changes.rows.column(name) if found is None else found
+
+    def add_metadata(self, messages: pa.RecordBatch) -> None:
+        """Make the metadata columns; both images of a change get those of its message."""
+        index = pa.array(self._changes.message_index)
+        for name, key in self._of.metadata.items():
+            self._add(name, METADATA[key].read(messages, self._of.readers).take(index))
+
+    def add_computed(self, now_ms: int) -> None:
+        """Make the computed columns, in their order."""
+        moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENTS)
+        for name, call, reference, function in self._of.computed:
+            rows = self._changes.rows.num_rows
+            taken = pa.repeat(moment, rows) if reference is None else self.column(reference)
+            values, failed = function.compute(taken)
+            if failed is not None:
+                if name not in self._of.primary_keys:
+                    # Images of old rows may hold invented values; only their keys are certain.
+                    failed = failed & ~self._is_before
+                self._refuse_values(failed, f"column {name!r} ({call})", taken, function.why)
+            self._add(name, values)
+
+    def _add(self, name: str, values: pa.Array) -> None:
+        field = self._of.schema.field(name)
+        if values.type != field.type:
+            values = values.cast(field.type)
+        if not field.nullable and values.null_count:
+            absent = ~valid_of(values)
+            if name in self._of.primary_keys:
+                self._refuse_nulls(absent, f"primary key column {name!r} is null")
+            else:
+                filled = pa.array(absent & self._is_before)
+                values = pc.if_else(filled, _zero(field.type), values)
+                self._refuse_nulls(absent & ~self._is_before, f"NOT NULL column {name!r} is null")
+        self._columns[name] = values
+
+    def _refuse_values(self, failed: Bools, column: str, taken: pa.Array, why: str) -> None:
+        """Note why messages are bad; a loop over bad records, which are few."""
+        for row in np.flatnonzero(failed).tolist():
+            self._refuse(row, f"{column}: {_shown(taken[row])} {why}")
+
+    def _refuse_nulls(self, absent: Bools, reason: str) -> None:
+        for row in np.flatnonzero(absent).tolist():
+            image = " in the before-image" if self._is_before[row] else ""
+            self._refuse(row, f"{reason}{image}")
+
+    def _refuse(self, row: int, reason: str) -> None:
+        self.reasons.setdefault(int(self._changes.message_index[row]), reason)
+
+
+def _shown(value: pa.Scalar) -> str:
+    text = str(value.as_py())
+    text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    return f'"{text}"' if pa.types.is_string(value.type) else text
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    """The zero of a type, where the image of an old row lacks a value that must not be null."""
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pa.scalar(b"").cast(kind)
+    if pa.types.is_temporal(kind):
+        return pa.array([0], pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)[0]
+    return pa.scalar(0).cast(kind)
+
+
+def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
+    """The setup of the format that reads the columns of the source alone.
+
+    Its key has the columns from which the table's key is made: they must be there in every image
+    that finds a row.
+    """
+    names = [name for name in setup.columns.names if name not in made.names]
+    traits = replace(setup.traits, sequence_fields=made.origins_of(setup.traits.sequence_fields))
+    return replace(
+        setup,
+        columns=setup.columns.project(names),
+        arrow_schema=pa.schema([setup.arrow_schema.field(name) for name in names]),
+        primary_keys=made.origins_of(setup.primary_keys),
+        traits=traits,
+    )
+
+
+def generated_columns(
+    messages: MessageFormat,
+    made: Generation,
+    whole: FormatSetup,
+    readers: SourceReaders,
+    arrow_type_of: ArrowTypeOf,
+    now_ms: Callable[[], int],
+) -> GeneratedColumns:
+    """The format of a table with made columns.
+
+    Args:
+        messages: made by `source_setup` of `whole`.
+        whole: the setup of all columns of the table.
+
+    Raises:
+        DefinitionError: a function does not take its column.
+    """
+    return GeneratedColumns(
+        messages=messages,
+        schema=change_schema(whole.arrow_schema),
+        primary_keys=whole.primary_keys,
+        computed=tuple(_computed(made, whole.columns, arrow_type_of)),
+        metadata=dict(made.metadata),
+        readers=readers,
+        now_ms=now_ms,
+    )
+
+
+def _computed(
+    made: Generation, columns: RowType, arrow_type_of: ArrowTypeOf
+) -> list[ComputedColumn]:
+    found = []
+    for definition in made.computed:
+        reference = made.reference(definition)
+        argument = STRING if reference is None else columns.field(reference).data_type
+        function = applied(definition, argument, arrow_type_of)
+        found.append(ComputedColumn(definition.name, definition.call, reference, function))
+    return found

@@ -1,0 +1,206 @@
+"""Which columns of a table are made, from what, in which order: definitions against the columns.
+
+Made from the configuration on the driver. Everything wrong with it is found here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from stream_app.cdc.computed.definition import (
+    Definition,
+    DefinitionError,
+    in_order,
+    parse_definition,
+)
+from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied, function_of
+from stream_app.cdc.computed.metadata import METADATA
+from stream_app.model.schema.data_type import (
+    INTEGER_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+)
+
+_WIDTHS = {
+    root: width
+    for width, root in enumerate(
+        (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+    )
+}
+
+
+class MetadataError(DefinitionError):
+    """A metadata column that there is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """The made columns of a table.
+
+    Attributes:
+        computed: in an order in which each can be computed.
+        metadata: name of the column → name of the metadata.
+    """
+
+    computed: tuple[Definition, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.computed or self.metadata)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the made columns."""
+        return frozenset((*(each.name for each in self.computed), *self.metadata))
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a message gives the same values whenever it is decoded."""
+        return all(function_of(each).is_stable for each in self.computed)
+
+    def reference(self, definition: Definition) -> str | None:
+        """The column that a definition's function takes; None: it takes none."""
+        return definition.arguments[0] if function_of(definition).takes_column else None
+
+    def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The columns of the source that decide the values of columns, each once."""
+        by_name = {each.name: each for each in self.computed}
+        found: dict[str, None] = {}
+        for name in names:
+            at: str | None = name
+            while at in by_name:
+                at = self.reference(by_name[at])
+            if at is not None and at not in self.metadata:
+                found[at] = None
+        return tuple(found)
+
+    def is_stable(self, name: str) -> bool:
+        """Whether all changes of a row give a column the same value while its origins stay."""
+        by_name = {each.name: each for each in self.computed}
+        at: str | None = name
+        while at in by_name:
+            if not function_of(by_name[at]).is_stable:
+                return False
+            at = self.reference(by_name[at])
+        key = None if at is None else self.metadata.get(at)
+        return key is None or METADATA[key].is_stable
+
+    def is_shared(self, name: str, primary_keys: Collection[str]) -> bool:
+        """Whether all changes of a row give a made column the same value."""
+        return self.is_stable(name) and set(primary_keys).issuperset(self.origins_of([name]))
+
+    def columns(self, given: RowType, arrow_type_of: ArrowTypeOf) -> RowType:
+        """All columns of the table: those given, and behind them the made ones that are not.
+
+        Raises:
+            DefinitionError: a function does not take its column, or the column's type is not what
+                it makes.
+        """
+        types = {column.name: column.data_type for column in given}
+        made: list[DataField] = []
+
+        def make(name: str, result: DataType) -> None:
+            declared = types.get(name)
+            if declared is None:
+                types[name] = result
+                made.append(DataField(field_id=0, name=name, data_type=result))
+            elif not _holds(declared, result):
+                raise DefinitionError(
+                    f"makes values of type {result.as_nullable()}, and the column {name!r} is "
+                    f"{declared.as_nullable()}"
+                )
+
+        for name, key in self.metadata.items():
+            make(name, METADATA[key].data_type)
+        metadata, made = made, []
+        for definition in self.computed:
+            try:
+                argument = self._argument(definition, types)
+                make(definition.name, applied(definition, argument, arrow_type_of).result)
+            except DefinitionError as error:
+                raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
+        last = max((column.field_id for column in given), default=-1)
+        added = (
+            replace(column, field_id=last + count)
+            for count, column in enumerate((*made, *metadata), 1)
+        )
+        return RowType((*given, *added))
+
+    def _argument(self, definition: Definition, types: Mapping[str, DataType]) -> DataType:
+        reference = self.reference(definition)
+        if reference is None:
+            return STRING
+        if reference not in types:
+            near = difflib.get_close_matches(reference, types, n=1, cutoff=0.6)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise DefinitionError(f"takes {reference!r}, which is no column{meant}")
+        return types[reference]
+
+
+def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> Generation:
+    """The made columns, from the texts of the configuration.
+
+    Raises:
+        MetadataError: there is no such metadata.
+        DefinitionError: the first thing that is wrong with a text; columns' types are not judged.
+    """
+    definitions = [_definition(text) for text in computed]
+    keys = list(metadata)
+    for key in keys:
+        _check_metadata(key)
+    names = [*(each.name for each in definitions), *(prefix + key for key in keys)]
+    for name in names:
+        if names.count(name) > 1:
+            raise DefinitionError(f"the column {name!r} is made twice")
+    by_name = {each.name: each for each in definitions}
+    plain = Generation()
+    order = in_order([(each.name, plain.reference(each)) for each in definitions])
+    return Generation(
+        computed=tuple(by_name[name] for name in order),
+        metadata={prefix + key: key for key in keys},
+    )
+
+
+def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[str]:
+    """What is wrong with a primary key that has made columns: its rows would not be found again."""
+    for name in primary_keys:
+        if name in made.names and not made.is_stable(name):
+            yield (
+                f"primary-keys names {name!r}, whose value differs from one change of a row to "
+                "the next: an update would not find its row"
+            )
+    if not made.origins_of(primary_keys):
+        yield "primary-keys must have a column of the source, or one that is computed from one"
+
+
+def _definition(text: str) -> Definition:
+    try:
+        found = parse_definition(text)
+        function_of(found)
+    except DefinitionError as error:
+        raise DefinitionError(f"{text!r} {error}") from None
+    return found
+
+
+def _check_metadata(key: str) -> None:
+    if key not in METADATA:
+        near = difflib.get_close_matches(key, METADATA, n=1, cutoff=0.5)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise MetadataError(f"unknown metadata {key!r}; {meant}known: {', '.join(METADATA)}")
+
+
+def _holds(declared: DataType, result: DataType) -> bool:
+    """Whether a column of the one type takes values of the other without a loss."""
+    if {declared.root, result.root} <= STRING_ROOTS:
+        return True
+    if {declared.root, result.root} <= INTEGER_ROOTS:
+        return _WIDTHS[declared.root] >= _WIDTHS[result.root]
+    if {declared.root, result.root} <= TIMESTAMP_ROOTS:
+        return declared.precision >= result.precision
+    return declared.as_nullable() == result.as_nullable()

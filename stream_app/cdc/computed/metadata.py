@@ -1,0 +1,100 @@
+"""What a message tells beside its row: where it stands in Kafka, and of what its source told.
+
+Source: Paimon `flink/action/cdc/CdcMetadataConverter.java`, `kafka/KafkaMetadataConverter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.computed.functions import STRING
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.model.schema.data_type import DataType, TypeRoot
+from stream_app.model.schema.origin import Origin
+
+_TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
+_MILLIS = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReaders:
+    """How a format's messages tell of their source; can be pickled.
+
+    Attributes:
+        origins: `message_format.Format.origins`.
+        change_times: `message_format.Format.change_times`; None: the format tells no time.
+    """
+
+    origins: Callable[[pa.RecordBatch], Origins]
+    change_times: Callable[[pa.RecordBatch], pa.Array] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A metadata column.
+
+    Attributes:
+        read: messages, columns of `MESSAGE_SCHEMA` → the column [n].
+        is_stable: whether all changes of one row have the same value, so that it may be in a key.
+        needs_time: whether the format must tell the time of a change.
+    """
+
+    data_type: DataType
+    read: Callable[[pa.RecordBatch, SourceReaders], pa.Array]
+    is_stable: bool = False
+    needs_time: bool = False
+
+
+def _kafka(name: str, messages: pa.RecordBatch, _: SourceReaders) -> pa.Array:
+    return messages.column(name)
+
+
+def _timestamp(messages: pa.RecordBatch, _: SourceReaders) -> pa.Array:
+    millis = messages.column("timestamp").cast(_MILLIS, safe=False)
+    # Kafka counts -1 where a message has no time.
+    unknown = pc.less(millis.view(pa.int64()), 0)
+    return pc.if_else(unknown, pa.scalar(None, _MILLIS), millis)
+
+
+def _origin(
+    name_of: Callable[[Origin], str], messages: pa.RecordBatch, readers: SourceReaders
+) -> pa.Array:
+    origins = readers.origins(messages)
+    names = pa.array([name_of(table) or None for table in origins.tables], pa.string())
+    unknown = origins.codes == NO_TABLE
+    return names.take(pa.array(np.where(unknown, 0, origins.codes), mask=unknown))
+
+
+def _op_ts(messages: pa.RecordBatch, readers: SourceReaders) -> pa.Array:
+    assert readers.change_times is not None, "it was asked before"
+    return readers.change_times(messages)
+
+
+def _database(origin: Origin) -> str:
+    return origin.database
+
+
+def _schema(origin: Origin) -> str:
+    return origin.schema
+
+
+def _table(origin: Origin) -> str:
+    return origin.table
+
+
+METADATA: Mapping[str, Metadata] = {
+    "database_name": Metadata(STRING.not_null(), partial(_origin, _database), is_stable=True),
+    "table_name": Metadata(STRING.not_null(), partial(_origin, _table), is_stable=True),
+    "schema_name": Metadata(STRING.not_null(), partial(_origin, _schema), is_stable=True),
+    "op_ts": Metadata(_TIME.not_null(), _op_ts, needs_time=True),
+    "topic": Metadata(STRING, partial(_kafka, "topic"), is_stable=True),
+    "partition": Metadata(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),
+    "offset": Metadata(DataType(root=TypeRoot.BIGINT), partial(_kafka, "offset")),
+    "timestamp": Metadata(_TIME, _timestamp),
+}

@@ -1,0 +1,143 @@
+"""Any format, for a table that takes only rows of which a condition is true.
+
+Wraps the format that makes whole rows. The table holds a row while its newest state passes:
+
+=============  ============  ===================================================
+before passes  after passes  an update gives
+=============  ============  ===================================================
+yes            yes           -U (where it is kept) and +U
+yes            no            -D of the before-image; without one, of the after-image's key
+no             yes           +I
+no             no            nothing
+=============  ============  ===================================================
+
+An insert that does not pass gives nothing. A before-image may hold no more than a key, with
+invented values beside it. `Knowledge` says what is known of it. A -D of a row that is not in the
+table changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
+from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.model.row_kind import RowKind
+
+
+class Knowledge(Enum):
+    """What is known of the columns that a condition reads."""
+
+    NEWEST = auto()
+    """The after-image's values alone: every old row counts as passing."""
+    IMAGES = auto()
+    """The values of both images, where a record has them."""
+    CERTAIN = auto()
+    """All changes of a row have the same values, e.g. of the key: what fails was never there."""
+
+
+Kinds = npt.NDArray[np.int8]
+_ROW = "_ROW"
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What is left of n rows.
+
+    Attributes:
+        kept: bool [n].
+        kinds: int8 [n]; the kinds of the rows that are kept.
+    """
+
+    kept: Bools
+    kinds: Kinds
+
+
+def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> Filtered:
+    """Choose the rows of changes.
+
+    Four updates, with values of both images::
+
+        kinds    [-U, +U, -U, +U, -U, +U, -U, +U]
+        is_pair  [ T,  F,  T,  F,  T,  F,  T,  F]
+        passes   [ T,  T,  T,  F,  F,  T,  F,  F]
+        kept     [ T,  T,  T,  F,  F,  T,  F,  F]
+        chosen   [-U, +U, -D, +U, -U, +I, -U, +U]
+
+    Args:
+        kinds: int8 [n], `RowKind`.
+        is_pair: bool [n]; where a -U stands whose +U is the next row.
+        passes: bool [n]; where the condition is true.
+    """
+    if known is Knowledge.NEWEST:
+        passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
+    kept, chosen = passes.copy(), kinds.copy()
+    before = np.flatnonzero(is_pair)
+    was, still = passes[before], passes[before + 1]
+    chosen[before[was & ~still]] = RowKind.DELETE
+    chosen[before[~was & still] + 1] = RowKind.INSERT
+    if known is not Knowledge.CERTAIN:
+        alone = kinds == RowKind.UPDATE_AFTER
+        alone[before + 1] = False
+        chosen[alone & ~passes] = RowKind.DELETE
+        kept |= alone
+    return Filtered(kept, chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: makes whole rows.
+        condition: over the rows' columns.
+        merges_by_key: whether the table's rows have a key; else only inserts are filtered.
+        known: of the condition's columns.
+    """
+
+    messages: MessageFormat
+    condition: pc.Expression
+    merges_by_key: bool
+    known: Knowledge
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        rows, index = decoded.changes.rows, decoded.changes.message_index
+        passes = self._passes(rows)
+        if passes.all():
+            return decoded
+        kinds: Kinds = rows.column(ROW_KIND).to_numpy()
+        if self.merges_by_key:
+            is_pair = np.zeros(len(kinds), np.bool_)
+            is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
+            left = filtered(kinds, is_pair, passes, self.known)
+        else:
+            left = Filtered(passes | (kinds != RowKind.INSERT), kinds)
+        rows = rows.set_column(0, rows.schema.field(0), pa.array(left.kinds))
+        kept = index[left.kept]
+        return replace(
+            decoded,
+            changes=ChangeBatch(rows=rows.filter(pa.array(left.kept)), message_index=kept),
+            skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(kept)),
+        )
+
+    def _passes(self, rows: pa.RecordBatch) -> Bools:
+        numbered = pa.Table.from_batches([rows]).append_column(
+            _ROW, pa.array(np.arange(rows.num_rows))
+        )
+        passing: Bools = np.zeros(rows.num_rows, np.bool_)
+        passing[numbered.filter(self.condition).column(_ROW).to_numpy()] = True
+        return passing

@@ -1,0 +1,230 @@
+"""year, month, day, hour, minute, second and date_format, on whole columns.
+
+A column is a date, a timestamp, a whole number that counts units since 1970, or a text. Times are
+in UTC. Values outside the years 0000 to 9999 fail, as in `columns.time_columns`.
+
+Source: Paimon `flink/action/cdc/Expression.java#TemporalExpressionBase`,
+`utils/DateTimeUtils.java#toLocalDateTime`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, int64s_of, valid_of
+from stream_app.cdc.columns.time_columns import (
+    UNIT_DIGITS,
+    Casted,
+    cast_isolating,
+    timestamps_from_iso,
+)
+from stream_app.cdc.computed.date_pattern import DAY, NANO, PatternPart, unit_of
+
+PRECISIONS = (0, 3, 6, 9)
+"""Fractional digits of a second that a number may count."""
+
+_LEAST_SECOND = -719_528 * DAY
+_LAST_SECOND = 2_932_897 * DAY - 1
+_NUMBER = r"^[+-]?[0-9]{1,19}$"
+_ONE_DIGIT = r"\b([0-9])\b"
+_FRACTION = r"[.](?P<digits>[0-9]{1,9})"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """n instants.
+
+    Attributes:
+        seconds: int64 [n], since 1970 in UTC; 0 where there is none.
+        nanos: int64 [n], of the second.
+        valid: bool [n].
+        failed: bool [n]; where a value is no instant.
+    """
+
+    seconds: Int64s
+    nanos: Int64s
+    valid: Bools
+    failed: Bools
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
+    """One field of each instant, such as ``year``: int32 [n]."""
+    instants = instants_of(values, precision)
+    numbers = _FIELDS[field](instants.seconds)
+    return pa.array(numbers.astype(np.int32), mask=~instants.valid), _any(instants.failed)
+
+
+def date_format(
+    values: pa.Array, parts: tuple[PatternPart, ...], precision: int | None = None
+) -> Casted:
+    """Each instant as text [n].
+
+    A text that changes once a day is formatted once for each day, and so on.
+    """
+    instants = instants_of(values, precision)
+    unit = unit_of(parts)
+    if unit == NANO:
+        texts = _formatted(instants.seconds, instants.nanos, parts)
+    else:
+        encoded = pa.array(instants.seconds // unit).dictionary_encode()
+        different = encoded.dictionary.to_numpy() * unit
+        texts = _formatted(different, np.zeros_like(different), parts).take(encoded.indices)
+    if not instants.valid.all():
+        texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))
+    return texts, _any(instants.failed)
+
+
+def instants_of(values: pa.Array, precision: int | None) -> Instants:
+    """The instants of a column of dates, timestamps, whole numbers or texts.
+
+    Args:
+        precision: fractional digits of a second that numbers count, also numbers in texts; None:
+            texts are dates or timestamps.
+    """
+    kind, valid = values.type, valid_of(values)
+    if pa.types.is_string(kind):
+        numbers, digits, nanos = _of_texts(values, precision)
+        parsed = valid_of(numbers)
+    else:
+        numbers, digits, nanos, parsed = values, precision or 0, None, valid
+        if pa.types.is_date(kind):
+            numbers = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
+        elif pa.types.is_timestamp(kind):
+            numbers, digits = values.view(pa.int64()), UNIT_DIGITS[kind.unit]
+        else:
+            numbers = values.cast(pa.int64())
+    counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
+    seconds, rest = np.divmod(counts, 10**digits)
+    found = parsed & (seconds >= _LEAST_SECOND) & (seconds <= _LAST_SECOND)
+    return Instants(
+        np.where(found, seconds, 0),
+        np.where(found, rest * 10 ** (9 - digits) if nanos is None else nanos, 0),
+        found,
+        valid & ~found,
+    )
+
+
+def _of_texts(texts: pa.Array, precision: int | None) -> tuple[pa.Array, int, Int64s | None]:
+    """Counts, the digits of a second that they count, and nanoseconds where counts are coarser."""
+    if precision is not None:
+        numeric = pc.match_substring_regex(texts, _NUMBER)
+        digits = pc.if_else(numeric, texts, pa.scalar(None, pa.string()))
+        return cast_isolating(pc.replace_substring(digits, "+", ""), pa.int64()), precision, None
+    microseconds = pa.timestamp("us")
+    stamps, failed = timestamps_from_iso(texts, microseconds, 6)
+    if failed is not None:
+        # Paimon also takes months, days, hours, minutes and seconds of one digit.
+        padded = pc.replace_substring_regex(
+            pc.replace_substring(texts, "T", " "), _ONE_DIGIT, "0\\1"
+        )
+        stamps = pc.coalesce(stamps, timestamps_from_iso(padded, microseconds, 6)[0])
+    fraction = pc.struct_field(pc.extract_regex(texts, _FRACTION), "digits")
+    nanos = pc.utf8_rpad(pc.fill_null(fraction, "0"), 9, "0").cast(pa.int64())
+    return stamps.view(pa.int64()), 6, nanos.to_numpy()
+
+
+def _formatted(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]) -> pa.Array:
+    columns: list[pa.Array | str] = []
+    for part in parts:
+        if not part.count:
+            columns.append(part.text)
+        elif part.text == "S":
+            digits = pc.utf8_lpad(pa.array(nanos).cast(pa.string()), 9, "0")
+            columns.append(pc.utf8_slice_codeunits(digits, 0, part.count))
+        elif part.text == "E" or (part.text in "ML" and part.count > 2):
+            columns.append(_name(seconds, part))
+        elif part.text == "a":
+            columns.append(pa.array(["AM", "PM"]).take(pa.array(_of_day(seconds) // (DAY // 2))))
+        else:
+            columns.append(_number(_LETTERS[part.text](seconds), part))
+    if len(columns) == 1 and not isinstance(columns[0], str):
+        return columns[0]
+    if all(isinstance(column, str) for column in columns):
+        return pa.repeat("".join(map(str, columns)), len(seconds))
+    return pc.binary_join_element_wise(*columns, "")
+
+
+def _name(seconds: Int64s, part: PatternPart) -> pa.Array:
+    if part.text == "E":
+        # 1970-01-01 was a Thursday.
+        names, number = list(_DAYS), (seconds // DAY + 3) % 7
+    else:
+        names, number = list(_MONTHS), _FIELDS["month"](seconds) - 1
+    shown = names if part.count == 4 else [name[:3] for name in names]
+    return pa.array(shown).take(pa.array(number))
+
+
+def _number(numbers: Int64s, part: PatternPart) -> pa.Array:
+    if part.text in "yuY" and part.count == 2:
+        numbers = numbers % 100
+    texts = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), part.count, "0")
+    is_short_quarter = part.text in "Qq" and part.count == 3
+    return pc.replace_substring(texts, "00", "Q") if is_short_quarter else texts
+
+
+def _calendar(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
+    def read(seconds: Int64s) -> Int64s:
+        stamps = pa.array(seconds).view(pa.timestamp("s"))
+        found: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return found
+
+    return read
+
+
+def _of_day(seconds: Int64s) -> Int64s:
+    return seconds % DAY
+
+
+_year = _calendar(pc.year)
+
+
+def _year_of_era(seconds: Int64s) -> Int64s:
+    """The year before year 1 is year 1 before Christ, as the letter y counts."""
+    years = _year(seconds)
+    found: Int64s = np.where(years > 0, years, 1 - years)
+    return found
+
+
+_FIELDS: Mapping[str, Callable[[Int64s], Int64s]] = {
+    "year": _year,
+    "month": _calendar(pc.month),
+    "day": _calendar(pc.day),
+    "hour": lambda seconds: _of_day(seconds) // 3_600,
+    "minute": lambda seconds: seconds // 60 % 60,
+    "second": lambda seconds: seconds % 60,
+}
+_LETTERS: Mapping[str, Callable[[Int64s], Int64s]] = {
+    "y": _year_of_era,
+    "u": _year,
+    "Y": _calendar(pc.iso_year),
+    "Q": _calendar(pc.quarter),
+    "q": _calendar(pc.quarter),
+    "M": _FIELDS["month"],
+    "L": _FIELDS["month"],
+    "w": _calendar(pc.iso_week),
+    "D": _calendar(pc.day_of_year),
+    "d": _FIELDS["day"],
+    "H": _FIELDS["hour"],
+    "k": lambda seconds: (_FIELDS["hour"](seconds) - 1) % 24 + 1,
+    "K": lambda seconds: _FIELDS["hour"](seconds) % 12,
+    "h": lambda seconds: (_FIELDS["hour"](seconds) - 1) % 12 + 1,
+    "m": _FIELDS["minute"],
+    "s": _FIELDS["second"],
+}
+
+
+def _any(failed: Bools) -> Bools | None:
+    return failed if failed.any() else None

@@ -1,0 +1,86 @@
+"""One APPEND snapshot, built on what is known of the table, or none.
+
+For a caller that has decided by the table's newest snapshot what is to be added, as a replay of
+quarantined records does. Rows of other writers that came since would make that decision wrong. So
+the commit refuses to stand on them, at the very moment at which it is published. Compactions change
+no row and are no obstacle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.errors import CommitConflictError, CommitError
+from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_state import look_at_newest
+from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.write.write_constraints import WriteConstraints
+
+
+@dataclass(frozen=True, slots=True)
+class SingleAppend:
+    """The only commit of its user.
+
+    Attributes:
+        known: the newest snapshot when it began; None: the table was empty.
+        next_sequence_number: greater than any in the table then.
+    """
+
+    table: FileStoreTable
+    commit_user: str
+    known: Snapshot | None
+    next_sequence_number: int
+
+    @classmethod
+    def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
+        """Look at the table."""
+        constraints = WriteConstraints(table)
+        known = look_at_newest(table, constraints.look_at_all)
+        return cls(table, commit_user, known, constraints.next_sequence_number)
+
+    def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
+        """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
+        write = table_write(self.table, next_sequence_number=self.next_sequence_number)
+        with write:
+            for partition, bucket, part in bucket_assigner(self.table.schema).assign(rows):
+                write.write((partition, bucket), part)
+            return write.prepare_commit()
+
+    def commit(self, changes: Sequence[BucketChange], properties: Mapping[str, str]) -> Snapshot:
+        """Publish the files; without a commit they are deleted.
+
+        Raises:
+            CommitConflictError: rows of other writers have come since `begin`.
+            CommitError: other writers won every race.
+        """
+        history = CommitHistory(self.table, self.commit_user, self.known)
+        committable = ManifestCommittable(
+            identifier=0, changes=tuple(changes), properties=properties
+        )
+        try:
+            return FileStoreCommit(self.table, history).commit_appends(
+                committable, check=self._check_alone
+            )
+        except CommitError:
+            self.table.discard(changes)
+            raise
+
+    def _check_alone(self, latest: Snapshot | None) -> None:
+        known = 0 if self.known is None else self.known.snapshot_id
+        newest = known if latest is None else latest.snapshot_id
+        news = list(self.table.snapshots.backwards(begin=newest, down_to=known + 1))
+        rows = [each for each in news if each.commit_kind is not CommitKind.COMPACT]
+        if rows or len(news) < newest - known:
+            last = f"snapshot {rows[0].snapshot_id} of user {rows[0].commit_user}" if rows else ""
+            raise CommitConflictError(
+                f"others have written since snapshot {known}: {last or 'snapshots have expired'}",
+                where=self.table.location,
+                fix="try again when no job commits to the table",
+            )

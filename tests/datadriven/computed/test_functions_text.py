@@ -1,0 +1,95 @@
+"""Functions of computed columns, and the order in which columns are made; see functions.txt."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    Family,
+    JsonKind,
+    family_of,
+)
+from stream_app.cdc.computed.definition import DefinitionError, in_order, parse_definition
+from stream_app.cdc.computed.functions import applied, function_of
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.schema.data_type import DataType, parse_data_type
+from tests.support.datadriven import Case, run_file
+
+MOMENT = pa.scalar(1500, pa.timestamp("ms"))
+
+
+def test_functions_text() -> None:
+    run_file(Path(__file__).with_name("functions.txt"), _handle)
+
+
+def _handle(case: Case) -> str:
+    try:
+        return _order(case) if case.command == "order" else _values(case)
+    except DefinitionError as error:
+        return str(error)
+
+
+def _order(case: Case) -> str:
+    definitions = [parse_definition(line) for line in case.input_lines]
+    references = [
+        (each.name, each.arguments[0] if function_of(each).takes_column else None)
+        for each in definitions
+    ]
+    return " ".join(in_order(references))
+
+
+def _values(case: Case) -> str:
+    column_type = parse_data_type(case.header.removeprefix("of "))
+    calls, *texts = case.input_lines
+    column = array_of([json.loads(text) for text in texts], column_type)
+    outcomes = []
+    types = []
+    for call in re.findall(r"\w+\((?:[^()]|\([^()]*\))*\)", calls):
+        definition = parse_definition(f"x={call}")
+        made = applied(definition, column_type, arrow_type)
+        taken = column if function_of(definition).takes_column else pa.repeat(MOMENT, len(texts))
+        values, failed = made.compute(taken)
+        failed = np.zeros(len(texts), np.bool_) if failed is None else failed
+        assert not (failed & valid_of(values)).any(), "what fails is null"
+        types.append(str(made.result))
+        outcomes.append(
+            ["fails" if bad else _shown(value) for value, bad in zip(values, failed, strict=True)]
+        )
+    return "\n".join([" ".join(types), *(" ".join(row) for row in zip(*outcomes, strict=True))])
+
+
+def array_of(values: list[Any], data_type: DataType) -> pa.Array:
+    """Values of JSON as a column."""
+    is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
+    reading = ColumnReading(
+        name="c", data_type=data_type, arrow_type=arrow_type(data_type), scale=data_type.scale,
+        encoding=Encoding.ISO if is_time else Encoding.TEXT, required=False, is_key=False,
+    )  # fmt: skip
+    parts = []
+    for value in values:
+        if value is None:
+            parts.append(pa.nulls(1, reading.arrow_type))
+            continue
+        text = value if isinstance(value, str) else json.dumps(value)
+        kind, wire = wire_value(reading, JsonKind.STRING, text)
+        found, failed = cast_alone(reading, kind, [wire])
+        assert failed is None, value
+        parts.append(found)
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, reading.arrow_type)
+
+
+def _shown(value: pa.Scalar) -> str:
+    found = value.as_py()
+    if found is None or isinstance(found, bool | int | str):
+        return json.dumps(found, ensure_ascii=False)
+    return json.dumps(str(value.cast(pa.string())))

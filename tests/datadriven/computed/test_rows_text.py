@@ -1,0 +1,95 @@
+"""Messages in, whole rows out: made columns and filters as a configuration asks for them.
+
+``table [option=value …]`` has the keys of ``[table]`` as input, with Debezium's options beside it;
+``decode [key=a,b]`` takes a message a line, whose key has these columns, and prints the rows as
+``message kind column=value …`` without nulls, and the bad records.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.job.one_table import wanted_schema
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.clock import SystemClock
+from stream_app.errors import StreamAppError
+from tests.support.datadriven import Case, run_file
+from tests.unit.cdc.debezium_messages import messages, reasons_of, rows_of
+
+_REST = """
+[source]
+bootstrap-servers = "127.0.0.1:9092"
+topics = ["shop"]
+{options}
+[stream]
+checkpoint = "./checkpoint"
+quarantine = "./quarantine"
+[table]
+warehouse = "./warehouse"
+name = "t"
+{table}
+"""
+
+
+def test_rows_text(tmp_path: Path) -> None:
+    run_file(Path(__file__).with_name("rows.txt"), _Tables(tmp_path / "job.toml").handle)
+
+
+class _Tables:
+    """The interpreter: remembers the format of the last ``table`` command."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._format: MessageFormat | None = None
+
+    def handle(self, case: Case) -> str:
+        try:
+            return self._table(case) if case.command == "table" else self._decode(case)
+        except StreamAppError as error:
+            return str(error).replace(str(self._file), "job.toml")
+
+    def _table(self, case: Case) -> str:
+        options = "\n".join(f'debezium."{key}" = "{value}"' for key, value in case.args.items())
+        self._file.write_text(_REST.format(options=options, table=case.input))
+        config = load_config(self._file, [], {})
+        schema = wanted_schema(config, SystemClock())
+        setup = format_setup(config.source, config.table, schema)
+        self._format = table_format(config.source, config.table, schema, setup)
+        keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""
+        return ", ".join(f"{each.name} {each.data_type}" for each in schema.fields) + keys
+
+    def _decode(self, case: Case) -> str:
+        assert self._format is not None
+        key = case.args.get("key", "")
+        batch = messages(
+            *(None if line == "~" else line for line in case.input_lines),
+            topic="shop",
+            partition=3,
+            key=json.dumps(dict.fromkeys(key.split(","), 0)) if key else None,
+        )
+        stamps = pa.array([1500 * 1000] * batch.num_rows, pa.int64()).view(
+            pa.timestamp("us", "UTC")
+        )
+        batch = batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", stamps)
+        decoded = self._format.decode(batch)
+        names = decoded.changes.rows.schema.names[1:]
+        lines = [
+            f"{at} {kind} "
+            + " ".join(
+                f"{name}={_shown(value)}"
+                for name, value in zip(names, row, strict=True)
+                if value is not None
+            )
+            for at, kind, *row in rows_of(decoded)
+        ]
+        lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+        return "\n".join([*lines, f"skipped {decoded.skipped}"])
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | int) else f"'{value}'"
