@@ -92,6 +92,9 @@ case $verb in
   truncate) app "$@" ;; # delete all rows: truncate TABLE
   remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
   changelog) app "$@" ;; # print a table's changes: changelog TABLE
+  init) app "$@" ;;      # write a configuration from a topic's messages: init --from-topic TOPIC …
+  alter) app "$@" ;;     # change a table's columns, options and comments: alter TABLE …
+  resume) app "$@" ;;    # let a job try tables again that an error holds back: resume --conf FILE
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF

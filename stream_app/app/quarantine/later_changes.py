@@ -86,8 +86,9 @@ class LaterChanges:
         if decoded.bad.num_rows:
             topic, partition = where
             raise UsageError(
-                f"a message behind the record cannot be decoded ({decoded.bad.column('reason')[0]}), "
-                "so it is not certain which rows have newer changes",
+                "a message behind the record cannot be decoded "
+                f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
+                "changes",
                 where=f"topic {topic}, partition {partition}, offset "
                 f"{decoded.bad.column('offset')[0]}",
                 fix="give the job the configuration with which it has read that message",
