@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
+from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.row_assembly import (
     RowPlan,

@@ -8,9 +8,7 @@ and CHAR(n)/VARCHAR(n)/BINARY(n) lengths are not enforced.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,9 +38,7 @@ from stream_app.cdc.columns.column_reading import (
 from stream_app.cdc.columns.decimal_columns import (
     by_scale,
     decimals_from_bytes,
-    exact_decimal,
     narrowed,
-    plain_text,
     plain_texts,
 )
 from stream_app.cdc.columns.latin_1_columns import decode_latin_1
@@ -324,79 +320,3 @@ def _union(*masks: Bools | None) -> Bools | None:
         return None
     union: Bools = np.logical_or.reduce(present)
     return union if union.any() else None
-
-
-def wire_value(reading: ColumnReading, kind: JsonKind, text: str) -> tuple[JsonKind, object]:
-    """One value of a record that is read on its own, ready for `cast_column`.
-
-    Args:
-        kind, text: the value's JSON kind, and its text: of a string the characters, else JSON.
-
-    Returns:
-        The kind to cast it as and the value as Python's equivalent of that wire type.
-
-    Raises:
-        ValueError: says in a few words why the value cannot stand in the column.
-    """
-    if reading.refusal:
-        raise ValueError(reading.refusal)
-    family = reading.family
-    if kind is JsonKind.OBJECT and reading.wire_type(kind) is not None:
-        return _struct_wire_value(reading, text)
-    if family is Family.STRING or (family, kind) == (Family.FLOAT, JsonKind.STRING):
-        if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-            return kind, _plain_number(text, reading.scale)
-        return JsonKind.STRING, "0" if kind is JsonKind.NUMBER and text == "-0" else text
-    if family is Family.DECIMAL:
-        return _decimal_wire_value(reading, kind, text)
-    if reading.wire_type(kind) is None:
-        raise ValueError(f"is a JSON {kind.name.lower()}")
-    if kind is JsonKind.BOOLEAN:
-        return kind, text == "true"
-    if kind is JsonKind.NUMBER:
-        # Text is cast to a FLOAT in one step; through Python's float it would be rounded twice.
-        return (JsonKind.STRING, text) if family is Family.FLOAT else (kind, _int64(text))
-    return kind, text
-
-
-def _decimal_wire_value(
-    reading: ColumnReading, kind: JsonKind, text: str
-) -> tuple[JsonKind, object]:
-    if kind is JsonKind.STRING and reading.encoding is Encoding.BASE64:
-        return kind, text
-    if kind not in (JsonKind.NUMBER, JsonKind.STRING):
-        raise ValueError(f"is a JSON {kind.name.lower()}")
-    return JsonKind.NUMBER, exact_decimal(text, reading.arrow_type)
-
-
-def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, object]:
-    parts = json.loads(text, object_pairs_hook=_once)
-    scale, value = parts.get("scale"), parts.get("value")
-    if type(scale) is not int or abs(scale) > 1000 or not isinstance(value, str):
-        raise ValueError("is not a decimal of the form {scale, value}")
-    if reading.family in (Family.STRING, Family.FLOAT):
-        return JsonKind.STRING, _plain_number(value, scale)
-    return JsonKind.OBJECT, {"scale": scale, "value": value}
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    for name in ("scale", "value"):
-        if [found for found, _ in pairs].count(name) > 1:
-            raise ValueError(f"has the field {name!r} twice")
-    return dict(pairs)
-
-
-def _plain_number(text: str, scale: int) -> str:
-    values, _ = decode_base64(pa.array([text], pa.string()))
-    if not values[0].is_valid:
-        raise ValueError("is not the base64 of a number (decimal.handling.mode = precise)")
-    return plain_text(values[0].as_py(), scale)
-
-
-def _int64(text: str) -> int:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError("is not a whole number")
-    if len(digits) > 19 or not -(2**63) <= int(text) < 2**63:
-        raise ValueError("is out of range")
-    return int(text)

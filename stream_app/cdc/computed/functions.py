@@ -15,7 +15,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
     Encoding,
@@ -24,6 +24,7 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed import number_functions, text_functions
 from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.definition import Definition, DefinitionError

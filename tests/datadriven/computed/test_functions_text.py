@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.columns.column_cast import cast_alone, wire_value
+from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
     Encoding,
@@ -19,6 +19,7 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
     family_of,
 )
+from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed.definition import DefinitionError, in_order, parse_definition
 from stream_app.cdc.computed.functions import applied, function_of
 from stream_app.format.arrow_schema import arrow_type

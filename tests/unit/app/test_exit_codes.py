@@ -94,6 +94,9 @@ status
 status --conf nowhere
 resume
 resume --conf nowhere
+quarantine
+quarantine list
+quarantine list --conf nowhere
 init --from-topic t
 init --from-topic t --conf nowhere
 init --from-topic t --conf file
