@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,17 +42,44 @@ class TablePlan:
         return replace(self, next_sequence_number=next_sequence_number)
 
     def packed(self) -> PackedPlan:
-        """The plan as bytes, which are made once for all epochs with this table and format."""
+        """The plan as bytes, which are made once for all epochs with this table and format.
+
+        The file system is beside them: it is pickled with the keys that it has by then.
+        """
         if not self._packed:
-            self._packed.append(pickle.dumps((self.table, self.message_format)))
-        return self._packed[0], self.next_sequence_number
+            data = io.BytesIO()
+            _Packer(data, self.table.file_io).dump((self.table, self.message_format))
+            self._packed.append(data.getvalue())
+        return self._packed[0], self.table.file_io, self.next_sequence_number
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
         return bucket_assigner(self.table.schema)
 
 
-PackedPlan = tuple[bytes, int]
+PackedPlan = tuple[bytes, object, int]
+
+
+class _Packer(pickle.Pickler):
+    """Leaves a file system out."""
+
+    def __init__(self, data: io.BytesIO, file_io: object) -> None:
+        super().__init__(data)
+        self._file_io = file_io
+
+    def persistent_id(self, value: object) -> int | None:
+        return 0 if value is self._file_io else None
+
+
+class _Unpacker(pickle.Unpickler):
+    """Puts a file system in."""
+
+    def __init__(self, data: bytes, file_io: object) -> None:
+        super().__init__(io.BytesIO(data))
+        self._file_io = file_io
+
+    def persistent_load(self, _: object) -> object:
+        return self._file_io
 
 
 class _PackedPlans(Sequence[TablePlan | None]):
@@ -69,9 +97,12 @@ class _PackedPlans(Sequence[TablePlan | None]):
         if packed is None:
             return None
         if index not in self._plans:
-            table, message_format = pickle.loads(packed[0])
+            data, file_io, next_sequence_number = packed
+            table, message_format = _Unpacker(data, file_io).load()
             self._plans[index] = TablePlan(
-                table=table, message_format=message_format, next_sequence_number=packed[1]
+                table=table,
+                message_format=message_format,
+                next_sequence_number=next_sequence_number,
             )
         return self._plans[index]
 
