@@ -187,4 +187,7 @@ def test_spark_gets_the_options_of_the_file_system() -> None:
     assert hadoop_settings("hdfs://lake/c", options, {}) == {
         "spark.hadoop.dfs.nameservices": "lake"
     }
-    assert hadoop_settings("/c", options, {}) == {}
+    [(key, manager)] = hadoop_settings("/c", options, {}).items()
+    assert key == "spark.sql.streaming.checkpointFileManagerClass"
+    assert manager.startswith("org.apache.spark.sql.execution.streaming.")
+    assert hadoop_settings("gs://lake/c", options, {}) == {}
