@@ -118,14 +118,21 @@ class RunningStream:
         query.stop()
 
     def _report(self, query: StreamingQuery) -> None:
-        progress = query.lastProgress
-        if progress is None:
+        last = query.lastProgress
+        if last is None or last.json == self._told:
             return
-        told = progress.json
-        if told == self._told:
-            return
-        self._told, self._newest = told, source_progress(json.loads(told))
-        report = self._newest
+        self._told = last.json
+        newest = source_progress(json.loads(last.json))
+        if newest.epoch > self._reported + 1:
+            # Epochs can end faster than this thread asks; Spark keeps the last hundred.
+            for earlier in query.recentProgress:
+                report = source_progress(json.loads(earlier.json))
+                if self._reported < report.epoch < newest.epoch:
+                    self._tell(report)
+        self._tell(newest)
+
+    def _tell(self, report: SourceProgress) -> None:
+        self._newest = report
         if report.epoch > self._reported and (report.messages or report.lag):
             self._reported = report.epoch
             self.on_progress(report)
