@@ -11,37 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import ops_of
-from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
-    CheckedOptions,
-    checked_options,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told
-from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.canal.columns import OPS, parse_columns
 from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
-from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -210,26 +205,14 @@ _ORIGINS = OriginFields(
 )
 
 
-def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-    """See `message_format.Format`."""
-    return checked_options(CANAL_JSON.name, CANAL_JSON.section, _OPTIONS, options, columns)
-
-
-def make(setup: FormatSetup) -> MessageFormat:
-    """See `message_format.Format`."""
-    options = check(setup.options, setup.columns)
-    return ChangeFormat(CanalDialect(), CANAL_JSON.section, setup, options, _default)
-
-
-CANAL_JSON = Format(
+CANAL_JSON = DialectFormat(
     name="canal-json",
     section="canal",
     introduction='for example `canal.truncate = "ignore"`. [CDC.md](CDC.md#canal) tells how the '
     "messages are read.",
     options=_OPTIONS,
-    check=check,
-    make=make,
-    survey=partial(survey, CanalDialect()),
+    dialect=lambda _: CanalDialect(),
+    plain=CanalDialect(),
+    encoding=_default,
     origins=_ORIGINS.origins,
-    describe=partial(describe, CanalDialect()),
-)
+).declared()

@@ -18,31 +18,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
-from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
-    CheckedOptions,
-    checked_options,
     texts_and_numbers,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told
-from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -276,28 +272,14 @@ _ORIGINS = OriginFields(
 )
 
 
-def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-    """See `message_format.Format`."""
-    return checked_options(DMS_JSON.name, DMS_JSON.section, _OPTIONS, options, columns)
-
-
-def make(setup: FormatSetup) -> MessageFormat:
-    """See `message_format.Format`."""
-    options = check(setup.options, setup.columns)
-    dialect = DmsDialect(options.modes[_UPDATE_KEYS] == "unchanged")
-    default = partial(texts_and_numbers, binary=Encoding.HEX)
-    return ChangeFormat(dialect, DMS_JSON.section, setup, options, default)
-
-
-DMS_JSON = Format(
+DMS_JSON = DialectFormat(
     name="aws-dms-json",
     section="dms",
     introduction='for example `dms."update-keys" = "unchanged"`. [CDC.md](CDC.md#aws-dms) tells '
     "how the messages are read.",
     options=_OPTIONS,
-    check=check,
-    make=make,
-    survey=partial(survey, DmsDialect()),
+    dialect=lambda options: DmsDialect(options.modes[_UPDATE_KEYS] == "unchanged"),
+    plain=DmsDialect(),
+    encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=_ORIGINS.origins,
-    describe=partial(describe, DmsDialect()),
-)
+).declared()

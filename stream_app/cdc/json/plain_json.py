@@ -17,25 +17,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.change_format import ChangeFormat
-from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import image_of, load_document
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     CheckedOptions,
-    checked_options,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -156,9 +154,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return origins_of(none, none, topic, {})
 
 
-def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-    """See `message_format.Format`."""
-    checked = checked_options(PLAIN_JSON.name, PLAIN_JSON.section, _OPTIONS, options, columns)
+def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
     unknown = checked.names.get(_KEY_COLUMNS, frozenset()).difference(columns.names)
     if unknown and columns.names:  # without columns a job reads many tables
         raise UsageError(
@@ -167,26 +163,17 @@ def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
             where=f"source.{PLAIN_JSON.section}",
             fix=f"the table's columns are {', '.join(columns.names)}",
         )
-    return checked
 
 
-def make(setup: FormatSetup) -> MessageFormat:
-    """See `message_format.Format`."""
-    options = check(setup.options, setup.columns)
-    dialect = PlainDialect(options.names.get(_KEY_COLUMNS, frozenset()))
-    default = partial(texts_and_numbers, binary=Encoding.BASE64)
-    return ChangeFormat(dialect, PLAIN_JSON.section, setup, options, default)
-
-
-PLAIN_JSON = Format(
+PLAIN_JSON = DialectFormat(
     name="json",
     section="json",
     introduction='for example `json."key-columns" = "id"`. [CDC.md](CDC.md#plain-rows) tells how '
     "the messages are read.",
     options=_OPTIONS,
-    check=check,
-    make=make,
-    survey=partial(survey, PlainDialect()),
+    dialect=lambda options: PlainDialect(options.names.get(_KEY_COLUMNS, frozenset())),
+    plain=PlainDialect(),
+    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
-    describe=partial(describe, PlainDialect()),
-)
+    check_together=_check_keys,
+).declared()

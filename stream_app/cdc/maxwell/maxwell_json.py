@@ -17,30 +17,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
-from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
-    CheckedOptions,
-    checked_options,
     texts_and_numbers,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told
-from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -163,27 +158,14 @@ def _key_names(key: Any) -> list[str]:
     return []
 
 
-def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-    """See `message_format.Format`."""
-    return checked_options(MAXWELL_JSON.name, MAXWELL_JSON.section, _OPTIONS, options, columns)
-
-
-def make(setup: FormatSetup) -> MessageFormat:
-    """See `message_format.Format`."""
-    options = check(setup.options, setup.columns)
-    default = partial(texts_and_numbers, binary=Encoding.BASE64)
-    return ChangeFormat(MaxwellDialect(), MAXWELL_JSON.section, setup, options, default)
-
-
-MAXWELL_JSON = Format(
+MAXWELL_JSON = DialectFormat(
     name="maxwell-json",
     section="maxwell",
     introduction='for example `maxwell."unknown-columns" = "ignore"`. [CDC.md](CDC.md#maxwell) '
     "tells how the messages are read.",
     options=_OPTIONS,
-    check=check,
-    make=make,
-    survey=partial(survey, MaxwellDialect()),
+    dialect=lambda _: MaxwellDialect(),
+    plain=MaxwellDialect(),
+    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    describe=partial(describe, MaxwellDialect()),
-)
+).declared()

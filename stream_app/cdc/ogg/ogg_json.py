@@ -20,22 +20,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with
-from stream_app.cdc.alike.description import describe, untyped
+from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
-    CheckedOptions,
-    checked_options,
     texts_and_numbers,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told
-from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     bools_of,
@@ -45,10 +42,9 @@ from stream_app.cdc.columns.arrow_buffers import (
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -273,28 +269,14 @@ def _told(columns: Sequence[pa.Array]) -> Told:
 _ORIGINS = OriginFields(pa.schema([(name, pa.string()) for name in ("table", "op_type")]), _told)
 
 
-def check(options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-    """See `message_format.Format`."""
-    return checked_options(OGG_JSON.name, OGG_JSON.section, _OPTIONS, options, columns)
-
-
-def make(setup: FormatSetup) -> MessageFormat:
-    """See `message_format.Format`."""
-    options = check(setup.options, setup.columns)
-    dialect = OggDialect(options.modes[_COMPRESSED] == "null")
-    default = partial(texts_and_numbers, binary=Encoding.BASE64)
-    return ChangeFormat(dialect, OGG_JSON.section, setup, options, default)
-
-
-OGG_JSON = Format(
+OGG_JSON = DialectFormat(
     name="ogg-json",
     section="ogg",
     introduction='for example `ogg."compressed-updates" = "null"`. [CDC.md](CDC.md#goldengate) '
     "tells how the messages are read.",
     options=_OPTIONS,
-    check=check,
-    make=make,
-    survey=partial(survey, OggDialect()),
+    dialect=lambda options: OggDialect(options.modes[_COMPRESSED] == "null"),
+    plain=OggDialect(),
+    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    describe=partial(describe, OggDialect()),
-)
+).declared()

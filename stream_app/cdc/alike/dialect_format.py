@@ -1,0 +1,74 @@
+"""The declaration of a format of JSON that its dialect makes: what all of them have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+
+from stream_app.cdc.alike.change_format import ChangeFormat
+from stream_app.cdc.alike.description import Describes, describe
+from stream_app.cdc.alike.dialect import Dialect
+from stream_app.cdc.alike.options import CheckedOptions, checked_options
+from stream_app.cdc.alike.survey import survey
+from stream_app.cdc.columns.column_reading import Encoding
+from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.source_tables import Origins
+from stream_app.model.schema.data_type import DataType, RowType
+
+
+class WholeDialect(Dialect, Describes, Protocol):
+    """A dialect that describes the source's table too."""
+
+
+def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
+    """Options that are right together when each is right by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectFormat:
+    """What a dialect adds to the declaration of its format.
+
+    Attributes:
+        name, section, introduction, options, origins: as `Format` has them.
+        dialect: makes the dialect of a table's options.
+        plain: the dialect without options, which surveys and describes.
+        encoding: of a column, by its type.
+        check_together: raises `UsageError` when options do not fit each other or the columns.
+    """
+
+    name: str
+    section: str
+    introduction: str
+    options: tuple[FormatOption, ...]
+    origins: Callable[[pa.RecordBatch], Origins]
+    dialect: Callable[[CheckedOptions], Dialect]
+    plain: WholeDialect
+    encoding: Callable[[DataType], Encoding]
+    check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
+
+    def declared(self) -> Format:
+        """The format for the registry."""
+        return Format(
+            name=self.name,
+            section=self.section,
+            introduction=self.introduction,
+            options=self.options,
+            check=self._checked,
+            make=self._made,
+            survey=partial(survey, self.plain),
+            origins=self.origins,
+            describe=partial(describe, self.plain),
+        )
+
+    def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked = checked_options(self.name, self.section, self.options, options, columns)
+        self.check_together(checked, columns)
+        return checked
+
+    def _made(self, setup: FormatSetup) -> MessageFormat:
+        checked = self._checked(setup.options, setup.columns)
+        return ChangeFormat(self.dialect(checked), self.section, setup, checked, self.encoding)
