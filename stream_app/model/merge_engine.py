@@ -22,15 +22,19 @@ class EngineTraits:
             leave it out, and compactions do when nothing older lies below.
         needs_lookup: a change shows only beside the older rows of its key. So each row has to leave
             level 0 soon.
+        keeps_newest: the merged row is the newest one, whatever the older ones are.
     """
 
     may_prune_by_value: bool
     keeps_deletes: bool
     needs_lookup: bool
+    keeps_newest: bool = False
 
 
 MERGE_ENGINES: Mapping[str, EngineTraits] = {
-    "deduplicate": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=False),
+    "deduplicate": EngineTraits(
+        may_prune_by_value=True, keeps_deletes=True, needs_lookup=False, keeps_newest=True
+    ),
 }
 """By the value of ``merge-engine``, in lower case."""
 

@@ -152,9 +152,7 @@ LAYOUTS = {
     "changelog by gzip": Layout(
         {**INPUT, "changelog-file.compression": "gzip", "changelog-file.stats-mode": "none"}
     ),
-    "changelog of lookups": Layout(
-        {"changelog-producer": "lookup"}, unwritten="changelog-producer = lookup"
-    ),
+    "changelog of lookups": Layout({"changelog-producer": "lookup"}),
     "long changelogs": Layout(
         {**INPUT, "changelog.num-retained.min": "5", "changelog.num-retained.max": "10"}
     ),

@@ -76,7 +76,7 @@ def _whole_setup(
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={**source.format_options, **evolving},
-        keep_update_before=schema.core_options.writes_changelog,
+        keep_update_before=schema.core_options.flushes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],

@@ -60,7 +60,7 @@ class CompactRewriter:
         try:
             for section in sections:
                 for batch in self._merged(section):
-                    kept = self._without_stale(batch) if drop_deletes else batch
+                    kept = self.without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
             return WrittenFiles(writer.close())
@@ -77,7 +77,7 @@ class CompactRewriter:
             section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
         )
 
-    def _without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
         stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:

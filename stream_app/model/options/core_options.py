@@ -20,6 +20,7 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_OPTIONS,
     FULL_COMPACTION_DELTA_COMMITS,
     LOOKUP_COMPACT_MAX_INTERVAL,
+    LOOKUP_WAIT,
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
@@ -213,8 +214,23 @@ class CoreOptions:
 
     @property
     def writes_changelog(self) -> bool:
-        """Whether ``changelog-producer`` is another than ``none``: we write those of ``input``."""
-        return self.raw.get("changelog-producer", "none").lower() != "none"
+        """Whether ``changelog-producer`` is another than ``none``."""
+        return self.changelog_producer != "none"
+
+    @property
+    def flushes_changelog(self) -> bool:
+        """Whether the writer itself writes the changelog, each change as it comes in."""
+        return self.changelog_producer == "input"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether compactions look for the older rows of their keys."""
+        return self.changelog_producer == "lookup"
+
+    @property
+    def changelog_producer(self) -> str:
+        """``changelog-producer``, in lower case."""
+        return self.raw.get("changelog-producer", "none").lower()
 
     @property
     def lookup_interval(self) -> int:
@@ -232,12 +248,16 @@ class CoreOptions:
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
+        if epochs is None and self.changelog_producer == "full-compaction":
+            epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
     @property
     def waits_for_compaction(self) -> bool:
         """Whether each epoch waits for its compactions."""
-        return self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]
+        if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
+            return True
+        return self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
 
     @property
     def write_only_stop_trigger(self) -> int:

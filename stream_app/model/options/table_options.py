@@ -65,9 +65,23 @@ SEQUENCE_FIELD_SORT_ORDER = choice_option(
 CHANGELOG_PRODUCER = choice_option(
     "changelog-producer",
     "none",
-    "Whether changelog files are written: none, or input (every change as it came in).",
+    "What writes changelog files: none, input (the writer, every change as it came in), "
+    "full-compaction (full compactions, what changed since the one before), or lookup (each "
+    "compaction of level 0, by the older rows of its keys).",
     "none",
     "input",
+    "full-compaction",
+    "lookup",
+)
+CHANGELOG_ROW_DEDUPLICATE = boolean_option(
+    "changelog-producer.row-deduplicate",
+    False,
+    "Compactions tell no update whose old and new rows have the same values.",
+)
+CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = text_option(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    "",
+    "Columns (comma separated) that changelog-producer.row-deduplicate does not compare.",
 )
 IGNORE_DELETE = boolean_option(
     "ignore-delete",
@@ -154,6 +168,8 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     CHANGELOG_PRODUCER,
+    CHANGELOG_ROW_DEDUPLICATE,
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
     FILE_FORMAT,

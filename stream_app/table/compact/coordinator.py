@@ -206,6 +206,7 @@ def bucket_managers(
             picker=None if options[WRITE_ONLY] else _picker(table),
             stop_trigger=options.stop_trigger,
             total_buckets=total_buckets,
+            looks_up=options.looks_up,
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }

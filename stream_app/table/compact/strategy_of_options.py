@@ -42,7 +42,8 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         ),
         off_peak=_off_peak_hours(options),
     )
-    if options[FORCE_LOOKUP] or traits_of(options.merge_engine).needs_lookup:
+    lifts = options[FORCE_LOOKUP] or options.looks_up
+    if lifts or traits_of(options.merge_engine).needs_lookup:
         is_gentle = options[LOOKUP_COMPACT] == "gentle"
         return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)
     if options[COMPACTION_FORCE_UP_LEVEL_0]:

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stream_app.clock import local_wall_clock_ms
+from stream_app.mergetree.changelog.before_rows import BeforeRows
+from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
+from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
+from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
@@ -18,6 +23,8 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import (
+    CHANGELOG_ROW_DEDUPLICATE,
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     WRITE_BUFFER_SIZE,
     WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
     WRITE_BUFFER_SPILLABLE,
@@ -47,7 +54,7 @@ def _bucket_writer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of one key before.
-            merge_early=None if options.writes_changelog else merge_function,
+            merge_early=None if options.flushes_changelog else merge_function,
             spillable=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
@@ -55,7 +62,7 @@ def _bucket_writer(
         merge_function=merge_function,
         files=table.bucket_files(partition, bucket),
         next_sequence_number=next_sequence_number,
-        writes_changelog=options.writes_changelog,
+        writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
     )
 
@@ -74,7 +81,37 @@ def _planned_compactions(
 
 
 def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    return run_task(table, request, merge_rewriter(table, request))
+    merging = merge_rewriter(table, request)
+    before = before_rows(table, request)
+    if before is None:
+        return run_task(table, request, merging)
+    options = table.options
+    telling = ChangelogRewriter(
+        merging,
+        before,
+        tells_same=not options[CHANGELOG_ROW_DEDUPLICATE],
+        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
+    )
+    return run_task(table, request, telling)
+
+
+def before_rows(table: FileStoreTable, request: CompactRequest) -> BeforeRows | None:
+    """By what a compaction of the table tells changes; None: it tells none."""
+    layout, options = table.layout(), table.options
+    match options.changelog_producer:
+        case "full-compaction":
+            return FullCompactionChangelog(layout, request.max_level)
+        case "lookup":
+            files = table.bucket_files(request.partition, request.bucket)
+            return LookupChangelog(
+                layout,
+                request.max_level,
+                RowsAbove(layout, files, request.above, table.key_of),
+                keeps_newest=traits_of(options.merge_engine).keeps_newest
+                and not layout.sequence_fields,
+            )
+        case _:
+            return None
 
 
 def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:

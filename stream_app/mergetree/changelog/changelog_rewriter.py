@@ -1,0 +1,137 @@
+"""Merges sections as `CompactRewriter` does, and writes what changes into changelog files.
+
+Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore, segments
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
+from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.key_differences import difference, rows_of_keys
+from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+
+_LEVEL = "_LEVEL"
+
+
+@dataclass(frozen=True)
+class ChangelogRewriter:
+    """Rewrites sections of one bucket and tells their changes.
+
+    A section's runs are all read at once: merging some of them first would lose rows before.
+
+    Attributes:
+        tells_same: an update is written too whose values are the same
+            (``changelog-producer.row-deduplicate`` = false).
+        ignored: columns whose change alone is no update, when `tells_same` is false.
+    """
+
+    merging: CompactRewriter
+    before: BeforeRows
+    tells_same: bool = True
+    ignored: frozenset[str] = frozenset()
+
+    @property
+    def files(self) -> KeyValueFileAccess:
+        """The bucket's files."""
+        return self.merging.files
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> WrittenFiles:
+        """Merge sections (in key order); data files, and changelog files as `before` says.
+
+        Raises:
+            CorruptFileError: an input file cannot be read; nothing that was written stays.
+        """
+        if not self.before.tells(sections, output_level):
+            return self.merging.rewrite(
+                sections, output_level=output_level, drop_deletes=drop_deletes
+            )
+        data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        return self._rewritten(sections, data, drop_deletes=drop_deletes)
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        """Move a file that overlaps nothing, and tell its rows where they are new.
+
+        Raises:
+            CorruptFileError: as `rewrite`.
+        """
+        section: Section = (SortedRun((file,)),)
+        match self.before.upgrade(file, output_level):
+            case Upgrade.MOVE:
+                return self.merging.upgrade(file, output_level)
+            case Upgrade.TELL:
+                changelog = self._rewritten([section], None, drop_deletes=False).changelog
+                return WrittenFiles(self.merging.upgrade(file, output_level).data, changelog)
+            case Upgrade.REWRITE:
+                data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+                return self._rewritten([section], data, drop_deletes=False)
+
+    def _rewritten(
+        self, sections: Sequence[Section], data: KeyValueFileWriter | None, *, drop_deletes: bool
+    ) -> WrittenFiles:
+        merging = self.merging
+        changelog = self.files.changelog_writer()
+        with ExitStack() as undo:
+            undo.callback(changelog.abort)
+            if data is not None:
+                undo.callback(data.abort)
+            for window in (each for section in sections for each in self._windows(section)):
+                part = self._before(window)
+                merged = merging.merge_function.merge(part.window, merging.layout)
+                kept = merging.without_stale(merged)
+                rows = kept if drop_deletes else merged
+                if data is not None and rows.num_rows:
+                    data.write(rows)
+                changes = self._changes(window, part, merged)
+                if changes.num_rows:
+                    changelog.write(changes)
+            done = WrittenFiles(() if data is None else data.close(), changelog.close())
+            undo.pop_all()
+        return done
+
+    def _changes(
+        self, window: MergeWindow, part: WindowBefore, merged: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        layout, may_change = self.merging.layout, part.may_change
+        if not may_change.all():
+            if merged.num_rows == len(may_change):
+                merged = take(merged, np.flatnonzero(may_change))
+            else:
+                # The merge engine left keys out.
+                found = segments(window, layout)
+                firsts = take(
+                    window.batch.drop_columns([_LEVEL]), found.order[found.starts[may_change]]
+                )
+                merged, _ = rows_of_keys(layout, merged, firsts)
+        stale = self.merging.without_stale
+        sides = difference(layout, stale(part.before), stale(merged))
+        return sides.changelog(None if self.tells_same else ~sides.same(self.ignored))
+
+    def _before(self, window: MergeWindow) -> WindowBefore:
+        levels = window.batch.column(_LEVEL).to_numpy().astype(np.int64)
+        in_order = levels if window.order is None else levels[window.order]
+        rows = MergeWindow(window.batch.drop_columns([_LEVEL]), window.order, window.last)
+        return self.before.before(rows, in_order)
+
+    def _windows(self, section: Section) -> Iterator[MergeWindow]:
+        return merge_windows([self._read(run) for run in section], self.merging.layout)
+
+    def _read(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
+        for file in run.files:
+            level = pa.scalar(file.level, pa.int8())
+            for batch in self.files.read(file):
+                yield batch.append_column(_LEVEL, pa.repeat(level, batch.num_rows))

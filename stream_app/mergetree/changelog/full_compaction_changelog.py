@@ -1,0 +1,49 @@
+"""``changelog-producer = full-compaction``: the changes since the last full compaction.
+
+Only a full compaction writes the highest level. So the rows there are those that followers have
+seen, and all rows below have come since.
+
+Source: Paimon `mergetree/compact/FullChangelogMergeTreeCompactRewriter.java`,
+`FullChangelogMergeFunctionWrapper.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream_app.mergetree.changelog.before_rows import (
+    LevelNumbers,
+    Upgrade,
+    WindowBefore,
+    segments,
+)
+from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.key_value_batch import KeyValueLayout, take
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(frozen=True, slots=True)
+class FullCompactionChangelog:
+    """Implements `BeforeRows`."""
+
+    layout: KeyValueLayout
+    max_level: int
+
+    def tells(self, _sections: Sequence[Section], output_level: int, /) -> bool:
+        """Whether it is a full compaction."""
+        return output_level == self.max_level
+
+    def upgrade(self, _file: DataFileMeta, output_level: int, /) -> Upgrade:
+        """All rows of a file that reaches the highest level are new."""
+        return Upgrade.TELL if output_level == self.max_level else Upgrade.MOVE
+
+    def before(self, window: MergeWindow, levels: LevelNumbers) -> WindowBefore:
+        """The rows of the highest level, of keys that have newer rows."""
+        keys = segments(window, self.layout)
+        is_new = levels != self.max_level
+        may_change = keys.any(is_new)
+        counts = [*keys.starts[1:], len(keys.order)] - keys.starts
+        chosen = may_change.repeat(counts) & ~is_new
+        return WindowBefore(window, take(window.batch, keys.order[chosen]), may_change)

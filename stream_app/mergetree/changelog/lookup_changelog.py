@@ -1,0 +1,86 @@
+"""``changelog-producer = lookup``: the changes that level 0 brings, whenever it is compacted.
+
+A key's row before is that of the lowest level above 0: in the compaction itself, else further up
+(`RowsAbove`).
+
+Source: Paimon `mergetree/compact/LookupMergeTreeCompactRewriter.java`,
+`LookupChangelogMergeFunctionWrapper.java`, `LookupMergeFunction.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.changelog.before_rows import (
+    LevelNumbers,
+    Upgrade,
+    WindowBefore,
+    segments,
+)
+from stream_app.mergetree.changelog.rows_above import RowsAbove
+from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.key_value_batch import KeyValueLayout, take
+from stream_app.mergetree.merge_window import MergeWindow, sorted_window
+from stream_app.model.data_file_meta import DataFileMeta
+
+_NO_ROW = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class LookupChangelog:
+    """Implements `BeforeRows`.
+
+    Attributes:
+        above: the rows above the compaction's output.
+        keeps_newest: the merged row is the newest, by order of arrival. So a file of level 0 that
+            overlaps nothing holds merged rows already.
+    """
+
+    layout: KeyValueLayout
+    max_level: int
+    above: RowsAbove
+    keeps_newest: bool
+
+    def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
+        """Whether rows leave level 0."""
+        files = (file for section in sections for run in section for file in run.files)
+        return output_level != 0 and any(file.level == 0 for file in files)
+
+    def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
+        """Rows of level 0 are new; rows further up may have to be merged into them."""
+        if file.level != 0:
+            return Upgrade.MOVE
+        is_merged = output_level == self.max_level or self.keeps_newest
+        return Upgrade.TELL if is_merged else Upgrade.REWRITE
+
+    def before(self, window: MergeWindow, levels: LevelNumbers) -> WindowBefore:
+        """The row of the lowest level above 0; all rows below it are merged with it.
+
+        Rows still further up are merged into it already, and are left out.
+        """
+        keys = segments(window, self.layout)
+        batch, order = window.batch, keys.order
+        is_new = levels == 0
+        # Level in the high bits, place in the low ones: the least is the lowest level's row.
+        ranks = np.where(is_new, _NO_ROW, (levels << 32) | np.arange(len(order)))
+        least = keys.least(ranks)
+        has_row = least != _NO_ROW
+        places = least[has_row] & 0xFFFFFFFF
+        may_change = keys.any(is_new)
+        before = [take(batch, order[places[may_change[has_row]]])]
+        merged = is_new
+        merged[places] = True
+        if not merged.all():
+            window = MergeWindow(batch, order[merged])
+        unknown = order[keys.starts[~has_row]]
+        if len(unknown):
+            found = self.above.rows_of(take(batch, unknown))
+            if found.num_rows:
+                before.append(found)
+                rows = pa.concat_batches([take(batch, window.order), found])
+                window = sorted_window(rows, self.layout)
+        return WindowBefore(window, pa.concat_batches(before), may_change)

@@ -1,0 +1,68 @@
+"""The rows of some keys in the levels above a compaction's output.
+
+The keys come in order, so each level is read once, from the first key to the last.
+
+Source: Paimon `mergetree/LookupLevels.java`, which copies each file into a local store of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import pyarrow as pa
+
+from stream_app.mergetree.file_access import KeyValueFileReader
+from stream_app.mergetree.key_differences import rows_of_keys
+from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.sort_merge_reader import RunCursor
+from stream_app.mergetree.sorted_run import KeyOrder, sorted_run
+from stream_app.model.data_file_meta import DataFileMeta
+
+
+@dataclass(slots=True)
+class RowsAbove:
+    """Looks keys up, in ascending order over all calls.
+
+    Attributes:
+        above: data files, of levels above the output.
+    """
+
+    layout: KeyValueLayout
+    files: KeyValueFileReader
+    above: Sequence[DataFileMeta]
+    key_of: KeyOrder
+    _cursors: list[RunCursor] | None = field(init=False, default=None)
+
+    def rows_of(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+        """The newest row of each key that has one.
+
+        Args:
+            keys: key-value rows, unique and ascending; only their keys are used.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        if self._cursors is None:
+            self._cursors = [RunCursor(rows, self.layout) for rows in self._levels()]
+        bound = RunCursor(iter((keys,)), self.layout).last_key
+        found = [keys.slice(0, 0)]
+        for cursor in self._cursors:
+            while cursor.batch is not None and keys.num_rows:
+                part = cursor.take_up_to(bound)
+                if part is None:
+                    break
+                hits, keys = rows_of_keys(self.layout, part, keys)
+                found.append(hits)
+        return pa.concat_batches(found)
+
+    def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
+        """The rows of each level, the lowest level first."""
+        by_level = sorted(self.above, key=lambda file: file.level)
+        for _, files in groupby(by_level, key=lambda file: file.level):
+            yield self._read(sorted_run(files, self.key_of).files)
+
+    def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            yield from self.files.read(file)
