@@ -156,8 +156,7 @@ class FileStoreTable:
 
         Then readers skip level 0 until it is compacted, because its rows are not marked yet.
         """
-        enabled = self.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
-        return enabled and self.kind.merges_by_key
+        return self.options.merges_by_vectors and self.kind.merges_by_key
 
     @property
     def merge_function(self) -> MergeFunction:

@@ -35,6 +35,14 @@ CASES: dict[str, dict[str, Any]] = {
         "changelog-producer.row-deduplicate-ignore-fields": "s,f",
         "num-sorted-run.compaction-trigger": 3,
     },
+    "deletion vectors": {"changelog-producer": "lookup", "deletion-vectors.enabled": True},
+    "deletion vectors of 64 bits": {
+        "changelog-producer": "lookup",
+        "deletion-vectors.enabled": True,
+        "deletion-vectors.bitmap64": True,
+        "sequence.field": "s",
+        "num-sorted-run.compaction-trigger": 3,
+    },
     "full compaction": {"changelog-producer": "full-compaction"},
     "full compaction of changed values": {
         "changelog-producer": "full-compaction",

@@ -80,9 +80,7 @@ LAYOUTS = {
     "external paths, vectors": Layout({**VECTORS_IN_BUCKETS, **EXTERNAL}, unwritten=ELSEWHERE),
     "external paths, changelog": Layout({**EXTERNAL, **INPUT}, unwritten=ELSEWHERE),
     "external paths, not used": Layout({"data-file.external-paths": "file://{outside}"}),
-    "vectors": Layout(
-        {"deletion-vectors.enabled": "true"}, unwritten="deletion-vectors.enabled = true"
-    ),
+    "vectors": Layout({"deletion-vectors.enabled": "true"}),
     "vectors in buckets": Layout(
         VECTORS_IN_BUCKETS, unwritten="index-file-in-data-file-dir = true"
     ),

@@ -1,4 +1,4 @@
-"""Merges sections as `CompactRewriter` does, and writes what changes into changelog files.
+"""Merges sections as `CompactRewriter` does, by the rows before, and writes what changes.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
 """
@@ -28,11 +28,13 @@ _LEVEL = "_LEVEL"
 
 @dataclass(frozen=True)
 class ChangelogRewriter:
-    """Rewrites sections of one bucket and tells their changes.
+    """Rewrites sections of one bucket beside the rows before.
 
     A section's runs are all read at once: merging some of them first would lose rows before.
 
     Attributes:
+        writes_changelog: what changes goes to changelog files.
+        drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
         tells_same: an update is written too whose values are the same
             (``changelog-producer.row-deduplicate`` = false).
         ignored: columns whose change alone is no update, when `tells_same` is false.
@@ -40,6 +42,8 @@ class ChangelogRewriter:
 
     merging: CompactRewriter
     before: BeforeRows
+    writes_changelog: bool = True
+    drops_deletes: bool = False
     tells_same: bool = True
     ignored: frozenset[str] = frozenset()
 
@@ -78,17 +82,16 @@ class ChangelogRewriter:
                 return WrittenFiles(self.merging.upgrade(file, output_level).data, changelog)
             case Upgrade.REWRITE:
                 data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-                return self._rewritten([section], data, drop_deletes=False)
+                return self._rewritten([section], data, drop_deletes=self.drops_deletes)
 
     def _rewritten(
         self, sections: Sequence[Section], data: KeyValueFileWriter | None, *, drop_deletes: bool
     ) -> WrittenFiles:
         merging = self.merging
-        changelog = self.files.changelog_writer()
+        changelog = self.files.changelog_writer() if self.writes_changelog else None
         with ExitStack() as undo:
-            undo.callback(changelog.abort)
-            if data is not None:
-                undo.callback(data.abort)
+            for writer in filter(None, (data, changelog)):
+                undo.callback(writer.abort)
             for window in (each for section in sections for each in self._windows(section)):
                 part = self._before(window)
                 merged = merging.merge_function.merge(part.window, merging.layout)
@@ -96,10 +99,11 @@ class ChangelogRewriter:
                 rows = kept if drop_deletes else merged
                 if data is not None and rows.num_rows:
                     data.write(rows)
-                changes = self._changes(window, part, merged)
-                if changes.num_rows:
-                    changelog.write(changes)
-            done = WrittenFiles(() if data is None else data.close(), changelog.close())
+                if changelog is not None:
+                    changes = self._changes(window, part, merged)
+                    if changes.num_rows:
+                        changelog.write(changes)
+            done = WrittenFiles(*(w.close() if w is not None else () for w in (data, changelog)))
             undo.pop_all()
         return done
 

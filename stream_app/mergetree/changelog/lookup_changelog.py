@@ -1,7 +1,7 @@
 """``changelog-producer = lookup``: the changes that level 0 brings, whenever it is compacted.
 
 A key's row before is that of the lowest level above 0: in the compaction itself, else further up
-(`RowsAbove`).
+(`RowsAbove`). Where deletion vectors merge rows, each row that is found further up gets deleted.
 
 Source: Paimon `mergetree/compact/LookupMergeTreeCompactRewriter.java`,
 `LookupChangelogMergeFunctionWrapper.java`, `LookupMergeFunction.java`.
@@ -38,12 +38,15 @@ class LookupChangelog:
         above: the rows above the compaction's output.
         keeps_newest: the merged row is the newest, by order of arrival. So a file of level 0 that
             overlaps nothing holds merged rows already.
+        deletes_found: the rows that are found above get deleted, and no level above 0 may hold a
+            delete.
     """
 
     layout: KeyValueLayout
     max_level: int
     above: RowsAbove
     keeps_newest: bool
+    deletes_found: bool = False
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether rows leave level 0."""
@@ -54,6 +57,8 @@ class LookupChangelog:
         """Rows of level 0 are new; rows further up may have to be merged into them."""
         if file.level != 0:
             return Upgrade.MOVE
+        if self.deletes_found and file.may_have_deletes:
+            return Upgrade.REWRITE
         is_merged = output_level == self.max_level or self.keeps_newest
         return Upgrade.TELL if is_merged else Upgrade.REWRITE
 

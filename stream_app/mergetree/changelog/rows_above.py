@@ -11,14 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import KeyValueFileReader
+from stream_app.mergetree.file_access import LiveRowReader
 from stream_app.mergetree.key_differences import rows_of_keys
-from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
 from stream_app.mergetree.sort_merge_reader import RunCursor
 from stream_app.mergetree.sorted_run import KeyOrder, sorted_run
 from stream_app.model.data_file_meta import DataFileMeta
+
+_FILE, _PLACE = "_FILE", "_PLACE"
 
 
 @dataclass(slots=True)
@@ -27,12 +30,14 @@ class RowsAbove:
 
     Attributes:
         above: data files, of levels above the output.
+        found: by the name of a data file, the places of the rows that were found in it.
     """
 
     layout: KeyValueLayout
-    files: KeyValueFileReader
+    files: LiveRowReader
     above: Sequence[DataFileMeta]
     key_of: KeyOrder
+    found: dict[str, list[Indices]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
     def rows_of(self, keys: pa.RecordBatch) -> pa.RecordBatch:
@@ -54,8 +59,15 @@ class RowsAbove:
                 if part is None:
                     break
                 hits, keys = rows_of_keys(self.layout, part, keys)
-                found.append(hits)
+                found.append(self._noted(hits))
         return pa.concat_batches(found)
+
+    def _noted(self, hits: pa.RecordBatch) -> pa.RecordBatch:
+        files = hits.column(_FILE).to_numpy()
+        for number in np.unique(files):
+            places = hits.column(_PLACE).to_numpy()[files == number]
+            self.found.setdefault(self.above[number].file_name, []).append(places)
+        return hits.drop_columns([_FILE, _PLACE])
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """The rows of each level, the lowest level first."""
@@ -65,4 +77,7 @@ class RowsAbove:
 
     def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
-            yield from self.files.read(file)
+            number = pa.scalar(self.above.index(file), pa.int32())
+            for batch, places in self.files.read_places(file):
+                marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
+                yield marked.append_column(_PLACE, pa.array(places))

@@ -33,6 +33,7 @@ class CompactManager:
             sorted runs, and writes never wait.
         total_buckets: of the partition, which may differ from the table's; None: as the table's.
         looks_up: compactions need the rows above them (see `CompactRequest.above`).
+        drops_deletes: no level above 0 may hold a delete.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
             that its result may not fit any more.
     """
@@ -44,6 +45,7 @@ class CompactManager:
     stop_trigger: int | None
     total_buckets: int | None = None
     looks_up: bool = False
+    drops_deletes: bool = False
     is_overtaken: bool = field(default=False, init=False)
     _running: Future[BucketChange] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
@@ -98,7 +100,9 @@ class CompactManager:
             unit=unit,
             drop_deletes=may_drop_deletes(
                 output_level=unit.output_level,
-                highest_level_with_files=levels.non_empty_highest_level(),
+                highest_level_with_files=(
+                    1 if self.drops_deletes else levels.non_empty_highest_level()
+                ),
             ),
             max_level=levels.max_level,
             total_buckets=self.total_buckets,

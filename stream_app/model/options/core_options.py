@@ -39,7 +39,7 @@ from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
 from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
 from stream_app.model.options.tag_options import TAG_OPTIONS
-from stream_app.model.table_kind import is_writable, kind_traits
+from stream_app.model.table_kind import is_writable
 
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
@@ -61,6 +61,7 @@ FIXED_OPTIONS = (
     "sequence.field",
     "sequence.field.sort-order",
     "changelog-producer",
+    "deletion-vectors.enabled",
     "data-file.path-directory",
     "data-file.thin-mode",
     "force-lookup",
@@ -82,7 +83,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "clustering.incremental": _is_true,
     "data-evolution.enabled": _is_true,
     "data-file.external-paths.strategy": lambda value: value.lower() != "none",
-    "deletion-vectors.enabled": _is_true,
     "file.compression.per.level": bool,
     "file.format.per.level": bool,
     "index-file-in-data-file-dir": _is_true,
@@ -94,9 +94,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "upsert-key": bool,
 }
 """Options that ask of a correct writer what we do not do, and the values that ask for it."""
-
-_FINE_WITHOUT_MERGING = ("deletion-vectors.enabled",)
-"""Options that ask nothing of a writer whose table merges no rows."""
 
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
@@ -159,9 +156,7 @@ def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) ->
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
     if "bucket" not in wrong and not is_writable(primary_keys, bucket):
         wrong.append("bucket")
-    fine = () if kind_traits(primary_keys, bucket).merges_by_key else _FINE_WITHOUT_MERGING
-    refused = [key for key, value in options.items() if _is_refused(key, value)]
-    reasons = [*(key for key in refused if key not in fine), *wrong]
+    reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot write this table: "
@@ -225,7 +220,12 @@ class CoreOptions:
     @property
     def looks_up(self) -> bool:
         """Whether compactions look for the older rows of their keys."""
-        return self.changelog_producer == "lookup"
+        return self.changelog_producer == "lookup" or self.merges_by_vectors
+
+    @property
+    def merges_by_vectors(self) -> bool:
+        """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
+        return _is_true(self.raw.get("deletion-vectors.enabled", "false"))
 
     @property
     def changelog_producer(self) -> str:
@@ -252,12 +252,11 @@ class CoreOptions:
             epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
-    @property
-    def waits_for_compaction(self) -> bool:
-        """Whether each epoch waits for its compactions."""
+    def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
+        """Whether each epoch waits for its compactions, in a table that merges by key or not."""
         if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
             return True
-        return self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
+        return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
 
     @property
     def write_only_stop_trigger(self) -> int:

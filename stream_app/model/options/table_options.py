@@ -120,6 +120,15 @@ METADATA_STATS_MODE = text_option(
     "Column statistics kept in manifests: none, counts, truncate(n) or full.",
     parse=parse_stats_mode,
 )
+DELETION_VECTORS_ENABLED = boolean_option(
+    "deletion-vectors.enabled",
+    False,
+    "Compactions mark the rows that newer ones replace, so that readers need not merge. Rows can "
+    "be read when level 0 is compacted.",
+)
+DELETION_VECTORS_BITMAP64 = boolean_option(
+    "deletion-vectors.bitmap64", False, "New deletion vectors have 64 bits, as those of Iceberg."
+)
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = size_option(
     "deletion-vector.index-file.target-size",
     "2 mb",
@@ -177,6 +186,8 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     FILE_COMPRESSION_ZSTD_LEVEL,
     DATA_FILE_THIN_MODE,
     METADATA_STATS_MODE,
+    DELETION_VECTORS_ENABLED,
+    DELETION_VECTORS_BITMAP64,
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
     TARGET_FILE_SIZE,
     WRITE_BUFFER_SIZE,

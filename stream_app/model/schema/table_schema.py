@@ -254,6 +254,11 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
+    core = CoreOptions(options)
+    if core.merges_by_vectors and core.changelog_producer == "full-compaction":
+        problems.append(
+            "deletion-vectors.enabled goes with changelog-producer none, input and lookup alone"
+        )
     problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [

@@ -9,30 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.mergetree.changelog.before_rows import BeforeRows
-from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
-from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
-from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import (
-    CHANGELOG_ROW_DEDUPLICATE,
-    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     WRITE_BUFFER_SIZE,
     WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
-from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.keyed_rewrite import rewrite_keyed
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
@@ -80,67 +69,10 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    merging = merge_rewriter(table, request)
-    before = before_rows(table, request)
-    if before is None:
-        return run_task(table, request, merging)
-    options = table.options
-    telling = ChangelogRewriter(
-        merging,
-        before,
-        tells_same=not options[CHANGELOG_ROW_DEDUPLICATE],
-        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
-    )
-    return run_task(table, request, telling)
-
-
-def before_rows(table: FileStoreTable, request: CompactRequest) -> BeforeRows | None:
-    """By what a compaction of the table tells changes; None: it tells none."""
-    layout, options = table.layout(), table.options
-    match options.changelog_producer:
-        case "full-compaction":
-            return FullCompactionChangelog(layout, request.max_level)
-        case "lookup":
-            files = table.bucket_files(request.partition, request.bucket)
-            return LookupChangelog(
-                layout,
-                request.max_level,
-                RowsAbove(layout, files, request.above, table.key_of),
-                keeps_newest=traits_of(options.merge_engine).keeps_newest
-                and not layout.sequence_fields,
-            )
-        case _:
-            return None
-
-
-def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:
-    """Merges rows by the table's merge engine, and writes no changelog."""
-    return CompactRewriter(
-        layout=table.layout(),
-        merge_function=table.merge_function,
-        files=table.bucket_files(request.partition, request.bucket),
-        expire=record_level_expire(table),
-        fan_in=table.options.sort_spill_threshold,
-        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
-    )
-
-
-def run_task(table: FileStoreTable, request: CompactRequest, rewriter: Rewriter) -> BucketChange:
-    """Compact with a rewriter, which deletes its files when it fails."""
-    return CompactTask(
-        request=request,
-        rewriter=rewriter,
-        key_of=table.key_of,
-        min_file_size=table.schema.compaction_file_size,
-        must_rewrite=has_expired_rows(table),
-    ).run()
-
-
 KEYED_KIND = TableKind(
     bucket_assigner=FixedBuckets,
     bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
-    rewrite=_rewrite,
+    rewrite=rewrite_keyed,
 )

@@ -6,7 +6,6 @@ are numbered as they come).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from tests.support.datadriven import Case, run_file
-from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout, int_key_of
+from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
 
 HERE = Path(__file__).parent
 KINDS = {kind.short: kind for kind in RowKind}
@@ -117,7 +116,7 @@ def compact(case: Case) -> str:
         expire=RecordLevelExpire("ts", bound) if bound else None,
         fan_in=int(case.args.get("fan-in", 32)),
     )
-    above = files_above(runs, unit, files.key_of)
+    above = RowsAbove(layout, files, files_above(runs, unit, files.key_of), files.key_of)
     task = CompactTask(
         request=request,
         rewriter=telling(case, merging, request, above),
@@ -132,21 +131,24 @@ def compact(case: Case) -> str:
 
 
 def telling(
-    case: Case, merging: CompactRewriter, request: CompactRequest, above: Sequence[DataFileMeta]
+    case: Case,
+    merging: CompactRewriter,
+    request: CompactRequest,
+    above: RowsAbove,
 ) -> Rewriter:
     layout = merging.layout
     before: BeforeRows
     match case.args.get("changelog"):
         case "lookup":
-            files = merging.files
-            rows = RowsAbove(layout, files, above, int_key_of)
-            before = LookupChangelog(layout, request.max_level, rows, keeps_newest=True)
+            before = LookupChangelog(layout, request.max_level, above, keeps_newest=True)
         case "full":
             before = FullCompactionChangelog(layout, request.max_level)
         case _:
             return merging
     ignored = frozenset(case.args.get("ignored", "").split(","))
-    return ChangelogRewriter(merging, before, "changed-only" not in case.args, ignored)
+    return ChangelogRewriter(
+        merging, before, tells_same="changed-only" not in case.args, ignored=ignored
+    )
 
 
 def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[DataFileMeta]:
