@@ -50,6 +50,7 @@ class MergeTreeWriter:
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
+        self.merge_function.check_kinds(rows.column(VALUE_KIND).to_numpy())
         first = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))

@@ -29,14 +29,19 @@ class EngineTraits:
     needs_lookup: bool
 
 
+_FOLDING = EngineTraits(
+    may_prune_by_value=False, keeps_deletes=True, needs_lookup=False
+)
 MERGE_ENGINES: Mapping[str, EngineTraits] = {
-    "deduplicate": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=False),
+    "deduplicate": EngineTraits(
+        may_prune_by_value=True, keeps_deletes=True, needs_lookup=False
+    ),
+    "partial-update": _FOLDING,
+    "aggregation": _FOLDING,
 }
 """By the value of ``merge-engine``, in lower case."""
-
-_FOREIGN = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
 
 
 def traits_of(engine: str) -> EngineTraits:
     """The engine's traits; careful ones for an engine that stream_app does not merge by."""
-    return MERGE_ENGINES.get(engine, _FOREIGN)
+    return MERGE_ENGINES.get(engine, _FOLDING)

@@ -107,8 +107,15 @@ def merged_section(
     if len(runs) <= fan_in:
         yield from map(merge, merge_windows(runs, layout))
         return
+    def joined(window: MergeWindow) -> pa.RecordBatch:
+        return layout.take(window.batch, window.order)
+
     spilled = SpilledRuns(
-        layout=layout, piece_bytes=PIECE_BYTES, merge=merge, limit=None, parent=None
+        layout=layout,
+        piece_bytes=PIECE_BYTES,
+        merge=merge if merge_function.merges_in_parts else joined,
+        limit=None,
+        parent=None,
     )
     try:
         for start in range(0, len(runs), fan_in):

@@ -57,6 +57,10 @@ FIXED_OPTIONS = (
     "bucket-key",
     "bucket-function.type",
     "merge-engine",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "aggregation.remove-record-on-delete",
+    "rowkind.field",
     "sequence.field",
     "sequence.field.sort-order",
     "changelog-producer",
@@ -88,7 +92,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "lock.enabled": _is_true,
     "pk-clustering-override": _is_true,
     "row-tracking.enabled": _is_true,
-    "rowkind.field": bool,
     "type": lambda value: value != "table",
     "upsert-key": bool,
 }

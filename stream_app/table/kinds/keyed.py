@@ -47,7 +47,9 @@ def _bucket_writer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of one key before.
-            merge_early=None if options.writes_changelog else merge_function,
+            merge_early=merge_function
+            if merge_function.merges_in_parts and not options.writes_changelog
+            else None,
             spillable=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
