@@ -130,7 +130,7 @@ CASES = {
     ),
     "product": _aggregation(NUMBERS, options=_each(NUMBERS, "aggregate-function", "product")),
     "product that undoes": _aggregation(
-        "a DOUBLE, b FLOAT", kinds=ALL, options=_each("a INT, b INT", "aggregate-function", "product")
+        "a DOUBLE, b FLOAT", kinds=ALL, options={"fields.default-aggregate-function": "product"}
     ),
     "max": _aggregation(ORDERED, options=_each(ORDERED, "aggregate-function", "max")),
     "min": _aggregation(ORDERED, options={"fields.default-aggregate-function": "min"}),
@@ -146,7 +146,9 @@ CASES = {
     "last non-null value": _aggregation(EVERY_TYPE, kinds=ALL),
     "truths": _aggregation(
         "a BOOLEAN, b BOOLEAN",
-        options={"fields.a.aggregate-function": "bool_and", "fields.b.aggregate-function": "bool_or"},
+        options={
+            "fields.a.aggregate-function": "bool_and", "fields.b.aggregate-function": "bool_or"
+        },
     ),
     "texts": _aggregation(
         "a STRING, b STRING, c STRING", small=("a", "b", "c"),
@@ -178,6 +180,18 @@ CASES = {
             "fields.a.aggregate-function": "sum", "fields.b.aggregate-function": "first_value",
         },
     ),
+    "first row": EngineCase(columns="a INT, b STRING", options={"merge-engine": "first-row"}),
+    "first row, deletes ignored": EngineCase(
+        columns="a INT, b STRING", kinds=ALL,
+        options={"merge-engine": "first-row", "ignore-delete": "true"},
+    ),
+    "deduplicate by several columns": EngineCase(
+        columns="a INT, s INT, t STRING", kinds=ALL, small=("s", "t"),
+        options={"sequence.field": "s,t", "ignore-delete": "true"},
+    ),
+    "row kinds in a column": EngineCase(
+        columns="a INT, kind STRING", kinds=ALL, options={"rowkind.field": "kind"},
+    ),
 }  # fmt: skip
 
 
@@ -200,6 +214,9 @@ class Rows:
     def _row(self) -> Row:
         row: Row = {"k": self.rng.randrange(8)}
         for column in self.columns:
+            if column.name == "kind":
+                row[column.name] = self.rng.choice(self.case.kinds).lower()
+                continue
             is_null = self.rng.random() < 0.25
             row[column.name] = None if is_null else self._value(column)
         return row

@@ -24,6 +24,7 @@ class CompactRequest:
         max_level: the bucket's highest level.
         rewrite_all: also rewrite files that could merely be upgraded.
         runs: sorted runs of the bucket when the unit was picked; the more, the more urgent.
+        above: the bucket's files on levels above the output, where the executor looks keys up.
     """
 
     partition: bytes
@@ -34,6 +35,7 @@ class CompactRequest:
     total_buckets: int | None = None
     rewrite_all: bool = False
     runs: int = 1
+    above: tuple[DataFileMeta, ...] = ()
 
     def change(
         self,

@@ -30,6 +30,7 @@ class CompactManager:
         picker: None when the table is write-only: such a bucket is never compacted here.
         stop_trigger: sorted runs beyond which the bucket's writes wait; None: its files are no
             sorted runs, and writes never wait.
+        looks_up: whether compactions look keys up in the levels above their output.
         total_buckets: of the partition, which may differ from the table's; None: as the table's.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
             that its result may not fit any more.
@@ -41,6 +42,7 @@ class CompactManager:
     picker: Picker | None
     stop_trigger: int | None
     total_buckets: int | None = None
+    looks_up: bool = False
     is_overtaken: bool = field(default=False, init=False)
     _running: Future[BucketChange] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
@@ -101,6 +103,7 @@ class CompactManager:
             total_buckets=self.total_buckets,
             rewrite_all=self.picker.rewrite_all,
             runs=self.sorted_runs or 1,
+            above=levels.files_above(unit.output_level) if self.looks_up else (),
         )
 
     def trigger_compaction(

@@ -107,6 +107,7 @@ def merged_section(
     if len(runs) <= fan_in:
         yield from map(merge, merge_windows(runs, layout))
         return
+
     def joined(window: MergeWindow) -> pa.RecordBatch:
         return layout.take(window.batch, window.order)
 

@@ -32,14 +32,15 @@ class Deduplicate:
     def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Keep the last row of each key."""
         if self.ignore_delete:
-            window = _without_retracts(window)
+            window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)
         if last.all():
             return layout.take(window.batch, order)
         return layout.take(window.batch, np.flatnonzero(last) if order is None else order[last])
 
 
-def _without_retracts(window: MergeWindow) -> MergeWindow:
+def without_retracts(window: MergeWindow) -> MergeWindow:
+    """The same rows without those of kind -U and -D."""
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window

@@ -85,9 +85,7 @@ class PartialUpdate:
                 values[name] = folded(column(name), grouped.free, _NEWEST)
         return values, grouped.is_removed
 
-    def _steps(
-        self, keys: KeySegments, kinds: npt.NDArray[np.int8]
-    ) -> tuple[Steps, Mask]:
+    def _steps(self, keys: KeySegments, kinds: npt.NDArray[np.int8]) -> tuple[Steps, Mask]:
         ends = Steps(keys.rows, keys.starts).ends
         if not (kinds & 1).any():
             return Steps(keys.rows, keys.starts), np.zeros(len(ends), np.bool_)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.merge_engines.aggregation import Aggregation
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.model.options.table_options import IGNORE_DELETE
@@ -21,6 +22,7 @@ MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
     "deduplicate": lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
     "partial-update": lambda schema: PartialUpdate(schema.merge_rules),
     "aggregation": lambda schema: Aggregation(schema.merge_rules),
+    "first-row": lambda schema: FirstRow(schema.core_options[IGNORE_DELETE]),
 }
 """By the value of ``merge-engine``, in lower case."""
 

@@ -46,6 +46,25 @@ def merge_problems(
     return problems
 
 
+def lookup_problems(options: Mapping[str, str]) -> list[str]:
+    """Why rows cannot be merged by their files alone; empty when they can.
+
+    A compaction that looks rows up writes whole rows. Then the rows below it count no more, and a
+    second merge would count their values twice.
+    """
+    engine = CoreOptions(options).merge_engine
+    asking = [
+        f"{key} = {options[key]}"
+        for key, value in (("force-lookup", "true"), ("changelog-producer", "lookup"))
+        if options.get(key, "").lower() == value
+    ]
+    if engine not in ("partial-update", "aggregation") or not asking:
+        return []
+    if _is_true(options.get("deletion-vectors.enabled", "")):
+        return []
+    return [f"merge-engine = {engine} with {asking[0]}"]
+
+
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     name = CoreOptions(options)[ROWKIND_FIELD]
     if not name:
@@ -114,9 +133,7 @@ def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
             for name in (*sequence, *following)
             if name not in columns.names
         )
-    times = Counter(
-        name for sequence, following in groups for name in {*sequence, *following}
-    )
+    times = Counter(name for sequence, following in groups for name in {*sequence, *following})
     yield from (
         f"column {name!r} is in {count} sequence-groups: a column has one sequence"
         for name, count in times.items()

@@ -3,7 +3,7 @@
 `merge_rules` is what a merge engine acts on; `merge_problems` judges the options before.
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`Factory`),
-`mergetree/compact/aggregate/AggregateMergeFunction.java` (`Factory`), `schema/SchemaValidation.java`.
+`mergetree/compact/aggregate/AggregateMergeFunction.java` (`Factory`).
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ class MergeRules:
     @cached_property
     def group_of(self) -> Mapping[str, SequenceGroup]:
         """The group of each column that is in one."""
-        return {
-            name: group for group in self.groups for name in (*group.sequence, *group.columns)
-        }
+        return {name: group for group in self.groups for name in (*group.sequence, *group.columns)}
 
     @property
     def takes_retracts(self) -> bool:

@@ -24,7 +24,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.merge_problems import merge_problems
+from stream_app.model.schema.merge_problems import lookup_problems, merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
@@ -186,7 +186,8 @@ def schema_problems(
     else:
         problems += _append_problems(columns, partition_keys, options)
     problems += _option_problems(columns, options)
-    return problems + merge_problems(columns, primary_keys, options)
+    problems += merge_problems(columns, primary_keys, options)
+    return problems + (lookup_problems(options) if primary_keys else [])
 
 
 def _key_problems(

@@ -21,6 +21,7 @@ from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,
@@ -206,6 +207,7 @@ def bucket_managers(
             picker=None if options[WRITE_ONLY] else _picker(table),
             stop_trigger=options.stop_trigger,
             total_buckets=total_buckets,
+            looks_up=traits_of(options.merge_engine).needs_lookup,
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }

@@ -7,17 +7,20 @@ Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCom
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import fields
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
+from stream_app.mergetree.compact.first_row_rewriter import FirstRowRewriter
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import (
+    ROWKIND_FIELD,
     WRITE_BUFFER_SIZE,
     WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
     WRITE_BUFFER_SPILLABLE,
@@ -59,6 +62,7 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.writes_changelog,
         ignored_kinds=ignored_kinds(options),
+        kind_column=options[ROWKIND_FIELD],
     )
 
 
@@ -81,13 +85,25 @@ def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
 
 def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:
     """Merges rows by the table's merge engine, and writes no changelog."""
-    return CompactRewriter(
+    traits = traits_of(table.options.merge_engine)
+    rewriter = CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
         files=table.bucket_files(request.partition, request.bucket),
         expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
-        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
+        keeps_deletes=traits.keeps_deletes,
+    )
+    if not traits.needs_lookup or not request.above:
+        return rewriter
+    key_type = table.schema.key_type
+    keys = table.bucket_files(request.partition, request.bucket, columns=key_type, system=())
+    return FirstRowRewriter(
+        **{field.name: getattr(rewriter, field.name) for field in fields(rewriter)},
+        above=request.above,
+        keys=keys,
+        key_layout=table.layout(key_type, system=()),
+        key_of=table.key_of,
     )
 
 

@@ -66,8 +66,7 @@ def first_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> 
     valid = steps.valid(column)
     if steps.has(Op.ADD_OLDER):
         return _first_non_null_in_rounds(steps, valid)
-    place = _first(steps, steps.is_any(Op.ADD) & valid, valid)
-    return place
+    return _first(steps, steps.is_any(Op.ADD) & valid, valid)
 
 
 def _first(steps: Steps, calls: Mask, valid: Mask) -> Indices:

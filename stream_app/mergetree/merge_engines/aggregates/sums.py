@@ -82,7 +82,7 @@ def _numbers(column: pa.Array) -> _Values:
 
 
 def _array(values: _Values, has: Mask, kind: pa.DataType) -> pa.Array:
-    """Values as a column; whole numbers lose the bits that the type has no place for, as in Java."""
+    """Values as a column; whole numbers lose the bits that do not fit, as in Java."""
     narrow = values.astype(kind.to_pandas_dtype(), copy=False)
     return pa.array(narrow, kind, mask=~has)
 
@@ -91,9 +91,7 @@ def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
     return values.astype(kind.to_pandas_dtype()).astype(np.int64)
 
 
-def _sum_in_order(
-    values: _Values, steps: Steps, counts: Mask, minus: Mask
-) -> tuple[_Values, Mask]:
+def _sum_in_order(values: _Values, steps: Steps, counts: Mask, minus: Mask) -> tuple[_Values, Mask]:
     result = np.zeros(len(steps.starts), values.dtype)
     has = np.zeros(len(steps.starts), np.bool_)
     for segments, places in steps.rounds(counts):

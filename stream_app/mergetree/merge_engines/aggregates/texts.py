@@ -44,9 +44,7 @@ def _in_order(steps: Steps, full: Mask) -> tuple[Indices, Indices]:
     return places[order], segments
 
 
-def _distinct(
-    texts: pa.Array, segments: Indices, delimiter: str
-) -> tuple[pa.Array, Indices]:
+def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
     """The first text of each segment as it is, then each new part of the others once."""
     is_first = np.ones(len(segments), np.bool_)
     is_first[1:] = segments[1:] != segments[:-1]
