@@ -123,10 +123,7 @@ def differences(
 ) -> Iterator[Differences]:
     """Compares two sides, each in key order with one row a key; the result is in key order."""
     layout = _sided(layout)
-    sides = [
-        (_marked(batch, side) for batch in batches)
-        for side, batches in ((_BEFORE, before), (_AFTER, after))
-    ]
+    sides = [_marked_all(before, _BEFORE), _marked_all(after, _AFTER)]
     for window in merge_windows(sides, layout):
         yield _differing(window, layout)
 
@@ -159,6 +156,11 @@ def _sided(layout: KeyValueLayout) -> KeyValueLayout:
     # Rows of one key are in any order: the column names their side.
     schema = layout.schema.append(pa.field(_SIDE, pa.int8()))
     return replace(layout, schema=schema, sequence_fields=())
+
+
+def _marked_all(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield _marked(batch, side)
 
 
 def _marked(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:

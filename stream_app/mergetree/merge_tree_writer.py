@@ -17,6 +17,7 @@ from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWri
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.row_kinds import with_kinds_of
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
@@ -32,6 +33,7 @@ class MergeTreeWriter:
         writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
         ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
             ``ignore-update-before``).
+        kind_column: the column that says the kind of each row (``rowkind.field``); empty: none.
     """
 
     layout: KeyValueLayout
@@ -41,15 +43,19 @@ class MergeTreeWriter:
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
+    kind_column: str = ""
     _new_files: list[DataFileMeta] = field(default_factory=list)
     _changelog_files: list[DataFileMeta] = field(default_factory=list)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
+        if self.kind_column:
+            rows = with_kinds_of(rows, self.kind_column)
         if self.ignored_kinds:
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
+        self.merge_function.check_kinds(rows.column(VALUE_KIND).to_numpy())
         first = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))

@@ -43,6 +43,37 @@ CASES: dict[str, dict[str, Any]] = {
         "sequence.field": "s",
         "num-sorted-run.compaction-trigger": 3,
     },
+    "lookup of partial updates": {
+        "changelog-producer": "lookup",
+        "merge-engine": "partial-update",
+        "partial-update.remove-record-on-delete": True,
+        "num-sorted-run.compaction-trigger": 4,
+    },
+    "lookup of sums": {
+        "changelog-producer": "lookup",
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "fields.f.aggregate-function": "max",
+        "aggregation.remove-record-on-delete": True,
+    },
+    "deletion vectors of sums": {
+        "changelog-producer": "lookup",
+        "deletion-vectors.enabled": True,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "aggregation.remove-record-on-delete": True,
+    },
+    "lookup of first rows": {
+        "changelog-producer": "lookup",
+        "merge-engine": "first-row",
+        "ignore-delete": True,
+    },
+    "full compaction of sums": {
+        "changelog-producer": "full-compaction",
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "aggregation.remove-record-on-delete": True,
+    },
     "full compaction": {"changelog-producer": "full-compaction"},
     "full compaction of changed values": {
         "changelog-producer": "full-compaction",
@@ -53,12 +84,18 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def epoch_of(chance: random.Random, epoch: int) -> list[Change]:
-    """Changes of some keys, several of one key at times; deletes name the key's last values."""
+    """Changes of some keys, several of one key at times.
+
+    Deletes have no values: Paimon's aggregation adds to those of a delete that is still there.
+    """
     changes: list[Change] = []
     for _ in range(chance.choice((1, 4, 30))):
         kind = chance.choice(("+I", "+U", "+U", "-D"))
         values = {"v": chance.randrange(3), "s": chance.randrange(epoch, epoch + 4), "f": 0.5}
-        changes.append((kind, {"k": chance.randrange(KEYS), "p": chance.choice("ab"), **values}))
+        row = {"k": chance.randrange(KEYS), "p": chance.choice("ab"), **values}
+        if kind == "-D":
+            row |= {"p": None, "v": None, "f": None}
+        changes.append((kind, row))
     return changes
 
 

@@ -1,6 +1,6 @@
 """The port: which rows of a compaction's window stood in the table before its changes.
 
-Implemented by full_compaction_changelog and lookup_changelog.
+Implemented by full_compaction_changelog, lookup_changelog and first_row_changelog.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
 """
@@ -10,19 +10,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.interval_partition import Section
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
+from stream_app.mergetree.key_value_batch import Mask
+from stream_app.mergetree.level_windows import LevelWindow
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.data_file_meta import DataFileMeta
-
-LevelNumbers = npt.NDArray[np.int64]
-"""For each row of a window, in order, the level of its file: int64 [m]."""
 
 
 class Upgrade(enum.Enum):
@@ -40,12 +36,12 @@ class WindowBefore:
     Attributes:
         window: the rows that are merged.
         before: key-value rows, at most one a key, of the keys that may change. A key whose row is
-            a delete had none.
-        may_change: bool [keys]; the keys of the window, in order, that have new rows.
+            a delete had none. None: there are none, and merged rows keep their kind.
+        may_change: bool [keys]; the keys of `window`, in order, that have new rows.
     """
 
     window: MergeWindow
-    before: pa.RecordBatch
+    before: pa.RecordBatch | None
     may_change: Mask
 
 
@@ -60,37 +56,12 @@ class BeforeRows(Protocol):
         """What becomes of a file that overlaps nothing and moves to `output_level`."""
         ...
 
-    def before(self, window: MergeWindow, levels: LevelNumbers) -> WindowBefore:
+    def before(self, given: LevelWindow) -> WindowBefore:
         """The rows before; windows come in key order."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """The keys of a window.
-
-    Attributes:
-        order: int64 [m], the window's order.
-        starts: int64 [keys], where each key's rows begin in the order.
-    """
-
-    order: Indices
-    starts: Indices
-
-    def any(self, rows: Mask) -> Mask:
-        """For each key, whether one of its rows is chosen: bool [keys]."""
-        found: Mask = np.logical_or.reduceat(rows, self.starts)
-        return found
-
-    def least(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """For each key, the least value of its rows: [keys]."""
-        found: npt.NDArray[Any] = np.minimum.reduceat(values, self.starts)
-        return found
-
-
-def segments(window: MergeWindow, layout: KeyValueLayout) -> Segments:
-    """The keys of a window that has rows."""
-    order = window.order
-    if order is None:
-        order = np.arange(window.batch.num_rows, dtype=np.int64)
-    return Segments(order, window.key_starts(layout))
+def leave_level_0(sections: Sequence[Section]) -> bool:
+    """Whether a file of the sections is of level 0."""
+    files = (file for section in sections for run in section for file in run.files)
+    return any(file.level == 0 for file in files)

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore, segments
+from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import difference, rows_of_keys
 from stream_app.mergetree.key_value_batch import take
-from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.level_windows import LevelWindow, level_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
-
-_LEVEL = "_LEVEL"
 
 
 @dataclass(frozen=True)
@@ -77,6 +74,8 @@ class ChangelogRewriter:
         match self.before.upgrade(file, output_level):
             case Upgrade.MOVE:
                 return self.merging.upgrade(file, output_level)
+            case Upgrade.TELL if not (self.writes_changelog or self.drops_deletes):
+                return self.merging.upgrade(file, output_level)
             case Upgrade.TELL:
                 changelog = self._rewritten([section], None, drop_deletes=False).changelog
                 return WrittenFiles(self.merging.upgrade(file, output_level).data, changelog)
@@ -92,8 +91,8 @@ class ChangelogRewriter:
         with ExitStack() as undo:
             for writer in filter(None, (data, changelog)):
                 undo.callback(writer.abort)
-            for window in (each for section in sections for each in self._windows(section)):
-                part = self._before(window)
+            for window in self._windows(sections):
+                part = self.before.before(window)
                 merged = merging.merge_function.merge(part.window, merging.layout)
                 kept = merging.without_stale(merged)
                 rows = kept if drop_deletes else merged
@@ -108,7 +107,7 @@ class ChangelogRewriter:
         return done
 
     def _changes(
-        self, window: MergeWindow, part: WindowBefore, merged: pa.RecordBatch
+        self, given: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
     ) -> pa.RecordBatch:
         layout, may_change = self.merging.layout, part.may_change
         if not may_change.all():
@@ -116,26 +115,14 @@ class ChangelogRewriter:
                 merged = take(merged, np.flatnonzero(may_change))
             else:
                 # The merge engine left keys out.
-                found = segments(window, layout)
-                firsts = take(
-                    window.batch.drop_columns([_LEVEL]), found.order[found.starts[may_change]]
-                )
-                merged, _ = rows_of_keys(layout, merged, firsts)
+                firsts = given.order[given.starts[may_change]]
+                merged, _ = rows_of_keys(layout, merged, take(given.window.batch, firsts))
+        if part.before is None:
+            return merged
         stale = self.merging.without_stale
         sides = difference(layout, stale(part.before), stale(merged))
         return sides.changelog(None if self.tells_same else ~sides.same(self.ignored))
 
-    def _before(self, window: MergeWindow) -> WindowBefore:
-        levels = window.batch.column(_LEVEL).to_numpy().astype(np.int64)
-        in_order = levels if window.order is None else levels[window.order]
-        rows = MergeWindow(window.batch.drop_columns([_LEVEL]), window.order, window.last)
-        return self.before.before(rows, in_order)
-
-    def _windows(self, section: Section) -> Iterator[MergeWindow]:
-        return merge_windows([self._read(run) for run in section], self.merging.layout)
-
-    def _read(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
-        for file in run.files:
-            level = pa.scalar(file.level, pa.int8())
-            for batch in self.files.read(file):
-                yield batch.append_column(_LEVEL, pa.repeat(level, batch.num_rows))
+    def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
+        for section in sections:
+            yield from level_windows(section, self.files, self.merging.layout)

@@ -12,15 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_app.mergetree.changelog.before_rows import (
-    LevelNumbers,
-    Upgrade,
-    WindowBefore,
-    segments,
-)
+from stream_app.mergetree.changelog.before_rows import Upgrade, WindowBefore
 from stream_app.mergetree.interval_partition import Section
-from stream_app.mergetree.key_value_batch import KeyValueLayout, take
-from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.level_windows import LevelWindow
 from stream_app.model.data_file_meta import DataFileMeta
 
 
@@ -28,7 +23,6 @@ from stream_app.model.data_file_meta import DataFileMeta
 class FullCompactionChangelog:
     """Implements `BeforeRows`."""
 
-    layout: KeyValueLayout
     max_level: int
 
     def tells(self, _sections: Sequence[Section], output_level: int, /) -> bool:
@@ -39,11 +33,10 @@ class FullCompactionChangelog:
         """All rows of a file that reaches the highest level are new."""
         return Upgrade.TELL if output_level == self.max_level else Upgrade.MOVE
 
-    def before(self, window: MergeWindow, levels: LevelNumbers) -> WindowBefore:
+    def before(self, given: LevelWindow) -> WindowBefore:
         """The rows of the highest level, of keys that have newer rows."""
-        keys = segments(window, self.layout)
-        is_new = levels != self.max_level
-        may_change = keys.any(is_new)
-        counts = [*keys.starts[1:], len(keys.order)] - keys.starts
-        chosen = may_change.repeat(counts) & ~is_new
-        return WindowBefore(window, take(window.batch, keys.order[chosen]), may_change)
+        is_new = given.levels != self.max_level
+        may_change = given.any(is_new)
+        chosen = given.of_keys(may_change) & ~is_new
+        rows = take(given.window.batch, given.order[chosen])
+        return WindowBefore(given.window, rows, may_change)

@@ -12,22 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.changelog.before_rows import (
-    LevelNumbers,
-    Upgrade,
-    WindowBefore,
-    segments,
-)
+from stream_app.mergetree.changelog.before_rows import Upgrade, WindowBefore, leave_level_0
 from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, take
-from stream_app.mergetree.merge_window import MergeWindow, sorted_window
+from stream_app.mergetree.level_windows import LevelWindow
+from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.data_file_meta import DataFileMeta
-
-_NO_ROW = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +43,7 @@ class LookupChangelog:
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether rows leave level 0."""
-        files = (file for section in sections for run in section for file in run.files)
-        return output_level != 0 and any(file.level == 0 for file in files)
+        return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Rows of level 0 are new; rows further up may have to be merged into them."""
@@ -62,30 +54,23 @@ class LookupChangelog:
         is_merged = output_level == self.max_level or self.keeps_newest
         return Upgrade.TELL if is_merged else Upgrade.REWRITE
 
-    def before(self, window: MergeWindow, levels: LevelNumbers) -> WindowBefore:
+    def before(self, given: LevelWindow) -> WindowBefore:
         """The row of the lowest level above 0; all rows below it are merged with it.
 
         Rows still further up are merged into it already, and are left out.
         """
-        keys = segments(window, self.layout)
-        batch, order = window.batch, keys.order
-        is_new = levels == 0
-        # Level in the high bits, place in the low ones: the least is the lowest level's row.
-        ranks = np.where(is_new, _NO_ROW, (levels << 32) | np.arange(len(order)))
-        least = keys.least(ranks)
-        has_row = least != _NO_ROW
-        places = least[has_row] & 0xFFFFFFFF
-        may_change = keys.any(is_new)
-        before = [take(batch, order[places[may_change[has_row]]])]
-        merged = is_new
-        merged[places] = True
-        if not merged.all():
-            window = MergeWindow(batch, order[merged])
-        unknown = order[keys.starts[~has_row]]
-        if len(unknown):
-            found = self.above.rows_of(take(batch, unknown))
-            if found.num_rows:
-                before.append(found)
-                rows = pa.concat_batches([take(batch, window.order), found])
+        batch, order = given.window.batch, given.order
+        is_new = given.levels == 0
+        may_change = given.any(is_new)
+        places = given.lowest_above_0()
+        known = places >= 0
+        before = [take(batch, order[places[known & may_change]])]
+        is_new[places[known]] = True
+        window = given.chosen(is_new)
+        if not known.all():
+            found, _ = self.above.rows_of(take(batch, order[given.starts[~known]]))
+            if found:
+                before += found
+                rows = pa.concat_batches([take(batch, window.order), *found])
                 window = sorted_window(rows, self.layout)
         return WindowBefore(window, pa.concat_batches(before), may_change)

@@ -40,11 +40,11 @@ class RowsAbove:
     found: dict[str, list[Indices]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
-    def rows_of(self, keys: pa.RecordBatch) -> pa.RecordBatch:
-        """The newest row of each key that has one.
+    def rows_of(self, keys: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
+        """The newest row of each key that has one, in no order; and the keys that have none.
 
         Args:
-            keys: key-value rows, unique and ascending; only their keys are used.
+            keys: rows with at least the key columns; unique and ascending over all calls.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -52,15 +52,16 @@ class RowsAbove:
         if self._cursors is None:
             self._cursors = [RunCursor(rows, self.layout) for rows in self._levels()]
         bound = RunCursor(iter((keys,)), self.layout).last_key
-        found = [keys.slice(0, 0)]
+        found: list[pa.RecordBatch] = []
         for cursor in self._cursors:
             while cursor.batch is not None and keys.num_rows:
                 part = cursor.take_up_to(bound)
                 if part is None:
                     break
                 hits, keys = rows_of_keys(self.layout, part, keys)
-                found.append(self._noted(hits))
-        return pa.concat_batches(found)
+                if hits.num_rows:
+                    found.append(self._noted(hits))
+        return found, keys
 
     def _noted(self, hits: pa.RecordBatch) -> pa.RecordBatch:
         files = hits.column(_FILE).to_numpy()

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
     COMPACTION_OPTIONS,
+    FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     LOOKUP_COMPACT_MAX_INTERVAL,
     LOOKUP_WAIT,
@@ -58,6 +60,10 @@ FIXED_OPTIONS = (
     "bucket-key",
     "bucket-function.type",
     "merge-engine",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "aggregation.remove-record-on-delete",
+    "rowkind.field",
     "sequence.field",
     "sequence.field.sort-order",
     "changelog-producer",
@@ -89,7 +95,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "lock.enabled": _is_true,
     "pk-clustering-override": _is_true,
     "row-tracking.enabled": _is_true,
-    "rowkind.field": bool,
     "type": lambda value: value != "table",
     "upsert-key": bool,
 }
@@ -220,7 +225,9 @@ class CoreOptions:
     @property
     def looks_up(self) -> bool:
         """Whether compactions look for the older rows of their keys."""
-        return self.changelog_producer == "lookup" or self.merges_by_vectors
+        if self.changelog_producer == "lookup" or self.merges_by_vectors:
+            return True
+        return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
 
     @property
     def merges_by_vectors(self) -> bool:

@@ -45,8 +45,30 @@ BUCKET_FUNCTION_TYPE = choice_option(
 MERGE_ENGINE = choice_option(
     "merge-engine",
     "deduplicate",
-    "How rows of one key are merged: deduplicate keeps the newest.",
+    "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
+    "of each column that is not null, aggregation computes each column by a function.",
     *MERGE_ENGINES,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = boolean_option(
+    "partial-update.remove-record-on-delete",
+    False,
+    "With merge-engine = partial-update: a -D record removes the whole row.",
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = text_option(
+    "partial-update.remove-record-on-sequence-group",
+    None,
+    "With merge-engine = partial-update: columns (comma separated) of sequence groups. A -D record "
+    "that is in the sequence of one of these groups removes the whole row.",
+)
+AGGREGATION_REMOVE_RECORD_ON_DELETE = boolean_option(
+    "aggregation.remove-record-on-delete",
+    False,
+    "With merge-engine = aggregation: a -D record removes the whole row.",
+)
+ROWKIND_FIELD = text_option(
+    "rowkind.field",
+    None,
+    "Column whose text (+I, -U, +U or -D) is the kind of its row.",
 )
 SEQUENCE_FIELD = text_option(
     "sequence.field",
@@ -174,6 +196,10 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     BUCKET_KEY,
     BUCKET_FUNCTION_TYPE,
     MERGE_ENGINE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     CHANGELOG_PRODUCER,

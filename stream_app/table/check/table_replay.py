@@ -167,6 +167,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     changes = dict(sorted((older | snapshots).items()))
     bases = found[VersionKind.TAG] | snapshots
     schema_of = table.known_schemas()
+    engine = table.options.merge_engine
     producers = {
         number: schema_of(one.schema_id).options.get("changelog-producer", "none").lower()
         for number, one in changes.items()
@@ -184,6 +185,12 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     )
     if isinstance(wanted, str):
         return wanted
+    if (
+        table.kind.merges_by_key
+        and engine != "deduplicate"
+        and producers[wanted.last] in _BY_SEQUENCE_NUMBER
+    ):
+        return f"rows are merged by merge-engine = {engine}"
     base, last = bases.get(wanted.base), changes[wanted.last]
     index = None if base is None else base.index_manifest
     if not table.kind.merges_by_key and last.index_manifest != index:

@@ -14,6 +14,7 @@ from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.table_options import (
+    ROWKIND_FIELD,
     WRITE_BUFFER_SIZE,
     WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
     WRITE_BUFFER_SPILLABLE,
@@ -43,7 +44,9 @@ def _bucket_writer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of one key before.
-            merge_early=None if options.flushes_changelog else merge_function,
+            merge_early=merge_function
+            if merge_function.merges_in_parts and not options.flushes_changelog
+            else None,
             spillable=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
@@ -53,6 +56,7 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
+        kind_column=options[ROWKIND_FIELD],
     )
 
 

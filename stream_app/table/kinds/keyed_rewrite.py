@@ -15,6 +15,7 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.changelog.before_rows import BeforeRows
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.changelog.first_row_changelog import FirstRowChangelog
 from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
 from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
 from stream_app.mergetree.changelog.rows_above import RowsAbove
@@ -101,8 +102,15 @@ def _before_rows(
 ) -> BeforeRows | None:
     """Where a compaction finds the rows before it; None: it needs none."""
     options = table.options
-    if options.looks_up:
-        keeps_newest = traits_of(options.merge_engine).keeps_newest
+    if traits_of(options.merge_engine).needs_lookup:
+        bucket, keys = (request.partition, request.bucket), table.schema.key_type
+        files = table.bucket_files(*bucket, columns=keys, system=())
+        layout = table.layout(keys, system=())
+        keys_above = RowsAbove(layout, files, request.above, table.key_of)
+        return FirstRowChangelog(request.max_level, keys_above)
+    keeps_newest = traits_of(options.merge_engine).keeps_newest
+    is_needed = not keeps_newest or table.merges_by_vectors
+    if options.looks_up and (is_needed or options.changelog_producer == "lookup"):
         return LookupChangelog(
             above.layout,
             request.max_level,
@@ -111,7 +119,7 @@ def _before_rows(
             deletes_found=table.merges_by_vectors,
         )
     if options.changelog_producer == "full-compaction":
-        return FullCompactionChangelog(above.layout, request.max_level)
+        return FullCompactionChangelog(request.max_level)
     return None
 
 

@@ -142,7 +142,7 @@ def telling(
         case "lookup":
             before = LookupChangelog(layout, request.max_level, above, keeps_newest=True)
         case "full":
-            before = FullCompactionChangelog(layout, request.max_level)
+            before = FullCompactionChangelog(request.max_level)
         case _:
             return merging
     ignored = frozenset(case.args.get("ignored", "").split(","))
