@@ -62,7 +62,7 @@ def lookup_problems(options: Mapping[str, str]) -> list[str]:
         return []
     if _is_true(options.get("deletion-vectors.enabled", "")):
         return []
-    return [f"merge-engine = {engine} with {asking[0]}"]
+    return [f"merge-engine = {engine} with {asking[0]}: stream_app does not look rows up"]
 
 
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _partial_update_problems(
         name, function = column.name, configured_function(options, column.name)
         if function is None or name in in_sequence or name in primary_keys:
             continue
-        yield from _function_problems(columns, name, function)
+        yield from _function_problems(columns, name, function, options)
         if function != LAST_NON_NULL and name not in following:
             yield (
                 f"column {name!r} has the aggregate function {function}, which partial-update "
@@ -159,10 +159,12 @@ def _aggregation_problems(
             yield f"column {name!r} is in sequence.field: leave out its aggregate function"
         function = configured_function(options, name)
         if function is not None and name not in in_sequence and name not in primary_keys:
-            yield from _function_problems(columns, name, function)
+            yield from _function_problems(columns, name, function, options)
 
 
-def _function_problems(columns: RowType, name: str, function: str) -> Iterator[str]:
+def _function_problems(
+    columns: RowType, name: str, function: str, options: Mapping[str, str]
+) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
     if function in FOREIGN_FUNCTIONS:
         yield f"{where}: {function} {FOREIGN_FUNCTIONS[function]}"
@@ -174,6 +176,9 @@ def _function_problems(columns: RowType, name: str, function: str) -> Iterator[s
             fitting = ", ".join(sorted(root.value for root in traits.roots))
             fitting = "STRING" if traits.unbounded else fitting
             yield f"{where}: {function} takes {fitting}, and the column is {kind}"
+        if function == "listagg" and _is_true(options.get(f"fields.{name}.distinct", "")):
+            if not options.get(f"fields.{name}.list-agg-delimiter", ","):
+                yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
 
 
 def _is_true(text: str) -> bool:
