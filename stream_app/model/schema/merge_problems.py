@@ -176,9 +176,9 @@ def _function_problems(
             fitting = ", ".join(sorted(root.value for root in traits.roots))
             fitting = "STRING" if traits.unbounded else fitting
             yield f"{where}: {function} takes {fitting}, and the column is {kind}"
-        if function == "listagg" and _is_true(options.get(f"fields.{name}.distinct", "")):
-            if not options.get(f"fields.{name}.list-agg-delimiter", ","):
-                yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
+        distinct = _is_true(options.get(f"fields.{name}.distinct", ""))
+        if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
+            yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
 
 
 def _is_true(text: str) -> bool:
