@@ -107,8 +107,8 @@ def test_random_buckets(kind: str, seed: int) -> None:
         keys = list(range(60))
         rng.shuffle(keys)
         above = []
-        for level, chosen in ((5, keys[:30]), (3, keys[30:40])):
-            chosen = sorted(chosen)
+        for level, part in ((5, keys[:30]), (3, keys[30:40])):
+            chosen = sorted(part)
             above += [
                 bucket.store(f"{level}-{place}", chosen[place : place + 7], level)
                 for place in range(0, len(chosen), 7)
