@@ -45,7 +45,7 @@ class FirstRow:
         order, last = window.order, window.last_rows(layout)
         if last.all():
             return layout.take(window.batch, order)
-        if is_retract(window.batch).any():
+        if not self.ignore_delete and is_retract(window.batch).any():
             raise _retract_refusal()
         first = window.key_starts(layout)
         return layout.take(window.batch, first if order is None else order[first])

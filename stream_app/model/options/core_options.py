@@ -36,7 +36,12 @@ from stream_app.model.options.option import (
     Option,
     Value,
 )
-from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import (
+    CORE_KEYS,
+    FIELD_KEYS,
+    PAIMON_KEYS,
+    PREFIXES,
+)
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
 from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
@@ -128,9 +133,23 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
                 CORE_KEYS[key](value)
             except ValueError as problem:
                 problems.append(f"option {key!r}: {value!r} {problem}")
-        elif key not in PAIMON_KEYS | REFUSED.keys() and not key.startswith(PREFIXES):
-            problems.append(unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS)))
+        else:
+            problems += _other_problems(key, value)
     return problems
+
+
+def _other_problems(key: str, value: str) -> list[str]:
+    """What is wrong with an option of a column, or with one that stands in no list of keys."""
+    if not key.startswith("fields."):
+        if key in PAIMON_KEYS | REFUSED.keys() or key.startswith(PREFIXES):
+            return []
+        return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
+    column, _, what = key.rpartition(".")
+    if what not in FIELD_KEYS:
+        return [unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])]
+    if what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
+        return [f"option {key!r}: {value!r} is neither true nor false"]
+    return []
 
 
 def _is_refused(key: str, value: str) -> bool:

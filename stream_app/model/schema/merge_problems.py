@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from stream_app.model.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.options.core_options import CoreOptions, unknown_key
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -19,6 +18,7 @@ from stream_app.model.options.table_options import (
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
 )
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.schema.data_type import STRING_ROOTS, RowType
 from stream_app.model.schema.merge_rules import (
     LAST_NON_NULL,
@@ -82,7 +82,7 @@ def _partial_update_problems(
         name, function = column.name, configured_function(options, column.name)
         if function is None or name in in_sequence or name in primary_keys:
             continue
-        yield from _function_problems(columns, name, function)
+        yield from _function_problems(columns, name, function, options)
         if function != LAST_NON_NULL and name not in following:
             yield (
                 f"column {name!r} has the aggregate function {function}, which partial-update "
@@ -140,10 +140,12 @@ def _aggregation_problems(
             yield f"column {name!r} is in sequence.field: leave out its aggregate function"
         function = configured_function(options, name)
         if function is not None and name not in in_sequence and name not in primary_keys:
-            yield from _function_problems(columns, name, function)
+            yield from _function_problems(columns, name, function, options)
 
 
-def _function_problems(columns: RowType, name: str, function: str) -> Iterator[str]:
+def _function_problems(
+    columns: RowType, name: str, function: str, options: Mapping[str, str]
+) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
     if function in FOREIGN_FUNCTIONS:
         yield f"{where}: {function} {FOREIGN_FUNCTIONS[function]}"
@@ -155,6 +157,9 @@ def _function_problems(columns: RowType, name: str, function: str) -> Iterator[s
             fitting = ", ".join(sorted(root.value for root in traits.roots))
             fitting = "STRING" if traits.unbounded else fitting
             yield f"{where}: {function} takes {fitting}, and the column is {kind}"
+        distinct = _is_true(options.get(f"fields.{name}.distinct", ""))
+        if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
+            yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
 
 
 def _is_true(text: str) -> bool:
