@@ -21,7 +21,7 @@ from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
@@ -29,6 +29,7 @@ from stream_app.model.finding import Finding
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
@@ -77,7 +78,8 @@ def source_findings(
     check_readable(table, merges=True)
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    setup = replace(format_setup(source, rules, table.schema), keep_update_before=False)
+    setup = format_setup(source, rules, table.schema, restores=True)
+    setup = replace(setup, keep_update_before=False)
     decode = table_format(source, rules, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         check, count = SourceCheck(table, folder), 0
@@ -86,6 +88,8 @@ def source_findings(
         for rows in _changes(messages, decode, left):
             count += rows.num_rows
             check.add(assigner.assign(rows))
+        if check.refused:
+            left.see_bad(bad_records_of_refused(check.refused))
         yield from check.findings(snapshot)
         if len(left.key_names) == 1:
             yield from check.repeated(snapshot, *left.key_names.values())
@@ -151,12 +155,12 @@ def _changes(
     for messages in batches:
         decoded = decode.decode(messages)
         left.see(messages, decoded)
-        waiting.append(decoded.changes.rows)
+        waiting.append(with_messages(decoded.changes, messages))
         if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
-            yield pa.concat_batches(waiting)
+            yield concat_rows(waiting)
             waiting = []
     if any(rows.num_rows for rows in waiting):
-        yield pa.concat_batches(waiting)
+        yield concat_rows(waiting)
 
 
 def _messages(

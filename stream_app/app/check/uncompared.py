@@ -53,14 +53,18 @@ class Uncompared:
         """Take in a batch of messages, and what has come of it."""
         self._see_key(messages)
         if decoded.bad.num_rows:
-            self._reasons.update(reason_counts(decoded.bad.column("reason").to_pylist()))
-            reason = decoded.bad.column("reason")[0].as_py()
-            self._first_bad = self._first_bad or f"{_shown(*_place(decoded.bad, 0))}: {reason}"
+            self.see_bad(decoded.bad)
         for column, sighting in decoded.columns.items():
             place = _place(messages, sighting.first)
             seen = ColumnSighting(sighting.records, *place)
             known = self._columns.get(column)
             self._columns[column] = seen if known is None else known.plus(seen)
+
+    def see_bad(self, bad: pa.RecordBatch) -> None:
+        """Take in bad records, of `BAD_RECORD_SCHEMA`; at least one."""
+        self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
+        reason = bad.column("reason")[0].as_py()
+        self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
 
     def findings(self) -> Iterator[Finding]:
         """All that was left out."""

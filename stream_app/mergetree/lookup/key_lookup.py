@@ -1,8 +1,8 @@
 """The newest rows of some keys of a bucket, without a read of the whole bucket.
 
-For callers that have new rows and need the older ones of their keys: the writer of unchanged
-values, and whoever tells changes by comparing levels. Asks the newest files first, and each file
-for those keys alone that it may have and no newer one has.
+For callers that have new rows and need the older ones of their keys, such as the writer of
+unchanged values. The files of all levels may be asked, or of some. The newest come first, and each
+file is asked for those keys alone that it may have and no newer one has.
 
 1. Sort the keys.
 2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key, and keep the
@@ -29,7 +29,7 @@ from stream_app.mergetree.key_value_batch import (
     take,
 )
 from stream_app.mergetree.lookup.key_matches import key_matches
-from stream_app.mergetree.lookup.lookup_plan import Tier, keys_in, lookup_tiers
+from stream_app.mergetree.lookup.lookup_plan import Tier, keys_between, keys_in, lookup_tiers
 from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -56,7 +56,11 @@ class WantedKeys(Sequence[Any]):
             start, stop, _ = place.indices(len(self))
             part = self.batch.slice(start, max(stop - start, 0))
             return WantedKeys(part, self._key_at, self._key_of)
-        return self._key_of(self._key_at(self.batch, place))
+        return self.of(self.batch, place)
+
+    def of(self, batch: pa.RecordBatch, row: int) -> Any:
+        """The key in a row of a batch."""
+        return self._key_of(self._key_at(batch, row))
 
 
 class FileOfKeys(Protocol):
@@ -144,8 +148,11 @@ class KeyLookup:
             if not share:
                 continue
             keys = wanted[share.start : share.stop]
-            for batch in self.read(file, keys):
-                at, rows = key_matches(keys.batch, batch, self.layout.key_names)
+            for batch in filter(len, self.read(file, keys)):
+                near = keys_between(keys, keys.of(batch, 0), keys.of(batch, batch.num_rows - 1))
+                part = keys.batch.slice(near.start, len(near))
+                at, rows = key_matches(part, batch, self.layout.key_names)
+                at = at + near.start
                 matched = take(batch, rows)
                 if self.ignores_deletes and (retract := is_retract(matched)).any():
                     at, matched = at[~retract], take(matched, np.flatnonzero(~retract))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, integer_view
+from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view
 
 
 def key_matches(
@@ -36,11 +36,19 @@ def key_matches(
         `at`, int64 [k]: the place of each key that was found, ascending. `places`, int64 [k]: its
         row.
     """
-    if len(names) == 1:
-        wanted, found = (integer_view(batch.column(names[0])) for batch in (keys, rows))
-        if pa.types.is_integer(wanted.type) and not wanted.null_count + found.null_count:
-            return _of_integers(wanted, found)
-    return _of_any(keys, rows, names)
+    if len(names) > 1:
+        return _of_any(keys, rows, names)
+    wanted, found = (integer_view(batch.column(names[0])) for batch in (keys, rows))
+    if pa.types.is_integer(wanted.type) and not wanted.null_count + found.null_count:
+        return _of_integers(wanted, found)
+    numbers = pc.index_in(found, wanted)
+    return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid(numbers))
+
+
+def _valid(column: pa.Array) -> Mask:
+    """Where a column has a value: bool [n]."""
+    valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _of_integers(wanted: pa.Array, found: pa.Array) -> tuple[Indices, Indices]:
@@ -65,7 +73,7 @@ def _of_any(
         values = pc.unique(keys.column(name))
         codes = pc.index_in(keys.column(name), values).to_numpy()
         row_codes = pc.index_in(rows.column(name).take(pa.array(places)), values)
-        known = row_codes.is_valid().to_numpy(zero_copy_only=False)
+        known = _valid(row_codes)
         pairs = of_rows[known] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))

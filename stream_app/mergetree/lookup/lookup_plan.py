@@ -64,5 +64,10 @@ def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
     Args:
         keys: ascending, in the form that `key_of` gives; only a few of them are looked at.
     """
-    first = bisect_left(keys, key_of(file.min_key))
-    return range(first, bisect_right(keys, key_of(file.max_key), lo=first))
+    return keys_between(keys, key_of(file.min_key), key_of(file.max_key))
+
+
+def keys_between(keys: Sequence[Any], least: Any, greatest: Any) -> range:
+    """The places of the keys from `least` to `greatest`; see `keys_in`."""
+    first = bisect_left(keys, least)
+    return range(first, bisect_right(keys, greatest, lo=first))

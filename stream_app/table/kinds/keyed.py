@@ -29,6 +29,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.old_rows import TableRows
 
 
 def _bucket_writer(
@@ -57,6 +58,7 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.writes_changelog,
         ignored_kinds=ignored_kinds(options),
+        old_rows=TableRows(table, partition, bucket),
     )
 
 
