@@ -63,6 +63,17 @@ class SourceCheck:
             most = max(most, rows.num_rows)
         self._next_sequence_number += most
 
+    @property
+    def buckets(self) -> Collection[BucketId]:
+        """The buckets with a change of the source."""
+        return self._files.keys()
+
+    def expected(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
+        """The newest row of each key of the source; see `diff_read.merged_rows`."""
+        scratch, files = self._scratch(), self._files[bucket]
+        access = scratch.bucket_files(*bucket)
+        return merged_rows(scratch, access, files, keep_deletes=keep_deletes)
+
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
         """A finding for each bucket of the snapshot that differs from the source.
 
@@ -71,10 +82,10 @@ class SourceCheck:
         """
         live = self._live(snapshot)
         for bucket in sorted(self._files.keys() | live.keys()):
-            scratch, table = self._scratch(), self.table
+            table = self.table
             differ = compared(
                 table,
-                merged_rows(scratch, scratch.bucket_files(*bucket), self._files[bucket]),
+                self.expected(bucket),
                 merged_rows(table, table.bucket_files(*bucket), live[bucket]),
             )
             if differ is not None:

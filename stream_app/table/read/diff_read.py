@@ -50,6 +50,7 @@ class Differences:
         order: the places in the batch, in the order of keys.
         added: keys of the second side alone.
         changed: rows of the second side with other values than those of the first.
+        replaced: those of the first side, in the same order.
         gone: keys of the first side alone.
     """
 
@@ -57,6 +58,7 @@ class Differences:
     order: Indices
     added: Indices
     changed: Indices
+    replaced: Indices
     gone: Indices
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
@@ -165,11 +167,13 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     pairs = np.flatnonzero(~last)
     newer = pairs + (~is_after[pairs])
     older = pairs + is_after[pairs]
+    differ = ~_same(batch, order[older], order[newer])
     return Differences(
         batch=batch,
         order=order,
         added=np.flatnonzero(alone & is_after),
-        changed=newer[~_same(batch, order[older], order[newer])],
+        changed=newer[differ],
+        replaced=older[differ],
         gone=np.flatnonzero(alone & ~is_after),
     )
 
