@@ -35,6 +35,13 @@ def backfill(table: SmallTable, *words: str) -> int:
     return main(["backfill", table.path, *words])
 
 
+def newest(table: SmallTable) -> int:
+    """The number of the newest snapshot."""
+    found = table.table.snapshots.latest_id()
+    assert found is not None
+    return found
+
+
 def rows_of(java: PaimonJava, table: SmallTable) -> dict[int, str]:
     return {row["k"]: row["v"] for row in java.read(Path(table.path))}
 
@@ -54,13 +61,13 @@ def test_a_table_gets_what_its_topic_tells_once(
 ) -> None:
     table = a_wrong_table(tmp_path, topic, changelog_producer="input")
     source = f"{kafka_broker.bootstrap}/{topic}"
-    before = table.table.snapshots.latest().snapshot_id
+    before = newest(table)
     assert backfill(table, "--from-topic", source, "--dry-run") == 0
     told = "1 row added, 1 changed, 2 deleted"
     assert capsys.readouterr().out.splitlines() == [
         "read 7 changes", f"would write: {told}", "dry run: nothing was changed",
     ]  # fmt: skip
-    assert table.table.snapshots.latest().snapshot_id == before
+    assert newest(table) == before
     assert backfill(table, "--from-topic", source) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"wrote in snapshot {before + 1}: {told}"
     assert rows_of(paimon_java, table) == {0: "old", 1: "new", 3: "new"}
@@ -75,7 +82,7 @@ def test_a_table_gets_what_its_topic_tells_once(
     capsys.readouterr()
     assert backfill(table, "--from-topic", source) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
-    assert table.table.snapshots.latest().snapshot_id == before + 1
+    assert newest(table) == before + 1
 
 
 def test_from_a_time_only_what_the_topic_tells_is_compared(
@@ -112,7 +119,7 @@ def test_what_is_not_certain_is_refused(
     produce(kafka_broker, topic, [message("c", 0, "old"), (b"k", b"no json")])
     source = f"{kafka_broker.bootstrap}/{topic}"
     table = a_table(tmp_path, topic, {"0": 2}, {0: "other"})
-    newest = table.table.snapshots.latest()
+    before = newest(table)
     assert backfill(table, "--from-topic", source) == PERSON_NEEDED
     assert "1 records cannot be decoded" in capsys.readouterr().err
     ahead = a_table(tmp_path / "ahead", topic, {"0": 9}, {0: "other"})
@@ -121,4 +128,4 @@ def test_what_is_not_certain_is_refused(
     by_column = a_table(tmp_path / "by", topic, {"0": 1}, {0: "other"}, sequence__field="v")
     assert backfill(by_column, "--from-topic", source) != 0
     assert "sequence.field" in capsys.readouterr().err
-    assert table.table.snapshots.latest() == newest
+    assert newest(table) == before
