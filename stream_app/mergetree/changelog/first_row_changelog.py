@@ -44,7 +44,7 @@ class FirstRowChangelog:
         """A file of level 0 is rewritten if a key of it may lie above."""
         if file.level != 0:
             return Upgrade.MOVE
-        is_new = output_level == self.max_level or not self.above.above
+        is_new = output_level == self.max_level or not self.above.may_have(file)
         return Upgrade.TELL if is_new else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:

@@ -63,6 +63,14 @@ class RowsAbove:
                     found.append(self._noted(hits))
         return found, keys
 
+    def may_have(self, file: DataFileMeta) -> bool:
+        """Whether a key of this file may be above, by least and greatest keys."""
+        least, greatest = self.key_of(file.min_key), self.key_of(file.max_key)
+        return any(
+            self.key_of(above.min_key) <= greatest and least <= self.key_of(above.max_key)
+            for above in self.above
+        )
+
     def _noted(self, hits: pa.RecordBatch) -> pa.RecordBatch:
         files = hits.column(_FILE).to_numpy()
         for number in np.unique(files):

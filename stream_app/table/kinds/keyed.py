@@ -26,6 +26,7 @@ from stream_app.table.kinds.keyed_rewrite import rewrite_keyed
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.old_rows import TableRows
 
 
 def _bucket_writer(
@@ -57,6 +58,7 @@ def _bucket_writer(
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
         kind_column=options[ROWKIND_FIELD],
+        old_rows=TableRows(table, partition, bucket),
     )
 
 
