@@ -18,6 +18,7 @@ from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
@@ -48,7 +49,9 @@ class JobFeeds:
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
         check = SourceTableCheck(self.checkpoint).check
-        return self._feed(self.config.name, table, self.log, "", check)
+        feed = self._feed(self.config.name, table, self.log, "", check)
+        feed.met = functools.partial(remembered_tables, self.checkpoint)
+        return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""

@@ -7,17 +7,21 @@ A table that is held back catches up in an epoch of its own, with the identifier
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import TablesSeen
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import COMMIT_THREADS, EpochBegun, EpochRun
+from stream_app.spark.ingest.epoch_round import COMMIT_THREADS, EpochBegun
+from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTable, HeldTables, with_new_partitions
+from stream_app.spark.ingest.source_tables_met import SourceTablesMet
 from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.task_errors import readable
 from stream_app.table.map_in_threads import each
 
@@ -34,10 +38,12 @@ class TablesApart(Generic[Messages]):
     work: EpochRun[Messages]
     log: EpochLog
     held: HeldTables
+    _sources: SourceTablesMet = field(init=False)
     _epoch: int = field(init=False)
     _begin: Offsets = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._sources = SourceTablesMet(self.held.folder)
         self._epoch = self.held.tables.epoch
 
     def open_all(self) -> int:
@@ -65,6 +71,14 @@ class TablesApart(Generic[Messages]):
     def takes_part(self, feed: TableFeed) -> bool:
         """See `Isolation.takes_part`."""
         return feed.name not in self.held
+
+    def meet(self, seen: Mapping[str, TablesSeen]) -> None:
+        """See `Isolation.meet`."""
+        self._sources.take(seen)
+
+    def met(self, feed: TableFeed) -> SourcesMet:
+        """See `Isolation.met`."""
+        return self._sources.of(feed.name)
 
     def failed(self, feed: TableFeed, error: BaseException) -> None:
         """See `Isolation.failed`: hold the table back from the epoch in progress on."""

@@ -13,6 +13,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.epoch_plan import Part
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -251,10 +252,11 @@ class Second:
     def split(self, messages: pa.RecordBatch) -> Any:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.known:
-            yield place, messages
-            yield UNREADABLE, bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield Part(place, messages)
+            refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield Part(UNREADABLE, refused)
         else:
-            yield NEWCOMERS, messages.slice(0, 2)
+            yield Part(NEWCOMERS, messages.slice(0, 2))
 
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     assert database.feeds(*both) == ["items"]
     assert "partition keys must be part of the primary key" in caplog.text
     splitter = database.made.splitter([])
-    parts = dict(splitter.split(table_of(both).to_batches()[0]))
+    parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
     reasons = parts[UNREADABLE].column("reason").to_pylist()
     assert len(reasons) == 3
     assert all("the table orders cannot be made" in reason for reason in reasons)
@@ -158,7 +158,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     assert database.feeds(eu, us) == ["shop_orders"]
     again = Database(tmp_path, merge_shards=False)
     again.made.known()
-    [(index, part)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
+    [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
     assert index == UNREADABLE
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
