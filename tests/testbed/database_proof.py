@@ -159,6 +159,9 @@ def database_proof(
         }
         for database in workloads:
             database.start_connector(testbed.connect, {**_PARTITIONS, **(connector or {})})
+        for database in workloads:
+            # MariaDB ends the first read of a table that is altered or emptied meanwhile.
+            database.wait_until_sent(testbed.connect)
         conf = _write_conf(folder, testbed, [each.name for each in workloads], sections)
         job = IngestProcess(conf, folder)
         yield DatabaseProof(folder, testbed, workloads, random, job)
