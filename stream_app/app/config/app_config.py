@@ -328,6 +328,10 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
     if source.merge_shards and applies_truncate:
         key = FORMATS[source.format].full_key(TRUNCATE)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
+    declared = {option.key for option in FORMATS[source.format].options}
+    for key in () if config.sync is None or TRUNCATE in declared else config.sync.tables:
+        if key.endswith(f".{TRUNCATE}"):
+            yield f"sync.tables.{key}", f"{source.format} has no message of a TRUNCATE"
     columns, many = config.table.columns, config.sync is not None
     yield from format_problems(source.format, source.format_options, columns, given, many)
 

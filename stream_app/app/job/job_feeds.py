@@ -14,6 +14,7 @@ import pyarrow as pa
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
 from stream_app.app.job.event_log import EventLog
+from stream_app.cdc.alike.options import TRUNCATE
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
@@ -112,7 +113,9 @@ def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     schema, source, rules = table.schema, config.source, evolution_rules(config)
     if config.sync is not None:
         # The splitter has found the source table already.
-        source = replace(source, merge_shards=True)
+        own = config.sync.truncate_of(table.location)
+        options = {**source.format_options, **({} if own is None else {TRUNCATE: own})}
+        source = replace(source, merge_shards=True, format_options=options)
     setup = format_setup(source, config.table, schema, rules)
     decode = table_format(source, config.table, schema, setup)
     if schema.kind.merges_by_key:
