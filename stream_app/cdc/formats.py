@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
@@ -16,7 +17,7 @@ from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.errors import UsageError
 
@@ -43,6 +44,15 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
+def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
+    """Make the reader of what messages tell of their source.
+
+    Raises:
+        UsageError: unknown format, or options that it cannot be made of.
+    """
+    return format_named(name).reader(options)
+
+
 def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     """Make a format.
 
@@ -62,7 +72,7 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         return decode
     return DescribedDecode(
         messages=decode,
-        describe=found.describe,
+        describe=found.reader(options).describe,
         options=setup.mapping,
         columns=setup.columns,
         aliases=aliases,

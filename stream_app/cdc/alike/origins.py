@@ -1,7 +1,7 @@
 """The source table of each message, for any dialect, without decoding a row.
 
-Implements `message_format.Format.origins`. A dialect names the fields that it needs and tells from
-them; they are parsed in columns, and message by message where that fails.
+Implements `message_format.SourceReader.origins`. A dialect names the fields that it needs and tells
+from them; they are parsed in columns, and message by message where that fails.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.images import RowRules
-from stream_app.cdc.message_format import Format, FormatSetup
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 
 
 @dataclass(slots=True)
@@ -205,6 +205,10 @@ class DebeziumJson:
             outcome.take_result(inner, index[position : position + 1])
 
 
+def _reader(_options: Mapping[str, str]) -> SourceReader:
+    return SourceReader(origins=debezium_origins, describe=describe, change_times=change_times)
+
+
 DEBEZIUM_JSON = Format(
     name="debezium-json",
     section=SECTION,
@@ -215,8 +219,6 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
-    origins=debezium_origins,
-    describe=describe,
-    change_times=change_times,
+    reader=_reader,
     has_whole_before=has_whole_before,
 )

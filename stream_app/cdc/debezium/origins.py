@@ -279,12 +279,13 @@ class _Times:
     def read(self, values: pa.Array, index: Places) -> None:
         """Read odd messages one by one."""
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
-            found = _time_of(value)
+            found = time_of(value)
             if found is not None:
                 self.millis[at], self.known[at] = found, True
 
 
-def _time_of(value: bytes) -> int | None:
+def time_of(value: bytes) -> int | None:
+    """When the change of one message was made, in ms; None: it does not tell."""
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):
