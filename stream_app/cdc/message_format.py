@@ -132,7 +132,8 @@ class SourceReader:
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
 
 
-def _promises_nothing(_: Mapping[str, str]) -> bool:
+def promises_nothing(_: Mapping[str, str]) -> bool:
+    """No before-image is known to be whole, whatever the options are."""
     return False
 
 
@@ -162,7 +163,7 @@ class Format:
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
     reader: Callable[[Mapping[str, str]], SourceReader]
     tells_times: bool = True
-    has_whole_before: Callable[[Mapping[str, str]], bool] = _promises_nothing
+    has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -135,5 +135,5 @@ def test_tables_are_made_and_follow_a_new_schema_in_the_middle_of_an_epoch(
     told = subprocess.run(
         [*command, "--conf", str(conf)], capture_output=True, text=True, check=False
     )
-    assert told.returncode == 1, told.stdout
+    assert told.returncode == 2, told.stdout
     assert "the messages tell of 2 tables: shop.items, shop.orders" in told.stderr

@@ -21,6 +21,7 @@ from stream_app.cdc.message_format import (
     FormatSetup,
     MessageFormat,
     SourceReader,
+    promises_nothing,
 )
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.data_type import DataType, RowType
@@ -44,6 +45,7 @@ class DialectFormat:
         dialect: makes the dialect of a table's options.
         plain: the dialect without options, which surveys and describes.
         encoding: of a column, by its type.
+        has_whole_before: as `Format` has it.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -56,6 +58,7 @@ class DialectFormat:
     plain: WholeDialect
     encoding: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> Format:
@@ -70,6 +73,7 @@ class DialectFormat:
             survey=partial(survey, self.plain),
             reader=self._reader,
             tells_times=self.change_times is not None,
+            has_whole_before=self.has_whole_before,
         )
 
     def _reader(self, _options: Mapping[str, str]) -> SourceReader:

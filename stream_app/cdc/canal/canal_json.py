@@ -25,11 +25,13 @@ from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_o
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
+    MISSING_COLUMNS,
     TRUNCATE_OPTION,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
 from stream_app.cdc.canal.columns import OPS, parse_columns
 from stream_app.cdc.canal.mysql_types import conversion
+from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
@@ -205,6 +207,14 @@ _ORIGINS = OriginFields(
 )
 
 
+_TIMES = TimeFields(pa.schema([("es", pa.int64())]), lambda columns: columns[0])
+
+
+def _has_whole_before(options: Mapping[str, str]) -> bool:
+    """Rows that lack columns, as without binlog_row_image = FULL, are not taken."""
+    return options.get(MISSING_COLUMNS) in (Reaction.STOP.value, Reaction.QUARANTINE.value)
+
+
 CANAL_JSON = DialectFormat(
     name="canal-json",
     section="canal",
@@ -215,4 +225,6 @@ CANAL_JSON = DialectFormat(
     plain=CanalDialect(),
     encoding=_default,
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
+    has_whole_before=_has_whole_before,
 ).declared()

@@ -28,7 +28,7 @@ from stream_app.cdc.alike.options import (
     ENCODING_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -149,6 +149,13 @@ _ORIGINS = OriginFields(
 )
 
 
+def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+    return pc.multiply(columns[0], 1000)  # Maxwell tells seconds
+
+
+_TIMES = TimeFields(pa.schema([("ts", pa.int64())]), _millis_of)
+
+
 def _key_names(key: Any) -> list[str]:
     """The columns of a key: ``{"pk.id": 3}``, or ``["db", "t", [{"id": 3}]]``."""
     if isinstance(key, dict):
@@ -168,4 +175,6 @@ MAXWELL_JSON = DialectFormat(
     plain=MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
+    has_whole_before=lambda _: True,
 ).declared()

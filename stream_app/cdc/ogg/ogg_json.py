@@ -32,7 +32,7 @@ from stream_app.cdc.alike.options import (
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     bools_of,
@@ -269,6 +269,9 @@ def _told(columns: Sequence[pa.Array]) -> Told:
 _ORIGINS = OriginFields(pa.schema([(name, pa.string()) for name in ("table", "op_type")]), _told)
 
 
+_TIMES = TimeFields(pa.schema([("op_ts", pa.string())]), lambda columns: millis_of_text(columns[0]))
+
+
 OGG_JSON = DialectFormat(
     name="ogg-json",
     section="ogg",
@@ -279,4 +282,5 @@ OGG_JSON = DialectFormat(
     plain=OggDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
 ).declared()
