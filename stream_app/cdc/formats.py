@@ -11,6 +11,7 @@ from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
+from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
@@ -21,7 +22,7 @@ from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, So
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.errors import UsageError
 
-_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
+_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name

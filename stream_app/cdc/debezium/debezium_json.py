@@ -104,20 +104,24 @@ class DebeziumJson:
         values = messages.column("value")
         if values.type != pa.binary():
             values = values.cast(pa.binary())
-        if len(self._groups) > SCHEMAS_MAX:
-            self._groups.clear()
-            self._schemas.clear()
         outcome = self._outcome(messages, values)
+        self._take(values, outcome)
+        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
+
+    def _take(self, values: pa.Array, outcome: Outcome) -> None:
+        """Steps 1 to 3: null means no row."""
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
             values = values.drop_null()
+        if len(self._groups) > SCHEMAS_MAX:
+            self._groups.clear()
+            self._schemas.clear()
         alike = AlikeDecoder(self, images_of, self._settings.policy)
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
             if payloads.prefix:
                 outcome.schemas[group.fingerprint] = int(present[payloads.index[0]])
             alike.decode(payloads.payloads, present[payloads.index], group, outcome)
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
     def _outcome(self, messages: pa.RecordBatch, values: pa.Array) -> Outcome:
         return Outcome(

@@ -1,0 +1,88 @@
+"""Debezium's messages of MongoDB → row changes: the format ``debezium-bson``.
+
+1. Messages are rewritten to those of a relational table (`plain_messages`).
+2. `debezium_json` says what becomes of them. The fields of a document are the columns.
+
+Source: Paimon `format/debezium/DebeziumBsonRecordParser.java`: columns are STRING, and the key is
+``_id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.debezium.bson.plain_messages import plain_messages
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
+from stream_app.cdc.debezium.options import OPTIONS, SECTION, has_whole_before, parse_options
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.source_tables import Origins
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_NAME = "debezium-bson"
+
+
+class DebeziumBson(DebeziumJson):
+    """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
+
+    def __init__(self, setup: FormatSetup) -> None:
+        super().__init__(setup, parse_options(setup.options, setup.columns, _NAME))
+
+    @property
+    def reads_keys(self) -> bool:
+        """A delete has its `_id` in the key alone."""
+        return True
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            WrongSourceError: as `DebeziumJson.decode`.
+        """
+        plain = plain_messages(messages)
+        outcome = self._outcome(messages, messages.column("value"))
+        outcome.reasons |= plain.unreadable
+        self._take(plain.values, outcome)
+        keyed = replace(outcome, messages=plain.put_into(messages))
+        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+
+
+def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+    plain = {topic: plain_messages(batch).put_into(batch) for topic, batch in messages.items()}
+    return DEBEZIUM_JSON.survey(setup, plain)
+
+
+def _origins(messages: pa.RecordBatch) -> Origins:
+    plain = plain_messages(messages)
+    found = DEBEZIUM_JSON.reader({}).origins(plain.put_into(messages))
+    return replace(found, unreadable={**found.unreadable, **plain.unreadable})
+
+
+def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+    plain = plain_messages(messages).put_into(messages)
+    return DEBEZIUM_JSON.reader({}).describe(plain, options)
+
+
+def _reader(_options: Mapping[str, str]) -> SourceReader:
+    # The time of a change stands in its place of other messages of Debezium.
+    times = DEBEZIUM_JSON.reader({}).change_times
+    return SourceReader(origins=_origins, describe=_describe, change_times=times)
+
+
+DEBEZIUM_BSON = Format(
+    name=_NAME,
+    section=SECTION,
+    introduction='for example `debezium."unknown-columns" = "evolve"`. '
+    "[CDC.md](CDC.md#mongodb) tells how the messages are read.",
+    options=OPTIONS,
+    check=partial(parse_options, name=_NAME),
+    make=DebeziumBson,
+    survey=_survey,
+    reader=_reader,
+    has_whole_before=has_whole_before,
+)
