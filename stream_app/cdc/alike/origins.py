@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.told_fields import times_told, told_fields
+from stream_app.cdc.alike.told_fields import ToldFields, times_told, told_fields
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -46,9 +46,12 @@ class OriginFields:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """Of which source table each message tells; see `message_format.SourceReader`."""
-        found = told_fields(messages, self.fields)
+        return self.origins_of(told_fields(messages, self.fields), messages.num_rows)
+
+    def origins_of(self, found: ToldFields, count: int) -> Origins:
+        """The origins of so many messages by their fields."""
         parts = [(index, self.tell(columns)) for index, columns in found.parts]
-        places = np.full(messages.num_rows, -1, np.int64)
+        places = np.full(count, -1, np.int64)
         at = 0
         for index, told in parts:
             places[index] = np.where(told.means_row, at + np.arange(len(index)), -1)

@@ -16,12 +16,10 @@ import pyarrow as pa
 from stream_app.cdc.alike.documents import JsonNumber, load_document
 from stream_app.cdc.alike.outcome import Index
 from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.columns.json_lines import looks_like_object, parse_objects
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.record_images import UnreadableRecordError
 
-_FEW = 32
-"""So many messages are read one by one when they do not parse together."""
 _INT64 = range(-(2**63), 2**63)
 _MILLIS = pa.timestamp("ms", "UTC")
 
@@ -43,21 +41,13 @@ class ToldFields:
     def take(self, values: pa.Array, index: Index) -> None:
         """Read messages, binary [m]; `index` has their positions."""
         readable = looks_like_object(values) & ~deep_ones(values)
-        self._parse(values.filter(pa.array(readable)), index[readable])
+        plain = values.filter(pa.array(readable))
+        for some, places, columns in parse_by_halves(plain, index[readable], self.fields):
+            if columns is None:
+                self._read(some, places)
+            else:
+                self.parts.append((places, columns))
         self._read(values.filter(pa.array(~readable)), index[~readable])
-
-    def _parse(self, values: pa.Array, index: Index) -> None:
-        if not len(values):
-            return
-        columns = parse_objects(values, self.fields)
-        if columns is not None:
-            self.parts.append((index, columns))
-        elif len(values) <= _FEW:
-            self._read(values, index)
-        else:
-            half = len(values) // 2
-            self._parse(values.slice(0, half), index[:half])
-            self._parse(values.slice(half), index[half:])
 
     def _read(self, values: pa.Array, index: Index) -> None:
         """The same one by one."""

@@ -31,7 +31,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.json_lines import looks_like_object, parse_objects
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_envelopes
@@ -60,8 +60,6 @@ _WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE = 24
 """Way 1 goes on while a round finds this share of the messages that are left."""
-_FEW = 32
-"""So many messages are read one by one when they do not parse together."""
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
@@ -123,26 +121,19 @@ class _Found:
 
     def _parse(self, values: pa.Array, index: Index) -> None:
         """Way 2."""
-        if not len(values):
-            return
-        columns = parse_objects(values, _FIELDS)
-        if columns is None:
-            if len(values) <= _FEW:
-                self._one_by_one(values, index)
-                return
-            half = len(values) // 2
-            self._parse(values.slice(0, half), index[:half])
-            self._parse(values.slice(half), index[half:])
-            return
-        op, source, *flat = columns
-        told = [source.field(position) for position in range(len(TABLE_FIELDS))]
-        is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
-        is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
-        for chosen, names in ((is_envelope, told), (is_flat, flat)):
-            if chosen.any():
-                self._see(names, chosen, index)
-        odd = ~(is_envelope | is_flat)
-        self._one_by_one(values.filter(pa.array(odd)), index[odd])
+        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+            if columns is None:
+                self._one_by_one(some, places)
+                continue
+            op, source, *flat = columns
+            told = [source.field(position) for position in range(len(TABLE_FIELDS))]
+            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
+            is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
+            for chosen, names in ((is_envelope, told), (is_flat, flat)):
+                if chosen.any():
+                    self._see(names, chosen, places)
+            odd = ~(is_envelope | is_flat)
+            self._one_by_one(some.filter(pa.array(odd)), places[odd])
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
         """Note the tables of messages that were parsed."""

@@ -9,18 +9,24 @@ Source: Paimon `format/debezium/DebeziumBsonRecordParser.java`: columns are STRI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.told_fields import ToldFields
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.debezium.bson.plain_messages import plain_messages
+from stream_app.cdc.columns.arrow_buffers import bools_of, valid_of
+from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.options import OPTIONS, SECTION, has_whole_before, parse_options
+from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
-from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
@@ -58,9 +64,46 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
-    plain = plain_messages(messages)
-    found = DEBEZIUM_JSON.reader({}).origins(plain.put_into(messages))
-    return replace(found, unreadable={**found.unreadable, **plain.unreadable})
+    """The images need not be read to know the table, where a message is usual."""
+    values = messages.column("value").cast(pa.binary())
+    present = np.flatnonzero(valid_of(values)).astype(np.int32)
+    told = ToldFields(_ORIGINS.fields)
+    for group in split_envelopes(values.drop_null(), {}):
+        told.take(group.payloads, present[group.index])
+    told.unreadable.clear()
+    found = _ORIGINS.origins_of(told, messages.num_rows)
+    rest = present[found.codes[present] == NO_TABLE]
+    if not len(rest):
+        return found
+    some = messages.take(pa.array(rest))
+    plain = plain_messages(some)
+    others = DEBEZIUM_JSON.reader({}).origins(plain.put_into(some))
+    tables = dict.fromkeys((*found.tables, *others.tables))
+    places = {table: code for code, table in enumerate(tables)}
+    codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
+    found.codes[rest] = codes[others.codes]
+    reasons = {**others.unreadable, **plain.unreadable}
+    unreadable = {int(rest[at]): reason for at, reason in reasons.items()}
+    return Origins(tables=tuple(tables), codes=found.codes, unreadable=unreadable)
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    op, source = columns
+    database, table = (source.field(at) for at in range(2))
+    is_named = bools_of(pc.greater(pc.binary_length(table), 0))
+    means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
+    return Told((database, pa.nulls(len(op), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema(
+        [
+            ("op", pa.string()),
+            ("source", pa.struct([(name, pa.string()) for name in ("db", "collection")])),
+        ]
+    ),
+    _told,
+)
 
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:

@@ -13,6 +13,7 @@ Source: Debezium documentation, "MongoDB connector", Data change events; Paimon
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +30,7 @@ from stream_app.cdc.alike.documents import (
     text_of,
 )
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, bools_of, valid_of
-from stream_app.cdc.columns.json_lines import looks_like_object, parse_objects
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.bson.extended_json import plain_document, plain_documents
 from stream_app.cdc.debezium.schema import split_envelopes
@@ -45,10 +46,8 @@ _FIELDS = pa.schema(
     ]
 )
 _KEY_FIELDS = pa.schema([(_KEY_FIELD, pa.string())])
-_CHANGES = pa.array(["c", "r", "u", "d"])
+CHANGES = pa.array(["c", "r", "u", "d"])
 _ENVELOPE = frozenset({"op", "before", "after", "source"})
-_FEW = 32
-"""So many messages are rewritten one by one when they do not parse together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +107,14 @@ class _Rewriter:
 
     def rewrite(self, values: pa.Array, index: Int64s) -> None:
         """Step 1."""
-        if not len(values):
-            return
-        columns = parse_objects(values, _FIELDS)
-        if columns is None:
-            if len(values) <= _FEW:
-                self.one_by_one(values, index)
-                return
-            half = len(values) // 2
-            self.rewrite(values.slice(0, half), index[:half])
-            self.rewrite(values.slice(half), index[half:])
-            return
-        op, before, after, source = columns
-        texts, odd = _written(op, before, after, source, self.keys.take(pa.array(index)))
-        usual = ~odd
-        if usual.any():
-            self._parts.append((index[usual], texts.filter(pa.array(usual)).cast(pa.binary())))
-        self.one_by_one(values.filter(pa.array(odd)), index[odd])
+        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+            if columns is None:
+                self.one_by_one(some, places)
+                continue
+            texts, odd = _written(columns, self.keys.take(pa.array(places)))
+            told = texts.filter(pa.array(~odd)).cast(pa.binary())
+            self._parts.append((places[~odd], told))
+            self.one_by_one(some.filter(pa.array(odd)), places[odd])
 
     def one_by_one(self, values: pa.Array, index: Int64s) -> None:
         """Step 2."""
@@ -137,23 +127,22 @@ class _Rewriter:
             self._parts.append((np.array([at]), pa.array([text], pa.binary())))
 
 
-def _written(
-    op: pa.Array, before: pa.Array, after: pa.Array, source: pa.Array, keys: pa.Array
-) -> tuple[pa.Array, Bools]:
-    """Texts of messages, and which of them must be read alone: strings [n], bool [n]."""
+def _written(columns: list[pa.Array], keys: pa.Array) -> tuple[pa.Array, Bools]:
+    """Texts of messages, and which of them must be read alone: strings [n], bool [n].
+
+    Args:
+        columns: of `_FIELDS`.
+    """
+    op, before, after, source = columns
     connector, db, collection, time = (source.field(at) for at in range(4))
-    odd = ~bools_of(pc.is_in(op, _CHANGES)) | ~valid_of(source)
+    odd = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
         plain, is_odd = plain_documents(image)
         documents = plain.cast(pa.binary()).fill_null(b"{}")
         odd |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
         images.append(plain)
-    names = []
-    for name in (connector, db, collection):
-        odd |= bools_of(pc.match_substring_regex(name, r'[\x00-\x1f"\\]'))
-        quoted = pc.binary_join_element_wise('"', name, '"', "")
-        names.append(pc.fill_null(quoted, "null"))
+    names = [_quoted(name) for name in (connector, db, collection)]
     is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
     odd |= is_bare & ~valid_of(keys)
     old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
@@ -167,6 +156,13 @@ def _written(
         '},"op":"', op, '"}', "",
     )  # fmt: skip
     return texts, odd | ~valid_of(texts)
+
+
+def _quoted(names: pa.Array) -> pa.Array:
+    """Names as JSON: strings [n], of which few differ."""
+    told = names.dictionary_encode()
+    texts = [json.dumps(name, ensure_ascii=False) for name in told.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(told.indices), "null")
 
 
 def _rewritten(value: bytes, key: bytes | None) -> bytes | None:
