@@ -25,7 +25,8 @@ class Told:
 
     Attributes:
         names: string arrays [n] of database, schema and table.
-        means_row: bool [n]; whether a message is about rows of its table.
+        means_row: bool [n]; False: a message is known to be about no row. What is not known belongs
+            to its table, whose decoder refuses it.
     """
 
     names: tuple[pa.Array, pa.Array, pa.Array]
@@ -63,7 +64,7 @@ class OriginFields:
             joined = pa.concat_arrays([pa.array([], pa.string()), *some])
             names.append(joined.take(wanted))
         for row in np.flatnonzero((places >= 0) & ~valid_of(names[2])).tolist():
-            found.unreadable[row] = "is a change, and tells no table"  # a loop over bad ones
+            found.unreadable[row] = "does not name its table"  # a loop over bad ones
         return origins_of(names[0], names[1], names[2], found.unreadable)
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.changed_columns import ops_of
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
@@ -194,9 +193,9 @@ def _default(data_type: DataType) -> Encoding:
 
 def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind, is_ddl = columns
-    means_row = (ops_of(kind, OPS) != 0) & ~bools_of(is_ddl)
-    means_row |= bools_of(pc.equal(kind, "TRUNCATE"))
-    return Told((database, pa.nulls(len(table), pa.string()), table), means_row)
+    no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
+    no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
+    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(

@@ -263,9 +263,8 @@ def _befores(
 
 def _told(columns: Sequence[pa.Array]) -> Told:
     kind, operation, schema, table = children_of(columns[0])
-    is_truncate = _equal(operation, _TRUNCATE) & ~_equal(kind, "data")
-    means_row = is_truncate | (_equal(kind, "data") & (ops_of(operation, _OPS) != 0))
-    return Told((schema, pa.nulls(len(table), pa.string()), table), means_row)
+    no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
+    return Told((schema, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(

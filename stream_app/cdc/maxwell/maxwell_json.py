@@ -140,8 +140,10 @@ class MaxwellDialect:
 def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind = columns
     is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
-    means_row = ops_of(kind, _OPS) != 0
-    return Told((database, pa.nulls(len(table), pa.string()), table), means_row & ~is_own)
+    no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | is_own
+    for prefix in _DDL:
+        no_row |= bools_of(pc.starts_with(kind, prefix))
+    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(
