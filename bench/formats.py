@@ -185,7 +185,6 @@ ARMS = (
         mongodb,
         (
             ("replica-identity", "full"),
-            ("decimal.handling.mode", "double"),
             ("time.precision.mode", "isostring"),
         ),
     ),

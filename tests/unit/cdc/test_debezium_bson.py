@@ -67,6 +67,10 @@ VALUES = [
     (f'{{"$ref": "books", "$id": {ID}}}', f'{{"$ref":"books","$id":"{HEX}"}}'),
     (r'"a {\"$oid\": \"67ab25755c0d5ac87eb8c632\"} b"', f'a {{"$oid": "{HEX}"}} b'),
     ('"$5"', "$5"),
+    ("3.10", "3.10"),
+    ("-1.0E10", "-1.0E10"),
+    ("1e-7", "1e-7"),
+    (r'"b\": 1.50, \" : 2.50}"', 'b": 1.50, " : 2.50}'),
     ("{}", "{}"),
 ]  # fmt: skip
 
@@ -106,7 +110,7 @@ def test_many_are_rewritten_as_one_is(value: str) -> None:
     text = document(doc=value, n="1")
     plain, odd = plain_documents(pa.array([text, None]))
     if not odd[0]:
-        assert json.loads(plain[0].as_py()) == json.loads(plain_document(text))
+        assert plain[0].as_py().replace(" ", "") == plain_document(text).replace(" ", "")
     assert plain[1].as_py() is None
 
 
@@ -151,7 +155,7 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
         message("c", "no json"): "has in 'after' a text that is not JSON",
         message("c", "[1]"): "has in 'after' a text that is no document",
         message("c", '{"_id": {"$oid": 5}}'): 'a text that has the value {"$oid":5}, which is',
-        message("c", '{"_id": 1}, "op": "d", "x": {}'): "has the field 'op' twice",
+        message("c", '{"_id": 1}, "op": "d", "x": {}'): "has in 'after' a text that is not JSON",
         message("c", document(n='{"$numberLong": "x"}')): "which is none of its kind",
         message("c", None): "has op 'c' and no 'after'",
         message("x", document()[:-3] + "}"): "has the unknown op 'x'",

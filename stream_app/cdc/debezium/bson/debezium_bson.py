@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,21 +22,38 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import bools_of, valid_of
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.options import OPTIONS, SECTION, has_whole_before, parse_options
+from stream_app.cdc.debezium.options import (
+    DECIMAL_MODE,
+    OPTIONS,
+    SECTION,
+    DebeziumOptions,
+    has_whole_before,
+    parse_options,
+)
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
 _NAME = "debezium-bson"
 
 
+_OPTIONS = tuple(option for option in OPTIONS if option.key != DECIMAL_MODE)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
+    """See `message_format.Format`. Numbers are never base64 here."""
+    found = parse_options(options, columns, _NAME, _OPTIONS)
+    return replace(found, modes={**found.modes, DECIMAL_MODE: "string"})
+
+
 class DebeziumBson(DebeziumJson):
     """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
 
     def __init__(self, setup: FormatSetup) -> None:
-        super().__init__(setup, parse_options(setup.options, setup.columns, _NAME))
+        super().__init__(setup, check(setup.options, setup.columns))
 
     @property
     def reads_keys(self) -> bool:
@@ -122,8 +138,8 @@ DEBEZIUM_BSON = Format(
     section=SECTION,
     introduction='for example `debezium."unknown-columns" = "evolve"`. '
     "[CDC.md](CDC.md#mongodb) tells how the messages are read.",
-    options=OPTIONS,
-    check=partial(parse_options, name=_NAME),
+    options=_OPTIONS,
+    check=check,
     make=DebeziumBson,
     survey=_survey,
     reader=_reader,

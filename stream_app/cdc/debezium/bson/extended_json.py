@@ -3,7 +3,7 @@
 An object such as ``{"$oid": "…"}`` becomes its text, ``{"$numberLong": "5"}`` becomes 5. The usual
 kinds are replaced in the texts of many documents together. A text of JSON has such an object only
 where it means one: within a string its quotes are escaped. Documents with other kinds are converted
-one by one.
+one by one, as are those with documents and arrays within.
 
 Source: MongoDB's "MongoDB Extended JSON (v2)"; Paimon `action/cdc/mongodb/BsonValueConvertor.java`.
 """
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.documents import JsonNumber, check_once, json_text, load_document
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
+from stream_app.cdc.columns.arrow_buffers import Bools, bytes_of, offsets_of, valid_of
 from stream_app.cdc.record_images import UnreadableRecordError
 
 _KINDS = (
@@ -34,8 +34,8 @@ _KINDS = (
     ('"$date"', r'\{\s*"\$date"\s*:\s*(-?[0-9]+)\s*\}'),
 )
 """What a text of each kind contains, and what is replaced by its group."""
-_HINT = '"$'
-_MARK = r'\{\s*"\$'
+_FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))(\s*[,}])'
+"""A field with such a number. Within a string a backslash stands before the quote."""
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 _UUID = 4
 _OLD_UUID = 3
@@ -46,19 +46,47 @@ _PLAIN_MAX, _PLAIN_MIN = 7, -3
 
 
 def plain_documents(texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """Plain JSON of many texts, and which of them are left to `plain_document`.
+    """Plain JSON of many texts, as `plain_document` gives it, and which of them cannot be read.
 
     Args:
         texts: strings [n] of extended JSON; null stays null.
     """
+    told = texts
     for mark, pattern in _KINDS:
         if _has(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
-    if not _has(texts, _HINT):
-        return texts, np.zeros(len(texts), np.bool_)
-    odd = bools_of(pc.match_substring(texts, _HINT))
-    odd[odd] = bools_of(pc.match_substring_regex(texts.filter(pa.array(odd)), _MARK))
-    return texts, odd
+    if _has_fractions(texts):
+        texts = pc.replace_substring_regex(texts, _FRACTION, r'\1"\2"\3')
+    odd = _with_brackets(texts)
+    if not odd.any():
+        return texts, odd
+    found: list[str | None] = []
+    for text in told.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
+        try:
+            found.append(plain_document(text))
+        except UnreadableRecordError:
+            found.append(None)
+    plain = pa.array(found, pa.string())
+    unread = odd.copy()
+    unread[odd] = ~valid_of(plain)
+    return pc.replace_with_mask(texts, pa.array(odd), plain), unread
+
+
+def _has_fractions(texts: pa.Array) -> bool:
+    """Whether any of the texts may have a number with a fraction or an exponent."""
+    data = bytes_of(texts)
+    before, mark, behind = data[:-2], data[1:-1], data[2:]
+    is_mark = (mark == ord(".")) | (mark | 32 == ord("e"))
+    return bool((is_mark & (before - ord("0") < 10) & (behind != ord('"'))).any())
+
+
+def _with_brackets(texts: pa.Array) -> Bools:
+    """Which texts have more than one bracket that opens: bool [n]."""
+    offsets, data = offsets_of(texts), bytes_of(texts)
+    openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
+    counts = np.diff(np.searchsorted(openings, offsets))
+    found: Bools = (counts > 1) & valid_of(texts)
+    return found
 
 
 def _has(texts: pa.Array, mark: str) -> bool:
@@ -68,12 +96,22 @@ def _has(texts: pa.Array, mark: str) -> bool:
 
 
 def plain_document(text: str) -> str:
-    """Plain JSON of one text.
+    """Plain JSON of one text. What is nested in a field is a string of JSON.
+
+    A number with a fraction is a string too: only so its digits stay as they are.
 
     Raises:
-        UnreadableRecordError: it is no extended JSON.
+        UnreadableRecordError: it is no document of extended JSON.
     """
-    return json_text(_converted(load_document(text.encode())))
+    found = _converted(load_document(text.encode()))
+    if not isinstance(found, dict):
+        raise UnreadableRecordError("is no document")
+    return json_text({name: _flat(value) for name, value in found.items()})
+
+
+def _flat(value: Any) -> Any:
+    is_fraction = isinstance(value, JsonNumber) and not value.removeprefix("-").isdecimal()
+    return json_text(value) if is_fraction or isinstance(value, dict | list) else value
 
 
 def _converted(value: Any) -> Any:

@@ -118,13 +118,15 @@ class _Rewriter:
 
     def one_by_one(self, values: pa.Array, index: Int64s) -> None:
         """Step 2."""
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+        keys = self.keys.take(pa.array(index)).to_pylist()
+        texts: dict[int, bytes | None] = {}
+        for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                text = _rewritten(value, self.keys[at].as_py())
+                texts[at] = _rewritten(value, key)
             except UnreadableRecordError as problem:
                 self.unreadable[at] = str(problem)
-                continue
-            self._parts.append((np.array([at]), pa.array([text], pa.binary())))
+        part = pa.array(list(texts.values()), pa.binary())
+        self._parts.append((np.array(list(texts), np.int64), part))
 
 
 def _written(columns: list[pa.Array], keys: pa.Array) -> tuple[pa.Array, Bools]:
@@ -208,12 +210,9 @@ def _image(document: dict[str, Any], name: str) -> str | None:
     if text is None:
         return None
     try:
-        plain = plain_document(text)
+        return plain_document(text)
     except UnreadableRecordError as problem:
         raise UnreadableRecordError(f"has in {name!r} a text that {problem}") from None
-    if not plain.startswith("{"):
-        raise UnreadableRecordError(f"has in {name!r} a text that is no document")
-    return plain
 
 
 def _plain_keys(keys: pa.Array) -> pa.Array:
@@ -225,9 +224,9 @@ def _plain_keys(keys: pa.Array) -> pa.Array:
         usual = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
         columns = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
         texts = pa.nulls(int(usual.sum()), pa.string()) if columns is None else columns[0]
-        plain, odd = plain_documents(texts)
+        plain, odd = plain_documents(pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", ""))
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~odd
-        whole = pc.binary_join_element_wise(f'{{"{KEY}":', plain, "}", "").cast(pa.binary())
+        whole = plain.cast(pa.binary())
         places = np.flatnonzero(usual)
         found.append((index[places[is_scalar]], whole.filter(pa.array(is_scalar))))
         rest = np.ones(len(index), np.bool_)
@@ -245,7 +244,7 @@ def _plain_keys(keys: pa.Array) -> pa.Array:
     return joined.take(pa.array(np.maximum(places, 0), mask=places < 0))
 
 
-_SCALAR = r'^(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))$'
+_SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'
 
 
 def _plain_key(key: bytes) -> bytes | None:
@@ -256,6 +255,6 @@ def _plain_key(key: bytes) -> bytes | None:
         text = document.get(_KEY_FIELD) if isinstance(document, dict) else None
         if not isinstance(text, str) or isinstance(text, JsonNumber):
             return None
-        return f'{{"{KEY}":{plain_document(text)}}}'.encode()
+        return plain_document(f'{{"{KEY}":{text}}}').encode()
     except UnreadableRecordError:
         return None
