@@ -11,9 +11,8 @@ from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKin
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import SourceReaders
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
-from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.formats import format_named, message_format, source_reader
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
@@ -134,12 +133,11 @@ def evolution_rules(config: AppConfig) -> EvolutionRules | None:
 def _with_made_columns(
     decode: MessageFormat, source: SourceConfig, made: Generation, schema: TableSchema
 ) -> MessageFormat:
-    of_source = format_named(source.format)
-    readers = SourceReaders(origins=of_source.origins, change_times=of_source.change_times)
+    reader = source_reader(source.format, source.format_options)
     whole = _whole_setup(source, schema)
     try:
         made.columns(schema.fields, arrow_type)
-        return generated_columns(decode, made, whole, readers, arrow_type, SystemClock().now_ms)
+        return generated_columns(decode, made, whole, reader, arrow_type, SystemClock().now_ms)
     except DefinitionError as error:
         raise UsageError(
             str(error),
