@@ -43,8 +43,8 @@ def test_not_what_other_columns_are_computed_from() -> None:
     "schema",
     [
         a_schema(()),
-        a_schema(**{"sequence.field": "title"}),
-        a_schema(**{"merge-engine": "partial-update"}),
+        a_schema(("id", "dt"), **{"sequence.field": "title"}),
+        a_schema(("id", "dt"), **{"merge-engine": "partial-update"}),
     ],
     ids=["no key", "sequence field", "another engine"],
 )
