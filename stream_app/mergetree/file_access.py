@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 
@@ -67,6 +68,21 @@ class KeyValueFileReader(Protocol):
 
         Raises:
             CorruptFileError: the file is missing, unreadable, or not what its metadata says.
+        """
+        ...
+
+
+class LiveRowReader(Protocol):
+    """Reads the rows of one bucket with their places."""
+
+    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """The rows of a data file that no deletion vector marks, and their places in the file.
+
+        Returns:
+            Batches of n rows in key order, in the layout's schema, and int64 [n], counted from 0.
+
+        Raises:
+            CorruptFileError: as `KeyValueFileReader.read`.
         """
         ...
 

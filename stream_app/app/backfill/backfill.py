@@ -32,6 +32,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.quarantine.replay import check_replayable
 from stream_app.cdc.formats import format_named
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
+from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract, take
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -43,7 +44,7 @@ from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.read.diff_read import Differences, differences, merged_rows
+from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.bucket_lookup import bucket_lookup
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

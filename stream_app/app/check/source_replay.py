@@ -123,7 +123,9 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
-    if table.merges_by_vectors:
+    if table.options.merge_engine != "deduplicate":
+        return f"rows are merged by merge-engine = {table.options.merge_engine}"
+    if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
 
@@ -161,7 +163,7 @@ def own_messages(
         if splitter is None:
             yield messages
         else:
-            yield from (part for index, part in splitter.split(messages) if index == 0)
+            yield from (part.messages for part in splitter.split(messages) if part.table == 0)
 
 
 def _changes(

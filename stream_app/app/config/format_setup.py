@@ -11,15 +11,14 @@ from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKin
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import SourceReaders
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
-from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.formats import format_named, message_format, source_reader
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
@@ -60,11 +59,11 @@ def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
     can_look_up = schema.kind.merges_by_key and schema.core_options.merge_engine == "deduplicate"
     if not can_look_up or schema.sequence_fields:
         return frozenset()
-    filtered: set[str] = set()
+    read_before = {schema.core_options[ROWKIND_FIELD]}
     if table.filter is not None:
-        filtered = set(column_names(parse_predicate(table.filter, schema.fields)))
+        read_before.update(column_names(parse_predicate(table.filter, schema.fields)))
     return frozenset(schema.fields.names).difference(
-        schema.primary_keys, schema.partition_keys, filtered
+        schema.primary_keys, schema.partition_keys, read_before
     )
 
 
@@ -101,7 +100,7 @@ def _whole_setup(
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={**source.format_options, **evolving},
-        keep_update_before=schema.core_options.writes_changelog,
+        keep_update_before=schema.core_options.flushes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
@@ -134,12 +133,11 @@ def evolution_rules(config: AppConfig) -> EvolutionRules | None:
 def _with_made_columns(
     decode: MessageFormat, source: SourceConfig, made: Generation, schema: TableSchema
 ) -> MessageFormat:
-    of_source = format_named(source.format)
-    readers = SourceReaders(origins=of_source.origins, change_times=of_source.change_times)
+    reader = source_reader(source.format, source.format_options)
     whole = _whole_setup(source, schema)
     try:
         made.columns(schema.fields, arrow_type)
-        return generated_columns(decode, made, whole, readers, arrow_type, SystemClock().now_ms)
+        return generated_columns(decode, made, whole, reader, arrow_type, SystemClock().now_ms)
     except DefinitionError as error:
         raise UsageError(
             str(error),

@@ -29,8 +29,8 @@ from stream_app.cdc.change_batch import (
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
 from stream_app.cdc.computed.functions import STRING, Applied, ArrowTypeOf, applied
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import METADATA, SourceReaders
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.message_format import FormatSetup, MessageFormat, SourceReader
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
@@ -65,7 +65,7 @@ class GeneratedColumns:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
-    readers: SourceReaders
+    reader: SourceReader
     now_ms: Callable[[], int]
 
     @property
@@ -107,7 +107,7 @@ class _Made:
         """Make the metadata columns; both images of a change get those of its message."""
         index = pa.array(self._changes.message_index)
         for name, key in self._of.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._of.readers).take(index))
+            self._add(name, METADATA[key].read(messages, self._of.reader).take(index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -192,7 +192,7 @@ def generated_columns(
     messages: MessageFormat,
     made: Generation,
     whole: FormatSetup,
-    readers: SourceReaders,
+    reader: SourceReader,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> GeneratedColumns:
@@ -211,7 +211,7 @@ def generated_columns(
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
         metadata=dict(made.metadata),
-        readers=readers,
+        reader=reader,
         now_ms=now_ms,
     )
 
