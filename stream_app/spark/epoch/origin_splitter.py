@@ -28,7 +28,7 @@ class OriginSplitter:
     """Implements `MessageSplitter`.
 
     Attributes:
-        origins: of a message format; see `message_format.Format.origins`.
+        origins: of a message format; see `message_format.SourceReader.origins`.
         place_of: a table's index, or `NEWCOMERS`; a text: why no table takes the messages; None:
             the job does not take them.
     """

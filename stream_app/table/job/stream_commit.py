@@ -135,11 +135,10 @@ class StreamTableCommit:
         changes: Sequence[BucketChange],
         *,
         properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
         empties: bool = False,
     ) -> EpochCommit:
-        """Publish the epoch's files and the compactions that have finished.
-
-        With `empties` all rows of the table go before; see `emptied_table`.
+        """Publish the epoch's files, over an emptied table if so, and the finished compactions.
 
         Raises:
             CommitError: nothing of the epoch is committed; the caller may retry.
@@ -157,7 +156,7 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        told = ManifestCommittable(identifier=epoch, properties=properties)
+        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=properties)
         try:
             check = partial(check_no_replay, self.table, self._begun_on)
             append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)
@@ -173,7 +172,7 @@ class StreamTableCommit:
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
-        elif self.table.options.waits_for_compaction:
+        elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),

@@ -58,10 +58,13 @@ def with_bytes(message: Message, old: bytes, new: bytes) -> Message:
 class Database:
     """A job's tables in a folder; a new one is a new process with the same checkpoint."""
 
-    def __init__(self, folder: Path, **sync: Any) -> None:
+    def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
         self.config = AppConfig(
-            source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=self.sync
+            source=SourceConfig(format=message_format),
+            table=TableConfig(),
+            stream=StreamConfig(),
+            sync=self.sync,
         )
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
@@ -97,6 +100,17 @@ def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> 
     assert database.columns("orders") == ["id BIGINT NOT NULL", "v STRING", "n INT"]
     assert (schema.primary_keys, schema.partition_keys) == (("id",), ())
     assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
+
+
+def test_a_collection_of_documents_becomes_a_table(tmp_path: Path) -> None:
+    database = Database(tmp_path, "debezium-bson")
+    source = b'"source":{"connector":"mongodb","db":"shop","collection":"users"}'
+    after = b'"after":"{\\"_id\\": {\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}, \\"age\\": 5}"'
+    key = b'{"id":"{\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}"}'
+    message = b'{"before":null,%b,%b,"op":"c"}' % (after, source)
+    assert database.feeds(HEARTBEAT, (key, message)) == ["users"]
+    assert database.columns("users") == ["_id STRING NOT NULL", "age STRING"]
+    assert database.table("users").schema.primary_keys == ("_id",)
 
 
 def test_shards_have_the_columns_of_all(tmp_path: Path) -> None:

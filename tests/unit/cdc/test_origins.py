@@ -17,7 +17,7 @@ from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from tests.unit.cdc.debezium_messages import fixture_lines
 
-ORIGINS = FORMATS["debezium-json"].origins
+ORIGINS = FORMATS["debezium-json"].reader({}).origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
 
 

@@ -318,7 +318,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_the_tables_of_messages(name: str, file: str, topic: str, expected: Origin) -> None:
-    found = FORMATS[name].origins(captured(file, topic))
+    found = FORMATS[name].reader({}).origins(captured(file, topic))
     assert found.tables[0] == expected
     assert not found.unreadable
 
@@ -332,7 +332,7 @@ def test_messages_of_no_table() -> None:
         json.dumps({**maxwell("insert", {"id": 1}), "table": 5}),
         None,
     )
-    found = FORMATS["maxwell-json"].origins(batch)
+    found = FORMATS["maxwell-json"].reader({}).origins(batch)
     assert found.codes.tolist() == [0, -1, -1, -1, -1, -1]
     assert set(found.unreadable) == {2, 3, 4}
 
