@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stream_app.app.config.app_config import AppConfig, SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
@@ -32,14 +34,37 @@ def format_setup(
     table: TableConfig,
     schema: TableSchema,
     rules: EvolutionRules | None = None,
+    *,
+    restores: bool = False,
 ) -> FormatSetup:
     """The setup of the source's format: of the columns that its messages have.
 
     Args:
         table: has the made columns.
         rules: how the table follows its source; None: it does not.
+        restores: whether the rows' writer finds values that a change has left out.
     """
-    return source_setup(_whole_setup(source, schema, rules), table.made)
+    setup = _whole_setup(source, schema, rules)
+    if restores:
+        traits = replace(setup.traits, restored=restored_columns(table, schema))
+        setup = replace(setup, traits=traits)
+    return source_setup(setup, table.made)
+
+
+def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
+    """The columns whose unchanged value can be taken from the table.
+
+    With sequence fields the newest row so far need not be the one before the change.
+    """
+    can_look_up = schema.kind.merges_by_key and schema.core_options.merge_engine == "deduplicate"
+    if not can_look_up or schema.sequence_fields:
+        return frozenset()
+    filtered: set[str] = set()
+    if table.filter is not None:
+        filtered = set(column_names(parse_predicate(table.filter, schema.fields)))
+    return frozenset(schema.fields.names).difference(
+        schema.primary_keys, schema.partition_keys, filtered
+    )
 
 
 def table_format(
@@ -75,7 +100,7 @@ def _whole_setup(
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={**source.format_options, **evolving},
-        keep_update_before=schema.core_options.writes_changelog,
+        keep_update_before=schema.core_options.flushes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],

@@ -89,7 +89,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             check_tables=check,
             listener=log,
@@ -104,13 +104,19 @@ class JobFeeds:
         return DeadLetters(self.open_folder(location), limit)
 
 
-def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
-    """The message format that fills a table, as the job's configuration says."""
+def job_format(
+    config: AppConfig, table: FileStoreTable, *, restores: bool = False
+) -> MessageFormat:
+    """The message format that fills a table, as the job's configuration says.
+
+    Args:
+        restores: whether rows may leave unchanged values out, which their writer finds.
+    """
     schema, source, rules = table.schema, config.source, evolution_rules(config)
     if config.sync is not None:
         # The splitter has found the source table already.
         source = replace(source, merge_shards=True)
-    setup = format_setup(source, config.table, schema, rules)
+    setup = format_setup(source, config.table, schema, rules, restores=restores)
     decode = table_format(source, config.table, schema, setup)
     if schema.kind.merges_by_key:
         return decode

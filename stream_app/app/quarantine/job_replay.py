@@ -48,7 +48,7 @@ def job_replay(config: AppConfig, quarantine: Quarantine) -> Replay:
         table=table,
         job=log.query_id(),
         decode=job_format(config, table),
-        decode_all=job_format(unfiltered, table),
+        decode_all=job_format(unfiltered, table, restores=True),
         read=topic_reader(config.source),
         source_tables=frozenset(name for told in names for name in told),
     )

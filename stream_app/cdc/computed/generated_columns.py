@@ -23,6 +23,7 @@ from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
     change_schema,
+    rebuilt,
     whole_messages,
 )
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
@@ -80,9 +81,8 @@ class GeneratedColumns:
         if self.metadata:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
-        rows = pa.RecordBatch.from_arrays(
-            [made.column(name) for name in self.schema.names], schema=self.schema
-        )
+        columns = [made.column(name) for name in self.schema.names]
+        rows = rebuilt(changes.rows, columns, self.schema)
         decoded = replace(
             decoded, changes=ChangeBatch(rows=rows, message_index=changes.message_index)
         )
@@ -173,7 +173,12 @@ def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
     that finds a row.
     """
     names = [name for name in setup.columns.names if name not in made.names]
-    traits = replace(setup.traits, sequence_fields=made.origins_of(setup.traits.sequence_fields))
+    traits = replace(
+        setup.traits,
+        sequence_fields=made.origins_of(setup.traits.sequence_fields),
+        # What is computed from a value needs the value.
+        restored=setup.traits.restored.difference(made.names, made.origins_of(made.names)),
+    )
     return replace(
         setup,
         columns=setup.columns.project(names),

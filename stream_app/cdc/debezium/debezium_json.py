@@ -89,6 +89,8 @@ class DebeziumJson:
             policy=self._options.column_policy(setup.columns),
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
+            placeholder=self._options.placeholder,
+            restored=setup.traits.restored if self._options.looks_up else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}

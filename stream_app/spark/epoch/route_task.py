@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, whole_messages
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows, whole_messages
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
+from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
@@ -125,7 +126,7 @@ class _Router:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
         decoded = plan.message_format.decode(messages)
-        rows, bad = decoded.changes.rows, decoded.bad
+        rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
             gathered.rows.append(rows)
@@ -168,12 +169,13 @@ class _Router:
 
     def _blocks(self, table: int, where: Where, gathered: _Gathered) -> Iterator[Block]:
         assigner = self._plan.table(table).assigner()
-        rows = pa.concat_batches(gathered.rows)
+        rows = concat_rows(gathered.rows)
         gathered.rows.clear()
+        kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
         for partition, bucket, part in assigner.assign(rows):
             yield Block(
                 table=table,
-                kind=BlockKind.CHANGES,
+                kind=kind,
                 where=where,
                 first_offset=gathered.first_offset,
                 rows=part.num_rows,

@@ -172,7 +172,7 @@ class StreamTableCommit:
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
-        elif self.table.options.waits_for_compaction:
+        elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),
