@@ -93,13 +93,15 @@ class DecodedBatch:
     Attributes:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
-            changes, logical messages (op m), ignored truncates.
+            changes, logical messages (op m), truncates.
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         told: what messages tell of the source's table, where that is not what the table has.
+        truncated: position of the last message that empties the table; None: there is none. Rows
+            of messages before it are here all the same.
     """
 
     changes: ChangeBatch
@@ -110,6 +112,7 @@ class DecodedBatch:
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     told: SourceTable | None = None
+    truncated: int | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.

@@ -38,8 +38,8 @@ class MessageFormat(Protocol):
             messages: columns of `change_batch.MESSAGE_SCHEMA`, in the order of the source.
 
         Raises:
-            SourceError: a message that stops the job, e.g. a TRUNCATE. Messages that merely
-                cannot be decoded come back in `DecodedBatch.bad`.
+            SourceError: a message that stops the job, e.g. a TRUNCATE by default. Messages that
+                merely cannot be decoded come back in `DecodedBatch.bad`.
         """
         ...
 

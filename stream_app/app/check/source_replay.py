@@ -163,7 +163,7 @@ def own_messages(
         if splitter is None:
             yield messages
         else:
-            yield from (part for index, part in splitter.split(messages) if index == 0)
+            yield from (part.messages for part in splitter.split(messages) if part.table == 0)
 
 
 def _changes(

@@ -100,7 +100,7 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``,
+            WrongSourceError: a TRUNCATE, where ``truncate = error``,
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
         values = messages.column("value")
@@ -130,7 +130,7 @@ class DebeziumJson:
             messages=messages,
             section=SECTION,
             policy=self._settings.policy,
-            ignores_truncate=self._options.ignores_truncate,
+            on_truncate=self._options.on_truncate,
             skipped=values.null_count,
         )
 

@@ -4,7 +4,8 @@ Called by the splitter of jobs with many tables, before the decoding. Three ways
 one before leaves:
 
 1. One message is read, and tells its table. Messages with the same bytes at the same
-   distance from their end are of the same table; then one of the rest is read.
+   distance from their end are of the same table; then one of the rest is read. When that finds
+   too few, the same is tried among neighbours.
 2. When that finds too few, a parse in columns reads the fields of the rest.
 3. What cannot be read so is read message by message, which judges it.
 
@@ -60,6 +61,8 @@ _WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE = 24
 """Way 1 goes on while a round finds this share of the messages that are left."""
+_RUN = 512
+"""Messages among which way 1 looks for those of one table, when there are many tables."""
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
@@ -98,26 +101,44 @@ class _Found:
         for _ in range(_ROUNDS_MAX):  # way 1
             if not len(rest):
                 return
-            # From the middle: numbers behind the name grow, so the first may be of another length.
-            middle = len(rest) // 2
-            value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
-            self._read(value, at)
-            code = self._codes[at]
-            pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-            same = np.zeros(len(rest), np.bool_)
-            if pieces:
-                same = data.alike(rest, pieces)
-                self._codes[index[rest[same]]] = code
-            same[middle] = True
-            is_worthwhile = _WORTHWHILE * int(same.sum()) >= len(rest)
-            rest = rest[~same]
-            if not is_worthwhile:
+            before, rest = len(rest), self._without_alike(data, values, index, rest)
+            if _WORTHWHILE * (before - len(rest)) < before:
+                rest = self._without_runs(data, values, index, rest)
                 break
         if len(rest):
             values, index = values.take(pa.array(rest)), index[rest]
             readable = looks_like_object(values) & ~deep_ones(values)
             self._parse(values.filter(pa.array(readable)), index[readable])
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
+
+    def _without_alike(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+        """One message of the rest is read; returns the others that are not like it."""
+        # From the middle: numbers behind the name grow, so the first may be of another length.
+        middle = len(rest) // 2
+        value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
+        self._read(value, at)
+        code = self._codes[at]
+        pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
+        same = np.zeros(len(rest), np.bool_)
+        if pieces:
+            same = data.alike(rest, pieces)
+            self._codes[index[rest[same]]] = code
+        same[middle] = True
+        return rest[~same]
+
+    def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+        """Way 1 for many tables whose messages come in runs: with some neighbours at a time.
+
+        Stops where that finds few: messages of the tables come in turns.
+        """
+        left: list[Int64s] = []
+        for begin in range(0, len(rest), _RUN):
+            left.append(self._without_alike(data, values, index, rest[begin : begin + _RUN]))
+            done = begin + _RUN
+            if done <= len(rest) and 2 * sum(map(len, left)) > done:
+                left.append(rest[done:])
+                break
+        return np.concatenate(left) if left else rest
 
     def _parse(self, values: pa.Array, index: Index) -> None:
         """Way 2."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,7 +43,7 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
     router = _Router(plan)
     for batch in batches:
         for where, messages in by_source_partition(batch, plan.shape.topic):
-            for table, part in plan.shape.splitter.split(messages):
+            for table, part, sources in plan.shape.splitter.split(messages):
                 if not part.num_rows:
                     continue
                 if table == NEWCOMERS:
@@ -51,7 +51,7 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
                 elif table == UNREADABLE:
                     yield _bad_block(UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
-                    yield from router.take(table, where, part)
+                    yield from router.take(table, where, part, sources)
     yield from router.finish()
 
 
@@ -76,18 +76,35 @@ class _Router:
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
 
-    def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
-        """Decode a table's messages of one Kafka partition, in the order of their offsets."""
+    def take(
+        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str] = ()
+    ) -> Iterator[Block]:
+        """Decode a table's messages of one Kafka partition, in the order of their offsets.
+
+        Args:
+            sources: names of their source tables.
+        """
         if table in self._failed:
             return
         try:
-            yield from self._decode(table, where, messages)
+            if len(messages := self._that_count(table, where, messages)):
+                yield from self._decode(table, where, messages, sources)
         except Exception as error:
             if not self._plan.shape.isolates:
                 raise
             yield self._failure(table, where, error)
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
+
+    def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages that are not before the TRUNCATE with which the table's epoch begins."""
+        begin = self._plan.table(table).begins.get(where)
+        if begin is None:
+            return messages
+        before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))
+        counts = DecodeCounts(messages=before, skipped=before)
+        self._counts[table] = self._counts[table].plus(counts)
+        return messages.slice(before)
 
     def newcomers(self, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
         """Pass on some messages of tables that the job does not have yet."""
@@ -116,7 +133,9 @@ class _Router:
             data=pa.py_buffer(failure_bytes(error)),
         )
 
-    def _decode(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
+    def _decode(
+        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str]
+    ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
@@ -134,7 +153,7 @@ class _Router:
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
             yield _bad_block(table, where, bad)
-        counts = counts_of_batch(where, messages, decoded)
+        counts = counts_of_batch(where, messages, decoded, sources)
         self._counts[table] = self._counts[table].plus(counts)
 
     def finish(self) -> Iterator[Block]:

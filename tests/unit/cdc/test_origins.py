@@ -135,6 +135,18 @@ def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
         assert reason in str(told[at])
 
 
+@pytest.mark.parametrize("length", [1, 100, 511, 700])
+def test_runs_of_many_tables(length: int) -> None:
+    """Also where a heartbeat, or a message without a table, stands between them."""
+    values: list[bytes] = []
+    wanted: list[str | None] = []
+    for number in range(40):
+        values += [envelope(table=f"t{number}", row={"id": at}) for at in range(length)]
+        values += [b'{"ts_ms":1}', envelope(schema="", db="", table="t")]
+        wanted += [*[f"d.s.t{number}"] * length, None, "t"]
+    assert names(origins(*values)) == wanted
+
+
 def test_origins_of_columns_dictionary_encoded_or_not() -> None:
     database, table = pa.array(["a", None, "b", "a"]), pa.array(["t", "t", None, "t"])
     for columns in ((database, table), (database.dictionary_encode(), table.dictionary_encode())):

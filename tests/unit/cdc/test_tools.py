@@ -197,6 +197,19 @@ def test_truncates_and_ddl() -> None:
         decoded("ogg-json", {"table": "S.T", "op_type": "T"})
 
 
+def test_a_truncate_that_is_applied_is_told() -> None:
+    canal = {"isDdl": True, "type": "TRUNCATE", "data": None, "database": "d", "table": "t"}
+    dms = {"operation": "truncate-table", "record-type": "control", "table-name": "t"}
+    for name, message in (
+        ("canal-json", canal),
+        ("ogg-json", {"table": "S.T", "op_type": "T"}),
+        ("aws-dms-json", {"data": {}, "metadata": dms}),
+    ):
+        told = decoded(name, message, truncate="apply")
+        assert (told.truncated, told.skipped, told.bad.num_rows) == (0, 1, 0), name
+        assert decoded(name, message, truncate="ignore").truncated is None
+
+
 def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
     return {"table": "S.T", "op_type": kind, "before": before, "after": after}
 

@@ -32,7 +32,7 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     )
     splitter = pickle.loads(pickle.dumps(splitter))
     found: dict[int, list[Any]] = defaultdict(list)
-    for index, part in splitter.split(messages(*values)):
+    for index, part, _ in splitter.split(messages(*values)):
         assert index not in found, "one part a table"
         column = "reason" if index == UNREADABLE else "offset"
         found[index] = part.column(column).to_pylist()
@@ -49,7 +49,7 @@ def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
         FORMATS["debezium-json"].reader({}).origins,
         Assignment(rules=SyncRules(), indexes={"orders": 4}),
     )
-    [(index, part)] = splitter.split(batch)
+    [(index, part, _)] = splitter.split(batch)
     assert (index, part.column("value").buffers()[2].address) == (
         4,
         batch.column("value").buffers()[2].address,
@@ -109,5 +109,5 @@ def test_a_splitter_reads_nothing_but_values() -> None:
         FORMATS["debezium-json"].reader({}).origins,
         Assignment(rules=SyncRules(), indexes={"orders": 0}),
     )
-    assert [part.schema.names for _, part in splitter.split(batch)] == [batch.schema.names]
+    assert [part.schema.names for _, part, _ in splitter.split(batch)] == [batch.schema.names]
     assert isinstance(batch, pa.RecordBatch)
