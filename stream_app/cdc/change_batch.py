@@ -85,6 +85,11 @@ class ChangeBatch:
     def __post_init__(self) -> None:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
+    def behind(self, position: int) -> ChangeBatch:
+        """The rows of later messages than the one at a position."""
+        begin = int(np.searchsorted(self.message_index, position, side="right"))
+        return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatch:

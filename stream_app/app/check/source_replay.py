@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,7 +107,7 @@ def fill(
     setup = replace(setup, keep_update_before=False)
     decode = table_format(source, rules, schema, setup)
     assigner = bucket_assigner(schema)
-    for rows in _changes(messages, decode, left):
+    for rows in _changes(messages, decode, left, check.empty):
         count += rows.num_rows
         check.add(assigner.assign(rows))
     if check.refused:
@@ -167,14 +167,26 @@ def own_messages(
 
 
 def _changes(
-    batches: Iterable[pa.RecordBatch], decode: MessageFormat, left: Uncompared
+    batches: Iterable[pa.RecordBatch],
+    decode: MessageFormat,
+    left: Uncompared,
+    on_truncate: Callable[[], None],
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of all topics, some at a time; a partition's stay in their order."""
+    """The changes of all topics, some at a time; a partition's stay in their order.
+
+    Args:
+        on_truncate: called where the source empties its table: the changes so far are void.
+    """
     waiting: list[pa.RecordBatch] = []
     for messages in batches:
         decoded = decode.decode(messages)
         left.see(messages, decoded)
-        waiting.append(with_messages(decoded.changes, messages))
+        changes = decoded.changes
+        if decoded.truncated is not None:
+            waiting = []
+            on_truncate()
+            changes = changes.behind(decoded.truncated)
+        waiting.append(with_messages(changes, messages))
         if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
             yield concat_rows(waiting)
             waiting = []

@@ -63,6 +63,11 @@ class SourceCheck:
             most = max(most, rows.num_rows)
         self._next_sequence_number += most
 
+    def empty(self) -> None:
+        """The source has deleted all of its rows."""
+        self._files.clear()
+        self.refused.clear()
+
     @property
     def buckets(self) -> Collection[BucketId]:
         """The buckets with a change of the source."""
