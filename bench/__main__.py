@@ -7,9 +7,9 @@ In turn: the goals of ingest; steps on one core beside their limits; the ratios 
 those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
 whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
-the epochs; merge engines beside the plainest; many tables in one job; what checksums cost; reading, beside other readers. About fifty
-minutes; `--quick` takes eight. With a name only that part. Continuous integration prints
-`kept --quick`, half a minute.
+the epochs; merge engines beside deduplicate; many tables in one job; what checksums cost; reading,
+beside other readers. About fifty minutes; `--quick` takes eight. With a name only that part.
+Continuous integration prints `kept --quick`, half a minute.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from stream_app.model.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.options.core_options import CoreOptions, unknown_key
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -19,6 +18,7 @@ from stream_app.model.options.table_options import (
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
 )
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.schema.data_type import STRING_ROOTS, RowType
 from stream_app.model.schema.merge_rules import (
     LAST_NON_NULL,

@@ -13,8 +13,8 @@ from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.mergetree.merge_engines.registry import MERGE_FUNCTIONS, merge_function_of
-from stream_app.model.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.merge_rules import MergeRules
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
