@@ -74,10 +74,6 @@ class Levels:
         """Every live file of the bucket."""
         return tuple(file for run in self.level_sorted_runs() for file in run.run.files)
 
-    def files_above(self, level: int) -> tuple[DataFileMeta, ...]:
-        """The files of higher levels than `level`, which is at least 1."""
-        return tuple(file for run in self._upper[level:] for file in run.files)
-
     def add_level0_file(self, file: DataFileMeta) -> None:
         """Take in a flushed file; nothing changes when it is here already."""
         assert file.level == 0, file

@@ -22,16 +22,20 @@ class EngineTraits:
             leave it out, and compactions do when nothing older lies below.
         needs_lookup: a compaction looks each row's key up in the files above its output, so that
             no key is on two levels above 0. Readers skip level 0, so each row has to leave it soon.
+        keeps_newest: the merged row is the newest one, whatever the older ones are.
     """
 
     may_prune_by_value: bool
     keeps_deletes: bool
     needs_lookup: bool
+    keeps_newest: bool = False
 
 
 _FOLDING = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
 MERGE_ENGINES: Mapping[str, EngineTraits] = {
-    "deduplicate": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=False),
+    "deduplicate": EngineTraits(
+        may_prune_by_value=True, keeps_deletes=True, needs_lookup=False, keeps_newest=True
+    ),
     "partial-update": _FOLDING,
     "aggregation": _FOLDING,
     "first-row": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=True),

@@ -7,7 +7,7 @@ Source: Paimon `mergetree/compact/MergeFunction.java`.
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,15 @@ from stream_app.mergetree.merge_window import MergeWindow
 
 
 class MergeFunction(Protocol):
-    """Merges all versions of each key of a window.
+    """Merges all versions of each key of a window."""
 
-    Attributes:
-        merges_in_parts: some rows of a key may be merged before the others are known, and the
-            result is the same. So a write buffer merges what it holds before it is full.
-    """
+    @property
+    def merges_in_parts(self) -> bool:
+        """Whether some rows of a key may be merged before the others, with the same result.
 
-    merges_in_parts: ClassVar[bool]
+        Then a write buffer merges what it holds before it is full.
+        """
+        ...
 
     def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
         """Check that new rows can be merged at all.

@@ -13,8 +13,10 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.merge_engines.aggregation import Aggregation
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
+from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -39,4 +41,6 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
             f"stream_app cannot merge rows by merge-engine = {engine}",
             fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
         )
-    return MERGE_FUNCTIONS[engine](schema)
+    function = MERGE_FUNCTIONS[engine](schema)
+    is_lookup = schema.core_options.looks_up and not traits_of(engine).may_prune_by_value
+    return LookupMerge(function) if is_lookup else function

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
     COMPACTION_OPTIONS,
+    FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     LOOKUP_COMPACT_MAX_INTERVAL,
+    LOOKUP_WAIT,
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
@@ -43,7 +46,7 @@ from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
 from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
 from stream_app.model.options.tag_options import TAG_OPTIONS
-from stream_app.model.table_kind import is_writable, kind_traits
+from stream_app.model.table_kind import is_writable
 
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
@@ -69,6 +72,7 @@ FIXED_OPTIONS = (
     "sequence.field",
     "sequence.field.sort-order",
     "changelog-producer",
+    "deletion-vectors.enabled",
     "data-file.path-directory",
     "data-file.thin-mode",
     "force-lookup",
@@ -90,7 +94,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "clustering.incremental": _is_true,
     "data-evolution.enabled": _is_true,
     "data-file.external-paths.strategy": lambda value: value.lower() != "none",
-    "deletion-vectors.enabled": _is_true,
     "file.compression.per.level": bool,
     "file.format.per.level": bool,
     "index-file-in-data-file-dir": _is_true,
@@ -101,9 +104,6 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "upsert-key": bool,
 }
 """Options that ask of a correct writer what we do not do, and the values that ask for it."""
-
-_FINE_WITHOUT_MERGING = ("deletion-vectors.enabled",)
-"""Options that ask nothing of a writer whose table merges no rows."""
 
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
@@ -180,9 +180,7 @@ def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) ->
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
     if "bucket" not in wrong and not is_writable(primary_keys, bucket):
         wrong.append("bucket")
-    fine = () if kind_traits(primary_keys, bucket).merges_by_key else _FINE_WITHOUT_MERGING
-    refused = [key for key, value in options.items() if _is_refused(key, value)]
-    reasons = [*(key for key in refused if key not in fine), *wrong]
+    reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot write this table: "
@@ -235,8 +233,30 @@ class CoreOptions:
 
     @property
     def writes_changelog(self) -> bool:
-        """Whether ``changelog-producer`` is another than ``none``: we write those of ``input``."""
-        return self.raw.get("changelog-producer", "none").lower() != "none"
+        """Whether ``changelog-producer`` is another than ``none``."""
+        return self.changelog_producer != "none"
+
+    @property
+    def flushes_changelog(self) -> bool:
+        """Whether the writer itself writes the changelog, each change as it comes in."""
+        return self.changelog_producer == "input"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether compactions look for the older rows of their keys."""
+        if self.changelog_producer == "lookup" or self.merges_by_vectors:
+            return True
+        return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
+
+    @property
+    def merges_by_vectors(self) -> bool:
+        """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
+        return _is_true(self.raw.get("deletion-vectors.enabled", "false"))
+
+    @property
+    def changelog_producer(self) -> str:
+        """``changelog-producer``, in lower case."""
+        return self.raw.get("changelog-producer", "none").lower()
 
     @property
     def lookup_interval(self) -> int:
@@ -254,12 +274,15 @@ class CoreOptions:
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
+        if epochs is None and self.changelog_producer == "full-compaction":
+            epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
-    @property
-    def waits_for_compaction(self) -> bool:
-        """Whether each epoch waits for its compactions."""
-        return self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]
+    def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
+        """Whether each epoch waits for its compactions, in a table that merges by key or not."""
+        if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
+            return True
+        return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
 
     @property
     def write_only_stop_trigger(self) -> int:

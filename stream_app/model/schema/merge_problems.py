@@ -46,25 +46,6 @@ def merge_problems(
     return problems
 
 
-def lookup_problems(options: Mapping[str, str]) -> list[str]:
-    """Why rows cannot be merged by their files alone; empty when they can.
-
-    A compaction that looks rows up writes whole rows. Then the rows below it count no more, and a
-    second merge would count their values twice.
-    """
-    engine = CoreOptions(options).merge_engine
-    asking = [
-        f"{key} = {options[key]}"
-        for key, value in (("force-lookup", "true"), ("changelog-producer", "lookup"))
-        if options.get(key, "").lower() == value
-    ]
-    if engine not in ("partial-update", "aggregation") or not asking:
-        return []
-    if _is_true(options.get("deletion-vectors.enabled", "")):
-        return []
-    return [f"merge-engine = {engine} with {asking[0]}: stream_app does not look rows up"]
-
-
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     name = CoreOptions(options)[ROWKIND_FIELD]
     if not name:

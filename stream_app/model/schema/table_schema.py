@@ -24,7 +24,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.merge_problems import lookup_problems, merge_problems
+from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
@@ -187,7 +187,7 @@ def schema_problems(
         problems += _append_problems(columns, partition_keys, options)
     problems += _option_problems(columns, options)
     problems += merge_problems(columns, primary_keys, options)
-    return problems + (lookup_problems(options) if primary_keys else [])
+    return problems
 
 
 def _key_problems(
@@ -263,6 +263,12 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
+    core = CoreOptions(options)
+    if core.looks_up and core.changelog_producer == "full-compaction":
+        problems.append(
+            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled nor "
+            "with force-lookup"
+        )
     problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [

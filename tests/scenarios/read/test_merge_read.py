@@ -179,10 +179,6 @@ def test_pruning_of_every_type_of_key() -> None:
     [
         ({"merge-engine": "newest"}, "merge-engine = newest"),
         (
-            {"merge-engine": "aggregation", "changelog-producer": "lookup"},
-            "merge-engine = aggregation with changelog-producer = lookup",
-        ),
-        (
             {"merge-engine": "aggregation", "fields.v.aggregate-function": "rbm32"},
             "rbm32 works on sketches and bitmaps",
         ),

@@ -80,9 +80,9 @@ def joined(a: str, b: str) -> str:
 FOLDS: dict[str, tuple[str, Fold]] = {
     "bool_and": ("truth", Fold(either(lambda a, b: a and b))),
     "bool_or": ("truth", Fold(either(lambda a, b: a or b))),
-    "first_non_null_value": ("number", Fold(either, is_first=True, skips_null=True)),
-    "first_not_null_value": ("number", Fold(either, is_first=True, skips_null=True)),
-    "first_value": ("number", Fold(either, is_first=True)),
+    "first_non_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
+    "first_not_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
+    "first_value": ("number", Fold(either(max), is_first=True)),
     "last_non_null_value": (
         "number",
         Fold(lambda a, b: a if b is None else b, lambda a, b: a if b is None else None),

@@ -6,14 +6,21 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.changelog.first_row_changelog import FirstRowChangelog
+from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.first_row_rewriter import FirstRowRewriter
+from stream_app.mergetree.compact.files_above import files_above
 from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
@@ -30,10 +37,12 @@ class KeyFiles:
     layout: KeyValueLayout
     opened: list[str]
 
-    def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+    def read_places(
+        self, file: DataFileMeta
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
         self.opened.append(file.file_name)
-        for batch in self.files.read(file):
-            yield batch.select(list(self.layout.schema.names))
+        for batch, places in self.files.read_places(file):
+            yield batch.select(list(self.layout.schema.names)), places
 
 
 @dataclass
@@ -72,18 +81,18 @@ class Bucket:
         fields = [self.files.layout.schema.field(name) for name in names]
         layout = KeyValueLayout(pa.schema(fields), names)
         opened: list[str] = []
-        rewriter = FirstRowRewriter(
-            layout=self.files.layout,
-            merge_function=FirstRow(),
-            files=self.files,
-            above=above,
-            keys=KeyFiles(self.files, layout, opened),
-            key_layout=layout,
-            key_of=self.files.key_of,
+        compacted = CompactUnit(2, tuple(unit), "")
+        runs = Levels([*unit, *above], num_levels=6, key_of=self.files.key_of).level_sorted_runs()
+        looked_up = files_above(runs, compacted, self.files.key_of)
+        keys = RowsAbove(layout, KeyFiles(self.files, layout, opened), looked_up, self.files.key_of)
+        rewriter = ChangelogRewriter(
+            CompactRewriter(self.files.layout, FirstRow(), self.files),
+            FirstRowChangelog(5, keys),
+            writes_changelog=False,
         )
         request = CompactRequest(
-            partition=b"", bucket=0, unit=CompactUnit(2, tuple(unit), ""), drop_deletes=False,
-            max_level=5, above=tuple(above),
+            partition=b"", bucket=0, unit=compacted, drop_deletes=False, max_level=5,
+            above=looked_up,
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()
         rows = self.files.rows_of(list(change.added))
