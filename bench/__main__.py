@@ -1,15 +1,15 @@
 """Everything that docs/performance.md shows, in one run.
 
     ./run.sh bench [goals|steps|kept|hostile|ingest|memory|simulation|commits|requests|compaction|
-                    databases|checksums|latency|reading] [--messages N] [--quick]
+                    engines|databases|checksums|latency|reading] [--messages N] [--quick]
 
 In turn: the goals of ingest; steps on one core beside their limits; the ratios that are to be kept,
 those of decode for several kinds of messages and that of write; hostile messages at two sizes; the
 whole of ingest on two cores beside Spark alone; memory beside its budget; commits one after the
 other; what a commit asks of a store; compaction, simulated, beside decode and encode, and beside
-the epochs; many tables in one job; what checksums cost; reading, beside other readers. About fifty
-minutes; `--quick` takes eight. With a name only that part. Continuous integration prints
-`kept --quick`, half a minute.
+the epochs; merge engines beside deduplicate; many tables in one job; what checksums cost; reading,
+beside other readers. About fifty minutes; `--quick` takes eight. With a name only that part.
+Continuous integration prints `kept --quick`, half a minute.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from bench import (
     ingest,
     latency,
     memory,
+    merge_engines,
     page_checksums,
     reading,
     requests,
@@ -118,6 +119,10 @@ def _compaction(folder: Path, _: int, quick: bool) -> Iterator[str]:
     return compaction.lines(folder)
 
 
+def _engines(_folder: Path, messages: int, _quick: bool) -> Iterator[str]:
+    yield from merge_engines.lines(messages)
+
+
 def _checksums(folder: Path, _: int, quick: bool) -> Iterator[str]:
     rounds = 3 if quick else page_checksums.ROUNDS
     return page_checksums.lines(folder, page_checksums.ROWS // (10 if quick else 1), rounds)
@@ -142,6 +147,7 @@ PARTS: dict[str, Part] = {
     "commits": _commits,
     "requests": _requests,
     "compaction": _compaction,
+    "engines": _engines,
     "databases": _databases,
     "checksums": _checksums,
     "latency": _latency,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, is_retract
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -23,20 +23,22 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 @dataclass(frozen=True)
 class KeySegments:
-    """The keys of a window with more than one row.
+    """The keys of a window; without those of one row when a row is -U or -D.
+
+    One row that adds values merges to itself. One that takes them back must not be undone.
 
     Three keys, of which two have several rows::
 
         batch["k"]     [7, 5, 7, 5, 6]
-        newest         [3, 4, 2]          the last row of 5, 6 and 7
+        newest         [3, 4, 2]              the last row of 5, 6 and 7
         is_merged      [T, F, T]
-        rows           [1, 3,  0, 2]      those of 5, then those of 7
-        starts         [0,     2]
+        rows           [1, 3,  4,  0, 2]      of each key; or  [1, 3,  0, 2]
+        starts         [0,     2,  3]                          [0,     2]
 
     Attributes:
         newest: int64 [keys], the last row of each key.
         is_merged: bool [keys], which keys have several rows.
-        rows: int64 [m], the rows of these keys, in order.
+        rows: int64 [m], the rows of all keys, or of those with several rows, in order.
         starts: int64 [segments], where each of these keys begins in `rows`.
     """
 
@@ -73,9 +75,12 @@ class KeySegments:
         newest = pa.array(self.newest)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
-                columns.append(self._joined(column, sequence_rows).fill_null(0))
+                numbers = self._joined(column, sequence_rows)
+                columns.append(numbers.fill_null(0) if numbers.null_count else numbers)
             elif name == VALUE_KIND:
                 kinds = np.where(is_delete, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
+                if self._is_all:
+                    kinds = np.where(self.is_merged, kinds, column.to_numpy()[self.newest])
                 columns.append(self._joined(column, pa.array(kinds, pa.int8())))
             elif name in layout.constant_names:
                 columns.append(column.slice(0, len(newest)))
@@ -85,16 +90,19 @@ class KeySegments:
                 columns.append(column.take(newest))
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
+    @property
+    def _is_all(self) -> bool:
+        return len(self.starts) == len(self.newest)
+
     def _joined(self, column: pa.Array, merged: Folded) -> pa.Array:
         """The column of all keys: of the merged ones, and of those with one row."""
-        is_all = len(self.starts) == len(self.newest)
         if isinstance(merged, np.ndarray):
-            rows = merged if is_all else self.newest.copy()
-            if not is_all:
+            rows = merged if self._is_all else self.newest.copy()
+            if not self._is_all:
                 rows[self.is_merged] = merged
             is_null = rows < 0
             return column.take(pa.array(rows, mask=is_null if is_null.any() else None))
-        if is_all:
+        if self._is_all:
             return merged
         rows = self.newest.copy()
         rows[self.is_merged] = np.arange(len(column), len(column) + len(merged))
@@ -110,6 +118,8 @@ def key_segments(window: MergeWindow, layout: KeyValueLayout) -> KeySegments | N
     ends = np.flatnonzero(last)
     lengths = np.diff(ends, prepend=-1)
     is_merged = lengths > 1
+    if not is_retract(window.batch).any():
+        return KeySegments(window.batch, rows[ends], is_merged, rows, ends - lengths + 1)
     lengths_merged = lengths[is_merged]
     return KeySegments(
         batch=window.batch,

@@ -6,12 +6,35 @@ Source: Paimon `utils/InternalRowUtils.java#compare`, `codegen/GenerateUtils.sca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, integer_view, ordered_floats
+from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view, ordered_floats
+
+
+def stored_numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """The numbers of a column, [n] of its type; anything for nulls.
+
+    Args:
+        column: integers or floating-point numbers; the result shares its memory.
+    """
+    values = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
+    return values[column.offset : column.offset + len(column)]
+
+
+def valid_rows(column: pa.Array) -> Mask:
+    """Which values are not null: bool [n]."""
+    mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def is_plain_number(kind: pa.DataType) -> bool:
+    """Whether `ordered_integers` need no sort."""
+    return bool(pa.types.is_primitive(kind)) and not pa.types.is_decimal(kind)
 
 
 def ordered_integers(column: pa.Array) -> Indices:
@@ -27,10 +50,19 @@ def ordered_integers(column: pa.Array) -> Indices:
         column = column.cast(pa.int8())
     column = ordered_floats(integer_view(column))
     if pa.types.is_integer(column.type):
-        values: Indices = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return values
+        return stored_numbers(column).astype(np.int64, copy=False)
     ranks: Indices = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks
+
+
+def from_ordered_integers(values: Indices, has: Mask | None, kind: pa.DataType) -> pa.Array:
+    """The values of which `ordered_integers` are int64 [n]; null where not `has`."""
+    if pa.types.is_boolean(kind):
+        return pa.array(values != 0, mask=None if has is None else ~has)
+    narrow = values.astype(f"i{kind.bit_width // 8}", copy=False)
+    if pa.types.is_floating(kind):
+        narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
+    return pa.array(narrow, mask=None if has is None else ~has).view(kind)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:

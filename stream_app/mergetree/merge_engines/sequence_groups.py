@@ -10,8 +10,9 @@ Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`updateWithS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,8 @@ from stream_app.model.schema.merge_rules import (
 )
 
 _Ops = npt.NDArray[np.int8]
+_OpsOf = Callable[[Mask, Mask, Mask], _Ops]
+"""Has a sequence, is late, adds: bool [steps] → the steps."""
 _NEWEST = ColumnAggregate(function=LAST_VALUE)
 
 
@@ -58,8 +61,9 @@ class GroupedSteps:
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+    _made: dict[tuple[SequenceGroup, _OpsOf], Steps] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def free(self) -> Steps:
         """The steps of columns without a group: deletes do nothing to them."""
         return self._steps(np.where(self.adds, np.int8(Op.ADD), np.int8(Op.SKIP)))
@@ -68,23 +72,43 @@ class GroupedSteps:
         self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
     ) -> Folded:
         """One value a segment of a column of a group."""
-        has, late = self.has_sequence[group], ~self.in_sequence[group]
-        ops = np.where(has, np.int8(Op.ADD), np.int8(Op.SKIP))
-        if name in group.sequence or how is None:
-            ops[late] = Op.SKIP
-            if name not in group.sequence:
-                ops[has & ~late & ~self.adds] = Op.CLEAR
-        else:
-            ops[has & late] = Op.ADD_OLDER
-            ops[has & ~self.adds] = Op.TAKE_BACK
-        if self.ignores_delete:
-            ops[~self.adds] = Op.SKIP
-        is_aggregate = how is not None and name not in group.sequence
-        return folded(column, self._steps(ops), how if how and is_aggregate else _NEWEST)
+        if name in group.sequence or (how is None and self.adds.all()):
+            return folded(column, self._of_group(group, _in_sequence_alone), _NEWEST)
+        if how is None:
+            return folded(column, self._of_group(group, _cleared), _NEWEST)
+        return folded(column, self._of_group(group, _aggregated), how)
+
+    def _of_group(self, group: SequenceGroup, ops_of: _OpsOf) -> Steps:
+        """The steps of the group's columns of one kind, made once for all of them."""
+        if (group, ops_of) not in self._made:
+            ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
+            if self.ignores_delete:
+                ops[~self.adds] = Op.SKIP
+            self._made[group, ops_of] = self._steps(ops)
+        return self._made[group, ops_of]
 
     def _steps(self, ops: _Ops) -> Steps:
         ops[self.begins] = Op.SET
         return Steps(self.rows, self.starts, ops if ops.any() else None)
+
+
+def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns of the sequence take each row that is in it, of whatever kind."""
+    del adds
+    return np.where(has & ~late, np.int8(Op.ADD), np.int8(Op.SKIP))
+
+
+def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns that follow take each row that is in sequence; a delete clears them."""
+    return np.where(
+        has & ~late, np.where(adds, np.int8(Op.ADD), np.int8(Op.CLEAR)), np.int8(Op.SKIP)
+    )
+
+
+def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
+    """Columns with a function take late rows as well; a delete is undone, late or not."""
+    taken = np.where(late, np.int8(Op.ADD_OLDER), np.int8(Op.ADD))
+    return np.where(has, np.where(adds, taken, np.int8(Op.TAKE_BACK)), np.int8(Op.SKIP))
 
 
 def grouped_steps(

@@ -12,34 +12,36 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
-from stream_app.mergetree.merge_engines.ordered_values import ordered_integers
+from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, Op, Steps
+from stream_app.mergetree.merge_engines.ordered_values import (
+    from_ordered_integers,
+    is_plain_number,
+    ordered_integers,
+    valid_rows,
+)
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def last_row(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
     """``primary-key``: all rows of a key have the same value."""
     del column
-    return steps.rows[steps.ends]
+    return steps.newest
 
 
 def last_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
     """The newest value, also when it is null."""
     del column
-    if steps.ops is None:
-        return steps.rows[steps.ends]
-    place = steps.last(~steps.is_any(Op.ADD_OLDER, Op.SKIP))
-    is_value = steps.is_any(Op.ADD, Op.SET)[place] & (place >= 0)
-    return steps.row_at(np.where(is_value, place, -1))
+    return steps.newest_values
 
 
 def last_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
     """The newest value that is not null; undoing a value leaves null."""
-    valid = steps.valid(column)
     if steps.ops is None:
-        return steps.row_at(steps.last(valid)) if column.null_count else steps.rows[steps.ends]
+        return nearest_valid(column, steps, steps.newest, -1)
+    valid = steps.valid(column)
     counts = (steps.is_any(Op.ADD, Op.TAKE_BACK) & valid) | steps.is_any(Op.SET, Op.CLEAR)
     place = steps.last(counts)
     is_value = (steps.is_any(Op.ADD, Op.SET) & valid)[place] & (place >= 0)
@@ -56,6 +58,8 @@ def first_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
     """The oldest value, also when it is null; a late row's value is older."""
     del column
     steps.refuse_take_back("first_value")
+    if steps.ops is None:
+        return steps.oldest
     calls = steps.is_any(Op.ADD, Op.ADD_OLDER)
     return _first(steps, calls, calls)
 
@@ -63,6 +67,8 @@ def first_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
 def first_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
     """The oldest value that is not null."""
     steps.refuse_take_back("first_non_null_value")
+    if steps.ops is None:
+        return nearest_valid(column, steps, steps.oldest, 1)
     valid = steps.valid(column)
     if steps.has(Op.ADD_OLDER):
         return _first_non_null_in_rounds(steps, valid)
@@ -79,6 +85,37 @@ def _first(steps: Steps, calls: Mask, valid: Mask) -> Indices:
     place = steps.last(sets)
     is_value = (place >= 0) & valid_or_set(steps, valid)[place]
     return steps.row_at(np.where(is_value, place, -1))
+
+
+def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> Indices:
+    """The row of the first value that is not null, from one end of each segment on.
+
+    Most are found at once, so only segments with a null go on. Without any value the result is the
+    row at the end, which has null as well.
+
+    Args:
+        ends: int64 [segments], rows.
+        way: 1 forward from the oldest row, -1 back from the newest.
+    """
+    if not column.null_count:
+        return ends
+    valid = valid_rows(column)
+    open_ones = np.flatnonzero(~valid[ends])
+    places = steps.ends if way < 0 else steps.starts
+    found = ends.copy()
+    for number in range(1, min(steps.depth, SHALLOW)):
+        open_ones = open_ones[steps.lengths[open_ones] > number]
+        rows = steps.rows[places[open_ones] + way * number]
+        is_valid = valid[rows]
+        found[open_ones[is_valid]] = rows[is_valid]
+        open_ones = open_ones[~is_valid]
+    open_ones = open_ones[steps.lengths[open_ones] > SHALLOW]
+    if len(open_ones):
+        all_valid = valid[steps.rows]
+        place = (steps.last(all_valid) if way < 0 else steps.first(all_valid))[open_ones]
+        has = (place >= 0) & (place < len(steps.rows))
+        found[open_ones[has]] = steps.rows[place[has]]
+    return found
 
 
 def valid_or_set(steps: Steps, valid: Mask) -> Mask:
@@ -102,18 +139,22 @@ def _first_non_null_in_rounds(steps: Steps, valid: Mask) -> Indices:
     return steps.row_at(found)
 
 
-def largest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Indices]:
+def largest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
     """``max`` and ``bool_or``."""
     return lambda column, steps, _: _extreme(column, steps, function, np.maximum)
 
 
-def smallest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Indices]:
+def smallest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
     """``min`` and ``bool_and``."""
     return lambda column, steps, _: _extreme(column, steps, function, np.minimum)
 
 
-def _extreme(column: pa.Array, steps: Steps, function: str, reduce: np.ufunc) -> Indices:
+def _extreme(column: pa.Array, steps: Steps, function: str, reduce: np.ufunc) -> Folded:
     steps.refuse_take_back(function)
+    if steps.ops is None and is_plain_number(column.type):
+        return _extreme_number(column, steps, reduce)
+    if steps.ops is None and steps.depth <= SHALLOW:
+        return _extreme_in_rounds(column, steps, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[steps.rows]
     counts = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
     limits = np.iinfo(values.dtype)
@@ -122,3 +163,32 @@ def _extreme(column: pa.Array, steps: Steps, function: str, reduce: np.ufunc) ->
     is_it = counts & (values == np.repeat(extreme, steps.lengths))
     place = steps.last(is_it)
     return steps.row_at(place)
+
+
+def _extreme_number(column: pa.Array, steps: Steps, reduce: np.ufunc) -> pa.Array:
+    values = ordered_integers(column)
+    if not column.null_count:
+        return from_ordered_integers(steps.reduced(values, reduce), None, column.type)
+    valid = valid_rows(column)
+    limits = np.iinfo(np.int64)
+    neutral = limits.min if reduce is np.maximum else limits.max
+    extreme = steps.reduced(np.where(valid, values, neutral), reduce)
+    has = extreme != neutral
+    if (valid & (values == neutral)).any():
+        has = valid[nearest_valid(column, steps, steps.newest, -1)]
+    return from_ordered_integers(extreme, has, column.type)
+
+
+def _extreme_in_rounds(column: pa.Array, steps: Steps, *, is_largest: bool) -> Indices:
+    """The same for segments of few steps: in each round the next value against the best so far."""
+    best = steps.oldest.copy()
+    for segments, rows in steps.later_rows:
+        before = best[segments]
+        values, others = column.take(pa.array(rows)), column.take(pa.array(before))
+        wins = (pc.greater_equal if is_largest else pc.less_equal)(values, others)
+        if column.null_count:
+            # A null loses against any value.
+            wins = pc.or_(wins.fill_null(False), pc.and_not(values.is_valid(), others.is_valid()))
+        wins = wins.to_numpy(zero_copy_only=False)
+        best[segments[wins]] = rows[wins]
+    return best

@@ -1,6 +1,6 @@
 """The aggregate functions by name.
 
-A new function is a function here, a line below, and its traits in
+A new function is a function of this room, a line below, and its traits in
 `model.schema.aggregate_function`.
 
 Source: Paimon `mergetree/compact/aggregate/factory/FieldAggregatorFactory.java`.

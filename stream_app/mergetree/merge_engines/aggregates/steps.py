@@ -13,6 +13,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 
+SHALLOW = 16
+"""Steps of a segment up to which it is cheaper to go through the steps one by one."""
 Folded = Indices | pa.Array
 """One value a segment: the row of the batch that has it (int64 [segments], -1 for null), or the
 values themselves."""
@@ -78,10 +81,6 @@ class Steps:
         """The place of each segment's last step."""
         return self.starts + self.lengths - 1
 
-    def spread(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """One value a segment → one value a step."""
-        return np.repeat(values, self.lengths)
-
     def is_any(self, *ops: Op) -> Mask:
         """Which steps do one of these: bool [steps]."""
         if self.ops is None:
@@ -97,17 +96,43 @@ class Steps:
             return Op.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
+    @cached_property
+    def newest(self) -> Indices:
+        """The row of each segment's last step: int64 [segments]."""
+        return self.rows[self.ends]
+
+    @cached_property
+    def oldest(self) -> Indices:
+        """The row of each segment's first step: int64 [segments]."""
+        return self.rows[self.starts]
+
+    @cached_property
+    def depth(self) -> int:
+        """Steps of the longest segment."""
+        return int(self.lengths.max()) if len(self.lengths) else 0
+
     def last(self, chosen: Mask) -> Indices:
         """The place of each segment's last chosen step, -1 without one: int64 [segments]."""
-        return np.maximum.reduceat(np.where(chosen, self.places, -1), self.starts)
+        # A running maximum costs a third of a `reduceat`, and its end may lie before the segment.
+        so_far = np.maximum.accumulate(np.where(chosen, self.places, -1))[self.ends]
+        return np.where(so_far < self.starts, -1, so_far)
 
     def first(self, chosen: Mask) -> Indices:
         """The place of each segment's first chosen step; the number of steps without one."""
-        return np.minimum.reduceat(np.where(chosen, self.places, len(self.rows)), self.starts)
+        none = len(self.rows)
+        behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
+        found = behind[self.starts]
+        return np.where(found > self.ends, none, found)
 
     def any(self, chosen: Mask) -> Mask:
         """Which segments have a chosen step: bool [segments]."""
-        return np.logical_or.reduceat(chosen, self.starts)
+        found: Mask = self.sums(chosen.astype(np.int64)) > 0
+        return found
+
+    def sums(self, values: Indices) -> Indices:
+        """The sum of each segment, overflowing silently: int64 [segments]."""
+        so_far = np.cumsum(values)
+        return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
     def row_at(self, places: Indices) -> Indices:
         """Rows of the batch at places of steps; -1 stays."""
@@ -123,6 +148,15 @@ class Steps:
             return np.ones(len(self.rows), np.bool_)
         mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)[self.rows]
         return mask
+
+    @cached_property
+    def newest_values(self) -> Indices:
+        """The row of each segment's newest value, null or not; -1 where it was taken back."""
+        if self.ops is None:
+            return self.newest
+        place = self.last(~self.is_any(Op.ADD_OLDER, Op.SKIP))
+        is_value = self.is_any(Op.ADD, Op.SET)[place] & (place >= 0)
+        return self.row_at(np.where(is_value, place, -1))
 
     def since_begun(self) -> Mask:
         """Which steps still count: those from the last that begins anew: bool [steps]."""
@@ -151,21 +185,49 @@ class Steps:
                 "the whole row by aggregation.remove-record-on-delete = true",
             )
 
-    def rounds(self, chosen: Mask) -> Iterator[tuple[Indices, Indices]]:
-        """The chosen steps in their order, one of each segment at a time.
+    @cached_property
+    def later_rows(self) -> list[tuple[Indices, Indices]]:
+        """Of each round but the first: its segments, and the row of each one's step."""
+        found = []
+        active = np.arange(len(self.starts), dtype=np.int64)
+        for number in range(1, self.depth):
+            active = active[self.lengths[active] > number]
+            found.append((active, self.rows[self.starts[active] + number]))
+        return found
+
+    def reduced(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
+        """The values of each segment's rows, reduced in their order.
+
+        Args:
+            values: [n], of the rows of the batch.
+
+        Returns:
+            [segments], of the same type.
+        """
+        if self.depth > SHALLOW and not np.issubdtype(values.dtype, np.floating):
+            return np.asarray(reduce.reduceat(values[self.rows], self.starts), values.dtype)
+        # Floating-point numbers add up one after the other, which `reduceat` does not promise.
+        result = values[self.oldest]
+        for segments, rows in self.later_rows:
+            result[segments] = reduce(result[segments], values[rows])
+        return result
+
+    def rounds(self, chosen: Mask | None) -> Iterator[tuple[Indices, Indices]]:
+        """The chosen steps (None: all) in their order, one of each segment at a time.
 
         For functions in which each step needs the result of the one before. A round works on all
-        segments at once; there are as many rounds as the longest segment has chosen steps.
+        segments at once; there are as many rounds as the longest segment has steps.
 
         Yields:
             segments, int64 [m], and the places of their steps, int64 [m].
         """
-        places = np.flatnonzero(chosen)
-        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
-        counts = np.bincount(segments, minlength=len(self.starts))
-        begins = np.cumsum(counts) - counts
-        longest_first = np.argsort(-counts, kind="stable")
-        sorted_counts = counts[longest_first]
-        for number in range(int(sorted_counts[0]) if len(sorted_counts) else 0):
-            active = longest_first[: np.searchsorted(-sorted_counts, -number, side="left")]
-            yield active, places[begins[active] + number]
+        active = np.arange(len(self.starts), dtype=np.int64)
+        for number in range(self.depth):
+            if number:
+                active = active[self.lengths[active] > number]
+            places = self.starts[active] + number
+            if chosen is None:
+                yield active, places
+            else:
+                is_chosen = chosen[places]
+                yield active[is_chosen], places[is_chosen]

@@ -18,24 +18,38 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Mask
 from stream_app.mergetree.merge_engines.aggregates import decimals
+from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.ordered_values import stored_numbers, valid_rows
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
+_NOTHING = -0.0
+"""Added to a number it leaves each as it is; 0.0 would turn -0.0 around."""
 _Values = npt.NDArray[Any]
 
 
 def sum_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
     """The sum of the values that are not null; undoing a value subtracts it."""
+    if steps.ops is None and not pa.types.is_decimal(column.type):
+        return _plain_sum(column, steps)
     counts, minus = _counting(column, steps), steps.is_any(Op.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
-    if pa.types.is_floating(column.type):
-        # Rounding depends on the order, so it is Java's.
-        with np.errstate(all="ignore"):
-            return _array(*_sum_in_order(values, steps, counts, minus), column.type)
-    signed = np.where(counts, np.where(minus, -values, values), 0)
-    return _array(np.add.reduceat(signed, steps.starts), steps.any(counts), column.type)
+    signed = np.where(counts, np.where(minus, -values, values), np.array(_NOTHING, values.dtype))
+    is_real = pa.types.is_floating(column.type)
+    total = _sum_in_order(signed, steps) if is_real else steps.sums(signed)
+    return _array(total, steps.any(counts), column.type)
+
+
+def _plain_sum(column: pa.Array, steps: Steps) -> pa.Array:
+    values, has = stored_numbers(column), None
+    if column.null_count:
+        valid = valid_rows(column)
+        values = np.where(valid, values, np.array(_NOTHING, values.dtype))
+        has = valid[nearest_valid(column, steps, steps.newest, -1)]
+    with np.errstate(all="ignore"):
+        return _array(steps.reduced(values, np.add), has, column.type)
 
 
 def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
@@ -72,33 +86,34 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
 
 
 def _counting(column: pa.Array, steps: Steps) -> Mask:
+    if steps.ops is None:
+        return steps.valid(column)
     return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
 
 
 def _numbers(column: pa.Array) -> _Values:
-    filled = column.fill_null(0) if column.null_count else column
-    values: _Values = filled.to_numpy(zero_copy_only=False)
+    values = stored_numbers(column)
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 
 
-def _array(values: _Values, has: Mask, kind: pa.DataType) -> pa.Array:
+def _array(values: _Values, has: Mask | None, kind: pa.DataType) -> pa.Array:
     """Values as a column; whole numbers lose the bits that do not fit, as in Java."""
     narrow = values.astype(kind.to_pandas_dtype(), copy=False)
-    return pa.array(narrow, kind, mask=~has)
+    return pa.array(narrow, kind, mask=None if has is None else ~has)
 
 
 def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
     return values.astype(kind.to_pandas_dtype()).astype(np.int64)
 
 
-def _sum_in_order(values: _Values, steps: Steps, counts: Mask, minus: Mask) -> tuple[_Values, Mask]:
-    result = np.zeros(len(steps.starts), values.dtype)
-    has = np.zeros(len(steps.starts), np.bool_)
-    for segments, places in steps.rounds(counts):
-        signed = np.where(minus[places], -values[places], values[places])
-        result[segments] = np.where(has[segments], result[segments] + signed, signed)
-        has[segments] = True
-    return result, has
+def _sum_in_order(values: _Values, steps: Steps) -> _Values:
+    """Floating-point sums: rounding depends on the order, so it is Java's."""
+    result = values[steps.starts]
+    with np.errstate(all="ignore"):
+        for number, (segments, places) in enumerate(steps.rounds(None)):
+            if number:
+                result[segments] += values[places]
+    return result
 
 
 def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
@@ -120,7 +135,7 @@ def _decimal_sum(column: pa.Array, steps: Steps, counts: Mask, minus: Mask) -> p
         values = np.where(counts, decimals.compact_integers(column)[steps.rows], 0)
         # A sum of 18 digits that nobody checks; below this bound no partial sum leaves 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
-            total = np.add.reduceat(np.where(minus, -values, values), steps.starts)
+            total = steps.sums(np.where(minus, -values, values))
             if kind.precision <= decimals.STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer cuts it
             return decimals.from_compact_integers(total, steps.any(counts), kind)

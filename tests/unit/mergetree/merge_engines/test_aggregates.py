@@ -1,0 +1,190 @@
+"""Each function beside a fold that goes step by step, as Paimon's does; short and long segments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import MergeError
+from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES, folded
+from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+Value = Any
+
+
+@dataclass
+class Fold:
+    """One function, step by step: `add` and `take_back` give the next value."""
+
+    add: Callable[[Value, Value], Value]
+    take_back: Callable[[Value, Value], Value] | None = None
+    is_first: bool = False
+    skips_null: bool = False
+    keeps_order: bool = False
+    taken: bool = False
+
+    def run(self, steps: Sequence[tuple[Op, Value]]) -> Value:
+        so_far, self.taken = None, False
+        for op, value in steps:
+            match op:
+                case Op.ADD:
+                    so_far = self.added(so_far, value)
+                case Op.ADD_OLDER:
+                    late = (so_far, value) if self.keeps_order else (value, so_far)
+                    so_far = self.added(*late)
+                case Op.TAKE_BACK:
+                    assert self.take_back is not None
+                    so_far = self.take_back(so_far, value)
+                case Op.SET:
+                    so_far = value
+                case Op.CLEAR:
+                    so_far = None
+        return so_far
+
+    def added(self, so_far: Value, value: Value) -> Value:
+        if not self.is_first:
+            return self.add(so_far, value)
+        if self.taken or (self.skips_null and value is None):
+            return so_far
+        self.taken = True
+        return value
+
+
+def either(combine: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    return lambda a, b: b if a is None else a if b is None else combine(a, b)
+
+
+def wrapped(value: int, bits: int = 64) -> int:
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def less(a: Value, b: Value) -> Value:
+    if a is None:
+        return None if b is None else wrapped(-b)
+    return a if b is None else wrapped(a - b)
+
+
+def joined(a: str, b: str) -> str:
+    return a if not b else b if not a else f"{a},{b}"
+
+
+FOLDS: dict[str, tuple[str, Fold]] = {
+    "bool_and": ("truth", Fold(either(lambda a, b: a and b))),
+    "bool_or": ("truth", Fold(either(lambda a, b: a or b))),
+    "first_non_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
+    "first_not_null_value": ("number", Fold(either(max), is_first=True, skips_null=True)),
+    "first_value": ("number", Fold(either(max), is_first=True)),
+    "last_non_null_value": (
+        "number",
+        Fold(lambda a, b: a if b is None else b, lambda a, b: a if b is None else None),
+    ),
+    "last_value": ("number", Fold(lambda _, b: b, lambda *_: None)),
+    "listagg": ("text", Fold(either(joined))),
+    "max": ("number", Fold(either(max))),
+    "min": ("text", Fold(either(min))),
+    "product": ("number", Fold(either(lambda a, b: wrapped(a * b)))),
+    "sum": ("number", Fold(either(lambda a, b: wrapped(a + b)), less)),
+}
+TYPES = {"number": pa.int64(), "text": pa.string(), "truth": pa.bool_()}
+FIRST = {name for name, (_, fold) in FOLDS.items() if fold.is_first}
+
+
+def value_of(kind: str, rng: random.Random) -> Value:
+    if rng.random() < 0.3:
+        return None
+    if kind == "truth":
+        return rng.random() < 0.5
+    if kind == "text":
+        return rng.choice(("", "a", "b", "cc"))
+    return rng.choice([0, 1, -1, 7, 2**63 - 1, -(2**63), rng.randrange(-100, 100)])
+
+
+def test_each_function_is_compared() -> None:
+    assert FOLDS.keys() | {"primary-key"} == AGGREGATES.keys() == AGGREGATE_FUNCTIONS.keys()
+
+
+@pytest.mark.parametrize("longest", [3, 60])
+@pytest.mark.parametrize("only_adds", [True, False])
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_function_folds_as_step_by_step(
+    name: str, only_adds: bool, longest: int, seed: int
+) -> None:
+    rng = random.Random(f"{seed} {name}")
+    kind, fold = FOLDS[name]
+    allowed = [Op.ADD, Op.ADD, Op.ADD_OLDER, Op.SET, Op.SKIP]
+    if AGGREGATE_FUNCTIONS[name].takes_back and fold.take_back is not None:
+        allowed += [Op.TAKE_BACK, Op.CLEAR]
+    for _ in range(40):
+        lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
+        count = sum(lengths)
+        values = [value_of(kind, rng) for _ in range(count)]
+        ops = [Op.ADD if only_adds else rng.choice(allowed) for _ in range(count)]
+        rows = rng.sample(range(count), count)
+        starts = np.cumsum([0, *lengths[:-1]])
+        steps = Steps(np.array(rows), starts, None if only_adds else np.array(ops, np.int8))
+        column = pa.array(values, TYPES[kind])
+        found = folded(column, steps, ColumnAggregate(function=name))
+        if isinstance(found, np.ndarray):
+            found = column.take(pa.array(found, mask=found < 0))
+        wanted = [
+            fold.run([(ops[at], values[rows[at]]) for at in range(start, start + length)])
+            for start, length in zip(starts, lengths, strict=True)
+        ]
+        assert found.type == column.type
+        assert found.to_pylist() == wanted
+
+
+@pytest.mark.parametrize("name", [*FIRST, "max", "min", "bool_or", "listagg"])
+def test_what_cannot_be_undone_is_refused_or_left_out(name: str) -> None:
+    kind = FOLDS[name][0]
+    column = pa.array([None, None], TYPES[kind])
+    steps = Steps(np.array([0, 1]), np.array([0]), np.array([Op.ADD, Op.TAKE_BACK], np.int8))
+    with pytest.raises(MergeError, match=r"function \w+ cannot undo"):
+        folded(column, steps, ColumnAggregate(function=name))
+    folded(column, steps, ColumnAggregate(function=name, ignores_retract=True))
+
+
+def test_sums_of_small_types_and_real_numbers() -> None:
+    """100 values a segment: too many to go through one by one, but for real numbers."""
+    steps = Steps(np.arange(200), np.array([0, 100]))
+    small = pa.array([100] * 100 + [-100] * 100, pa.int8())
+    how = ColumnAggregate(function="sum")
+    assert folded(small, steps, how).to_pylist() == [wrapped(10_000, 8), wrapped(-10_000, 8)]
+    real = [0.1 * number for number in range(200)]
+    wanted = []
+    for start in (0, 100):
+        total = real[start]
+        for number in real[start + 1 : start + 100]:
+            total += number
+        wanted.append(total)
+    assert folded(pa.array(real), steps, how).to_pylist() == wanted
+    zeros = pa.array([None, -0.0] * 100)
+    assert [str(value) for value in folded(zeros, steps, how).to_pylist()] == ["-0.0", "-0.0"]
+
+
+def test_a_late_text_stands_before_the_others() -> None:
+    column = pa.array(["b,b", "c", "a,b", "d,c"])
+    ops = np.array([Op.ADD, Op.ADD, Op.ADD_OLDER, Op.ADD], np.int8)
+    steps = Steps(np.arange(4), np.array([0]), ops)
+    for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
+        how = ColumnAggregate(function="listagg", distinct=distinct)
+        assert folded(column, steps, how).to_pylist() == [text]
+
+
+def test_long_decimals() -> None:
+    kind = pa.decimal128(38, 2)
+    column = pa.array([Decimal("-3.33"), None, Decimal(10) ** 35, Decimal("0.07")], kind)
+    steps = Steps(np.arange(4), np.array([0, 2]))
+    found = folded(column, steps, ColumnAggregate(function="sum"))
+    assert found.to_pylist() == [Decimal("-3.33"), Decimal("1" + "0" * 35 + ".07")]
+    found = folded(column, steps, ColumnAggregate(function="product"))
+    assert found.to_pylist() == [Decimal("-3.33"), Decimal(7) * 10**33]
