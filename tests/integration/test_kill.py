@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
+from bench.shop import COLUMNS, Shop
 from demo.embedded_broker import EmbeddedBroker
-from demo.shop import COLUMNS, Shop
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf
 from tests.support.kafka_broker import consume, new_topic, produce
