@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
@@ -10,17 +11,18 @@ from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
+from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.errors import UsageError
 
-_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
+_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
@@ -43,6 +45,15 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
+def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
+    """Make the reader of what messages tell of their source.
+
+    Raises:
+        UsageError: unknown format, or options that it cannot be made of.
+    """
+    return format_named(name).reader(options)
+
+
 def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     """Make a format.
 
@@ -62,7 +73,7 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         return decode
     return DescribedDecode(
         messages=decode,
-        describe=found.describe,
+        describe=found.reader(options).describe,
         options=setup.mapping,
         columns=setup.columns,
         aliases=aliases,

@@ -23,8 +23,15 @@ from tests.support.paimon_java import PaimonJava
 from tests.testbed.comparison import Read, column_differences, differences, replayed
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed
-from tests.testbed.workload import Workload
+from tests.testbed.workload import EMPTIED, Workload
 
+_PARTITIONS = {
+    "topic.creation.default.partitions": "2",
+    "topic.creation.groups": "emptied",
+    "topic.creation.emptied.include": rf".*\.({'|'.join(EMPTIED)})",
+    "topic.creation.emptied.partitions": "1",
+    "topic.creation.emptied.replication.factor": "1",
+}
 _DRAIN_SECONDS = 1800
 """A hang's; a busy machine takes minutes for what a long proof has left."""
 
@@ -102,6 +109,8 @@ class DatabaseProof:
             for database, workload in self.workloads.items()
             for table in workload.tables
             for name, read in readers.items()
+            # A changelog has no entry of a TRUNCATE.
+            if table.name not in EMPTIED or name != "Java's changelog"
             for difference in differences(
                 database, table, self.location(database, table.name), read
             )
@@ -160,12 +169,11 @@ def database_proof(
             for database in (postgres, mariadb)
         }
         for database in workloads:
-            settings = {
-                "topic.creation.default.partitions": "2",
-                "column.propagate.source.type": ".*",
-            }
+            settings = {**_PARTITIONS, "column.propagate.source.type": ".*"}
             database.start_connector(testbed.connect, {**settings, **(connector or {})})
-            # The snapshot tells of the columns as they are before all ALTERs.
+        for database in workloads:
+            # MariaDB ends the first read of a table that is altered or emptied meanwhile. And the
+            # snapshot tells of the columns as they are before all ALTERs.
             database.wait_until_sent(testbed.connect)
         conf = _write_conf(folder, testbed, [each.name for each in workloads], sections)
         job = IngestProcess(conf, folder)
@@ -180,6 +188,7 @@ def _write_conf(
             "bootstrap-servers": testbed.broker.bootstrap,
             "topic-pattern": rf"({'|'.join(names)})\..*",
             "max-offsets-per-trigger": 2000,
+            "debezium.truncate": "apply",
         },
         "sync": {
             "warehouse": str(folder / "warehouse"),

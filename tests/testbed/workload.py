@@ -28,6 +28,9 @@ _SHARES = {
     "big": 0.5,
 }
 """How often each kind of transaction comes; each has its case in `Workload.step`."""
+EMPTIED = ("sessions", "flags")
+"""Tables that are emptied now and then; the topic of each must have one partition."""
+_TRUNCATE_SHARE = 0.2
 
 
 class Workload:
@@ -63,13 +66,21 @@ class Workload:
             self.step()
 
     def step(self) -> None:
-        """One transaction of a random kind, or one ALTER."""
+        """One transaction of a random kind, one ALTER, or one TRUNCATE."""
         random, table = self._random, self._random.choice(self.tables)
         if self._alters and random.random() < _ALTER_SHARE:
             self.alter(table)
             return
+        if table.name in EMPTIED and random.random() < _TRUNCATE_SHARE:
+            self.truncate(table)
+            return
         [name] = random.choices([*_SHARES], [*_SHARES.values()])
         self._transact(name, table)
+
+    def truncate(self, table: SourceTable) -> None:
+        """Delete all rows of a table at once."""
+        self._execute(f"truncate table {table.name}", [])
+        self.done["truncate"] += 1
 
     def _transact(self, name: str, table: SourceTable) -> None:
         random = self._random
@@ -102,6 +113,8 @@ class Workload:
         """
         for name in [name for name in _SHARES if name not in self.done]:
             self._transact(name, self._random.choice(self.tables))
+        if not self.done["truncate"]:
+            self.truncate(next(table for table in self.tables if table.name in EMPTIED))
         while self._alters and self._ways.keys() - self.done.keys():
             self.alter(self._random.choice(self.tables))
         for table in self.tables:

@@ -91,7 +91,7 @@ MEANINGS = {
     "`partition-keys`.",
     "sync.options.…": "Options of Paimon for all tables, below.",
     "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
-    "`NAME.options.…`. These outweigh everything else.",
+    "`NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",

@@ -43,6 +43,7 @@ from stream_app.app.config.values import (
     text,
     trigger,
 )
+from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -323,6 +324,14 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
+    applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
+    if source.merge_shards and applies_truncate:
+        key = FORMATS[source.format].full_key(TRUNCATE)
+        yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
+    declared = {option.key for option in FORMATS[source.format].options}
+    for key in () if config.sync is None or TRUNCATE in declared else config.sync.tables:
+        if key.endswith(f".{TRUNCATE}"):
+            yield f"sync.tables.{key}", f"{source.format} has no message of a TRUNCATE"
     columns, many = config.table.columns, config.sync is not None
     yield from format_problems(source.format, source.format_options, columns, given, many)
 

@@ -18,10 +18,12 @@ from stream_app.app.config.values import (
     free_text,
     identifier,
     names,
+    one_of,
     regular_expression,
     some_names,
     text,
 )
+from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems, unknown_key
 from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
@@ -71,11 +73,13 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
     _, dot, rest = key.partition(".")
     if rest in _OF_ONE_TABLE:
         return OneSetting(names(setting))
+    if rest == TRUNCATE:
+        return OneSetting(one_of(*TRUNCATE_OPTION.values)(setting))
     if rest.startswith(_OPTIONS):
         return OneSetting(free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_key("key", rest, [*_OF_ONE_TABLE, "options.…"]))
+    raise WrongValueError(unknown_key("key", rest, [*_OF_ONE_TABLE, TRUNCATE, "options.…"]))
 
 
 def _none() -> Mapping[str, str]:
@@ -148,6 +152,15 @@ class SyncConfig:
     def path(self, name: str) -> str:
         """Where a table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
+
+    def truncate_of(self, location: str) -> str | None:
+        """What is said of TRUNCATEs of one table; None: what the format's option says.
+
+        Args:
+            location: of the table.
+        """
+        own = self.tables.get(f"{location.rstrip('/').rpartition('/')[2]}.{TRUNCATE}")
+        return None if own is None else str(own.value)
 
     def _named(self) -> list[str]:
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))

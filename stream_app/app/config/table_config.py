@@ -131,7 +131,7 @@ def _made_columns(
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
     for key in table.metadata_columns:
-        if source.change_times is None and key in METADATA and METADATA[key].needs_time:
+        if not source.tells_times and key in METADATA and METADATA[key].needs_time:
             yield "table.metadata-columns", f"messages of {source.name} do not tell {key!r}"
     try:
         whole = table.all_columns

@@ -21,7 +21,8 @@ import pyarrow as pa
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.cdc.formats import format_named
+from stream_app.cdc.formats import format_named, source_reader
+from stream_app.cdc.message_format import SourceReader
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.model.options.core_options import FIXED_OPTIONS
@@ -124,7 +125,7 @@ class DatabaseTables:
             taken={} if self.sync.merge_shards else dict(self._taken),
             refused=dict(self._refused),
         )
-        return OriginSplitter(format_named(self.config.source.format).origins, assignment)
+        return OriginSplitter(_reader(self.config).origins, assignment)
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
@@ -133,7 +134,7 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
         found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.config.source.format, messages):
+        for origin, part in of_each_origin(_reader(self.config), messages):
             decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
@@ -188,7 +189,7 @@ def warn_of_first_messages(
     """
     told = 0
     source = replace(config.source, merge_shards=True)
-    for origin, part in of_each_origin(config.source.format, messages):
+    for origin, part in of_each_origin(_reader(config), messages):
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
         try:
@@ -209,12 +210,14 @@ def warn_of_first_messages(
         _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
 
 
-def of_each_origin(format_name: str, messages: pa.Table) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+def of_each_origin(
+    reader: SourceReader, messages: pa.Table
+) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """The messages of each source table, by its name."""
     batch = messages.combine_chunks().to_batches()
     if not batch:
         return
-    origins = format_named(format_name).origins(batch[0])
+    origins = reader.origins(batch[0])
     for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
         yield origin, batch[0].filter(pa.array(origins.codes == code))
 
@@ -231,7 +234,7 @@ def database_table_schema(
     Raises:
         UsageError: the messages tell no columns, or the table cannot be made of them.
     """
-    describe = format_named(config.source.format).describe
+    describe = _reader(config).describe
     described = (describe(part, sync.mapping_options) for part in parts.values())
     tables: list[SourceTable] = [each for each in described if each is not None]
     if not tables:
@@ -258,6 +261,10 @@ def database_table_schema(
         options={**chosen.defaults, **chosen.options},
         time_millis=clock.now_ms(),
     )
+
+
+def _reader(config: AppConfig) -> SourceReader:
+    return source_reader(config.source.format, config.source.format_options)
 
 
 def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:

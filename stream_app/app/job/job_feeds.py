@@ -14,10 +14,12 @@ import pyarrow as pa
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
 from stream_app.app.job.event_log import EventLog
+from stream_app.cdc.alike.options import TRUNCATE
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
@@ -48,7 +50,9 @@ class JobFeeds:
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
         check = SourceTableCheck(self.checkpoint).check
-        return self._feed(self.config.name, table, self.log, "", check)
+        feed = self._feed(self.config.name, table, self.log, "", check)
+        feed.met = functools.partial(remembered_tables, self.checkpoint)
+        return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
@@ -89,7 +93,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             check_tables=check,
             listener=log,
@@ -104,13 +108,21 @@ class JobFeeds:
         return DeadLetters(self.open_folder(location), limit)
 
 
-def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
-    """The message format that fills a table, as the job's configuration says."""
+def job_format(
+    config: AppConfig, table: FileStoreTable, *, restores: bool = False
+) -> MessageFormat:
+    """The message format that fills a table, as the job's configuration says.
+
+    Args:
+        restores: whether rows may leave unchanged values out, which their writer finds.
+    """
     schema, source, rules = table.schema, config.source, evolution_rules(config)
     if config.sync is not None:
         # The splitter has found the source table already.
-        source = replace(source, merge_shards=True)
-    setup = format_setup(source, config.table, schema, rules)
+        own = config.sync.truncate_of(table.location)
+        options = {**source.format_options, **({} if own is None else {TRUNCATE: own})}
+        source = replace(source, merge_shards=True, format_options=options)
+    setup = format_setup(source, config.table, schema, rules, restores=restores)
     decode = table_format(source, config.table, schema, setup)
     if schema.kind.merges_by_key:
         return decode

@@ -9,6 +9,7 @@ from stream_app.app.job.job_feeds import job_format
 from stream_app.app.quarantine.kept_records import Quarantine
 from stream_app.app.quarantine.later_changes import topic_reader
 from stream_app.app.quarantine.replay import Replay
+from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.errors import CheckpointError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
@@ -48,7 +49,8 @@ def job_replay(config: AppConfig, quarantine: Quarantine) -> Replay:
         table=table,
         job=log.query_id(),
         decode=job_format(config, table),
-        decode_all=job_format(unfiltered, table),
+        decode_all=job_format(unfiltered, table, restores=True),
         read=topic_reader(config.source),
         source_tables=frozenset(name for told in names for name in told),
+        empties=config.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )

@@ -78,6 +78,7 @@ class Replay:
         decode: makes the table's rows.
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
+        empties: whether a TRUNCATE empties the table, so that no record before it comes back.
     """
 
     quarantine: Quarantine
@@ -87,6 +88,7 @@ class Replay:
     decode_all: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
+    empties: bool = False
 
     def run(self, choice: Choice, *, dry_run: bool) -> Replayed:
         """Replay the chosen records.
@@ -180,12 +182,10 @@ class Replay:
             )  # fmt: skip
             index, part = decoded.changes.message_index, decoded.changes.rows
             fresh = np.ones(len(index), np.bool_)
-            if self.table.schema.kind.merges_by_key:
+            if self.empties or self.table.schema.kind.merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[index]
                 fresh = ~later.overtaken(where, part, pa.array(offsets))
-                rows.append(part.filter(pa.array(fresh)))
-            else:
-                rows.append(part)
+            rows.append(part.filter(pa.array(fresh)))
             gone = set(index.tolist()) - set(index[fresh].tolist())
             for at, record in enumerate(records):
                 if record.offset in reasons:

@@ -16,6 +16,7 @@ from stream_app.spark.epoch.epoch_plan import TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -72,6 +73,7 @@ class TableFeed:
         dead_letters: the table's bad records.
         check_tables: raises when the source tables of an epoch's records do not fit together.
         evolution: makes the table follow what its messages tell; None: it does not.
+        met: all source tables of which the table may have rows, in a job of this table alone.
     """
 
     name: str
@@ -81,6 +83,7 @@ class TableFeed:
     check_tables: Callable[[TablesSeen], None]
     listener: TableListener
     evolution: SchemaEvolution | None = None
+    met: Callable[[], SourcesMet] = dict
     _plan: TablePlan | None = field(init=False, default=None)
 
     def plan(self, next_sequence_number: int = 0) -> TablePlan:
