@@ -254,7 +254,7 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
 def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> None:
     database = Database(tmp_path, tables={"orders.truncate": OneSetting("apply")})
     assert database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1])) == [
-        "orders", "items"
+        "items", "orders"
     ]  # fmt: skip
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
     truncate = table_of([(None, emptied)]).to_batches()[0]
