@@ -79,7 +79,7 @@ verb=${1:-help}
 case $verb in
   help) help ;; # this text
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
-  demo) shift; prepare run; exec python -P -m demo "$@" ;; # a broker, a shop's changes, the job, a crash, the proof: two minutes
+  demo) shift; prepare run; exec python -P -m demo "$@" ;; # a broker, a shop's three tables, the job, ALTERs, a crash, the proof: one minute
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE

@@ -1,4 +1,4 @@
-"""Decoded changes of the demo's shop, as writers get them."""
+"""Decoded changes of the shop, as writers get them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from demo.shop import COLUMNS, Shop
+from bench.shop import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat

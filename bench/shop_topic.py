@@ -1,4 +1,4 @@
-"""A topic full of the demo shop's changes, filled once for all runs that measure it."""
+"""A topic full of the shop's changes, filled once for all runs that measure it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from bench.shop import Shop
 from demo.embedded_broker import EmbeddedBroker
-from demo.shop import Shop
 
 TOPIC = "bench.orders"
 PARTITIONS = 4

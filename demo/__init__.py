@@ -1,1 +1,1 @@
-"""The demo: a broker, a shop's changes, the job and a crash, on one screen. Not in the package."""
+"""The demo: a shop's database, the job, an ALTER and a crash on one screen. Not in the package."""

@@ -6,7 +6,7 @@ import sys
 
 from stream_app.app.cli import Verb, main
 
-VERB = Verb("demo", "demo.demo", "watch a shop's changes become a table, crash included")
+VERB = Verb("demo", "demo.demo", "watch a shop's database become tables, ALTER and crash included")
 
 if __name__ == "__main__":
     sys.exit(main(["demo", *sys.argv[1:]], verbs=(VERB,), program="./run.sh"))

@@ -1,13 +1,13 @@
-"""``./run.sh demo``: everything at once, on real parts, in two minutes.
+"""``./run.sh demo``: everything at once, on real parts, in less than a minute.
 
-It runs an embedded broker, a shop whose orders change, and the real job that writes a Paimon table.
-A SIGKILL comes in the middle. After a restart the proof shows that the table equals the source.
+It runs an embedded broker, a shop whose three tables change, and the real job that takes them all
+into Paimon tables. A SIGKILL and two ALTERs come in the middle. At the end the proof shows that
+each table equals its source.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import shutil
 from collections.abc import Callable
@@ -26,19 +26,20 @@ from demo.embedded_broker import EmbeddedBroker
 from demo.job import DemoJob, ShopProducer
 from demo.progress import TableProgress
 from demo.proof import source_side, table_side
-from demo.screen import DemoState, live_panel, next_steps, proof_table, story
-from demo.shop import COLUMNS, Shop
+from demo.screen import DemoState, live_panel, next_steps, proof_panel
+from demo.shop import ALTERS, TABLES, Shop
+from demo.story import story
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.read.merge_read import MergeRead
 
-RECORDS = 150_000
-SECONDS_OF_SHOP = 24
-PARTITIONS = 3
-TOPIC = "shop.public.orders"
-DATABASE = "demo"
+CONF = Path(__file__).with_name("shop.toml")
+RECORDS = 60_000
+RECORDS_MIN = 100
+"""Each table has rows when half of them are sent."""
+SECONDS_OF_SHOP = 20
+PARTITIONS = 2
 SEED = 20
 SECONDS_WITHOUT_PROGRESS_MAX = 120
 _MARK = ".stream_app-demo"
@@ -50,22 +51,23 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "demo",
-        help="watch a shop's changes become a table, crash included",
+        help="watch a shop's database become tables, ALTER and crash included",
         description=(
-            "Start a Kafka broker, let a shop change its orders, and run the real job, which "
-            "writes them into the Paimon table DIR/warehouse/demo.db/orders and compacts it "
-            "meanwhile. In the middle the job is killed (SIGKILL) and started again. At the end "
-            "the table is compared with the shop. Takes less than two minutes."
+            "Start a Kafka broker, let a shop change customers, orders and their items, and run "
+            "the real job, demo/shop.toml, which makes Paimon tables of them in "
+            "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
+            "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
+            "is compared with the shop. Takes less than a minute."
         ),
         epilog="examples:\n  ./run.sh demo\n  ./run.sh demo --records 500000 --dir /tmp/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--records",
-        type=_positive,
+        type=_records,
         default=RECORDS,
         metavar="N",
-        help=f"changes that the shop makes (default: {RECORDS})",
+        help=f"messages that the shop sends (default: {RECORDS})",
     )
     parser.add_argument(
         "--dir",
@@ -77,28 +79,27 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
+def _records(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+    if number < RECORDS_MIN:
+        raise argparse.ArgumentTypeError(f"must be at least {RECORDS_MIN}")
     return number
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the demo; 1 when the table does not equal the source.
+def run(args: argparse.Namespace, console: Console | None = None) -> int:
+    """Run the demo; 1 when a table does not equal its source.
 
     Raises:
-        UsageError: the folder holds a table that the demo did not make.
+        UsageError: the folder holds tables that the demo did not make.
     """
     if args.dir.exists() and not args.dir.is_dir():
         raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
     if _is_no_text(args.dir):
         raise UsageError(f"--dir {args.dir!r} is no UTF-8", fix="give a folder with another name")
-    console = Console()
     folder = DemoFolder(args.dir.absolute())
     folder.clear()
     with ExitStack() as stack:
-        demo = _Demo(console, folder, args.records, SystemClock(), stack)
+        demo = _Demo(console or Console(), folder, args.records, SystemClock(), stack)
         code = demo.run()
     folder.note_end()
     return code
@@ -124,9 +125,9 @@ class DemoFolder:
         return self.root / "demo-work"
 
     @property
-    def table(self) -> Path:
-        """The table, in a database that no example of ours writes into."""
-        return self.root / "warehouse" / f"{DATABASE}.db" / "orders"
+    def database(self) -> Path:
+        """The tables, in a database that no example of ours writes into."""
+        return self.root / "warehouse" / "demo.db"
 
     def clear(self) -> None:
         """Delete what an earlier demo left, and nothing else.
@@ -136,71 +137,34 @@ class DemoFolder:
         """
         mark = self.work / _MARK
         mine = mark.exists()
-        if mine and self.table.exists() and mark.read_text() not in ("", self._state()):
+        if mine and self.database.exists() and mark.read_text() not in ("", self._state()):
             raise UsageError(
-                f"{self.table} has been written since the demo made it",
-                fix="choose another folder with --dir, or delete the table yourself",
+                f"{self.database} has been written since the demo made it",
+                fix="choose another folder with --dir, or delete the tables yourself",
             )
-        for path in (self.work, self.table):
+        for path in (self.work, self.database):
             if path.exists() and not mine:
                 raise UsageError(
                     f"{path} is there already and is not an earlier demo's",
                     fix="choose another folder with --dir",
                 )
-        for path in (self.table, self.work):
+        for path in (self.database, self.work):
             shutil.rmtree(path, ignore_errors=True)
         self.work.mkdir(parents=True)
         (self.work / _MARK).touch()
 
     def note_end(self) -> None:
-        """Remember the last snapshot: a later demo keeps a table that was written since."""
+        """Remember the last snapshots: a later demo keeps tables that were written since."""
         (self.work / _MARK).write_text(self._state())
 
     def _state(self) -> str:
-        """Names of all snapshots, and which table it is."""
-        schema = self.table / "schema" / "schema-0"
-        names = sorted(path.name for path in (self.table / "snapshot").glob("snapshot-*"))
-        return "\n".join([schema.read_text() if schema.exists() else "", *names])
-
-    def write_conf(self, bootstrap: str) -> Path:
-        """The job's configuration, as a user would write it."""
-        path = self.work / "orders.toml"
-        path.write_text(
-            f"""\
-[source]
-bootstrap-servers = "{bootstrap}"
-topics = ["{TOPIC}"]
-max-offsets-per-trigger = 20000
-
-[table]
-warehouse = {_toml(self.root / "warehouse")}
-database = "{DATABASE}"
-name = "orders"
-columns = "{COLUMNS}"
-primary-keys = ["dt", "id"]
-partition-keys = ["dt"]
-
-[table.options]
-bucket = 2
-changelog-producer = "input"
-"num-sorted-run.compaction-trigger" = 4
-
-[stream]
-checkpoint = {_toml(self.work / "checkpoint")}
-trigger = "1 second"
-quarantine = {_toml(self.work / "quarantine")}
-
-[spark]
-"spark.master" = "local[2]"
-""",
-            encoding="utf-8",
+        """Names of all schemas and snapshots, and which tables they are."""
+        made = sorted(self.database.glob("*/schema/schema-0"))
+        names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
+        return "\n".join(
+            [*(path.read_text() for path in made)]
+            + [str(path.relative_to(self.database)) for path in names]
         )
-        return path
-
-
-def _toml(path: Path) -> str:
-    """As a text of TOML, which reads escapes as JSON does, but no halves of a character."""
-    return json.dumps(str(path), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class _Demo:
@@ -221,8 +185,8 @@ class _Demo:
         self._stack = stack
         self._shop = Shop(Random(SEED))
         self._began = clock.steady_seconds()
-        self._table = TableProgress(str(folder.table))
-        self._state = DemoState(records=records, table=self._table)
+        tables = {name: TableProgress(str(folder.database / name)) for name in TABLES}
+        self._state = DemoState(records=records, tables=tables)
 
     def run(self) -> int:
         """Tell the whole story."""
@@ -232,76 +196,96 @@ class _Demo:
         # When the demo is aborted, it does not wait for its processes.
         self._stack.push(lambda kind, *_: broker.kill() if kind else None)
         broker.start()
-        _make_topic(broker.bootstrap)
-        conf = self._folder.write_conf(broker.bootstrap)
-        self._job = DemoJob(conf, self._folder.work)
+        _make_topics(broker.bootstrap)
+        settings = ("--set", f"source.bootstrap-servers={broker.bootstrap}")
+        arguments = ("ingest", "--conf", str(CONF), *settings)
+        self._job = DemoJob(arguments, self._folder.root, self._folder.work)
         self._stack.callback(self._job.stop)
         self._stack.push(lambda kind, *_: self._job.abandon() if kind else None)
         self._producer = ShopProducer(
             shop=self._shop,
             bootstrap=broker.bootstrap,
-            topic=TOPIC,
             count=self._records,
-            per_second=max(1, self._records // SECONDS_OF_SHOP),
+            per_second=self._records / SECONDS_OF_SHOP,
             clock=self._clock,
         )
         self._stack.callback(self._producer.stop)
-        self._say(f"starting the job: ./run.sh ingest --conf {shlex.quote(str(conf))}")
+        self._say("starting the job of all tables; it makes them from the messages:")
+        self._say(f"  ./run.sh ingest --conf {shlex.quote(_short(CONF))} \\")
+        self._say(f"      {shlex.join(settings)}")
         self._job.start()
         self._producer.start()
-        self._watch("until a third is in the table", self._third_is_read)
+        self._watch("until a third is in the tables", self._third_is_read)
+        for alter in ALTERS:
+            self._say(f"the shop: {alter};")
+        self._producer.alter()
         killed = self._job.kill()
+        self._show()
         self._say(f"SIGKILL to the job (process {killed}) in the middle of its work")
         self._say("starting it again with the same checkpoint")
         self._job.start()
-        self._watch("until the job has begun again", lambda: self._job.progress.is_started)
-        self._watch("until everything is in the table", self._all_is_read)
+        self._watch("until the job has begun again", lambda: self._job.is_started)
+        self._watch("until everything is in the tables", self._all_is_read)
         self._watch("until compaction is done", self._compacted())
+        self._show()
         self._say("ending the job, as Ctrl-C does")
         self._job.stop()
-        return self._finish(open_table(str(self._folder.table)))
+        return self._finish()
 
-    def _finish(self, table: FileStoreTable) -> int:
-        for part in story(table):
+    def _finish(self) -> int:
+        tables = {name: open_table(str(self._folder.database / name)) for name in TABLES}
+        for part in story(tables):
+            self._console.print()
             self._console.print(part)
-        source = source_side(self._shop.orders.values(), MergeRead(table).schema)
-        there = table_side(table)
+        self._console.print()
+        sides = {
+            name: (source_side(source, MergeRead(table).schema), table_side(table, source))
+            for (name, table), source in zip(
+                tables.items(), self._shop.tables.values(), strict=True
+            )
+        }
         seconds = self._clock.steady_seconds() - self._began
-        self._console.print(proof_table(source, there, seconds=seconds))
-        self._console.print(next_steps(self._folder.table), soft_wrap=True)
-        return 0 if source == there else 1
+        self._console.print(proof_panel(sides, seconds=seconds))
+        self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
+        return 0 if all(source == there for source, there in sides.values()) else 1
 
     def _third_is_read(self) -> bool:
-        return self._table.read >= max(1, self._records // 3)
+        return self._state.newest.read >= self._records // 3
 
     def _all_is_read(self) -> bool:
-        return self._producer.is_done and self._table.read >= self._records
+        return self._producer.is_done and self._state.newest.read >= self._records
 
     def _compacted(self) -> Callable[[], bool]:
         """Nothing has been committed for a while."""
         quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
 
         def is_quiet() -> bool:
-            now, latest = self._clock.steady_seconds(), self._table.latest
+            now, latest = self._clock.steady_seconds(), self._latest()
             if latest != quiet[0][0]:
                 quiet[0] = (latest, now)
             return now - quiet[0][1] > 2.5
 
         return is_quiet
 
+    def _latest(self) -> int:
+        """Snapshots of all tables."""
+        return sum(table.latest for table in self._state.tables.values())
+
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
         told = since
+        self._state.waiting = what
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
                 self._update()
-                live.update(live_panel(self._state, waiting=what))
-                now, reached = self._clock.steady_seconds(), (self._state.sent, self._table.latest)
+                live.update(live_panel(self._state))
+                now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
                 seen, since = reached, now if reached != seen else since
                 if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
                     told = now  # the panel moves on a terminal alone
-                    self._say(f"{what}: {reached[0]:,} sent, {self._table.read:,} in the table")
+                    read = self._state.newest.read
+                    self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {what}, and nothing happened for "
@@ -310,15 +294,19 @@ class _Demo:
                         fix="see what the job says there",
                     )
                 self._clock.sleep(_REFRESH_S)
-        self._update()
-        self._console.print(live_panel(self._state, waiting=None))
 
     def _update(self) -> None:
-        self._table.look()
+        for table in self._state.tables.values():
+            table.look()
         self._state.sent = self._producer.sent
         self._state.seconds = self._clock.steady_seconds() - self._began
         self._state.run = self._job.runs
-        self._state.job = self._job.progress
+
+    def _show(self) -> None:
+        """Leave the panel on the screen as it is."""
+        self._update()
+        self._state.waiting = ""
+        self._console.print(live_panel(self._state))
 
     def _say(self, text: str) -> None:
         seconds = self._clock.steady_seconds() - self._began
@@ -326,9 +314,15 @@ class _Demo:
         self._console.print(line, soft_wrap=True)
 
 
-def _make_topic(bootstrap: str) -> None:
+def _make_topics(bootstrap: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+        topics = [NewTopic(f"shop.public.{name}", num_partitions=PARTITIONS) for name in TABLES]
+        admin.create_topics(topics)
     finally:
         admin.close()
+
+
+def _short(path: Path) -> str:
+    """As seen from here, where that is shorter."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

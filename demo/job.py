@@ -1,22 +1,22 @@
 """The demo's job and its producer: started, watched and killed.
 
-The job is the real `stream-app ingest` in a process of its own. The demo reads its event log, and
-the table's progress from the table.
+The job is the real `stream-app ingest` in a process of its own. How far its tables are is read from
+them (`progress`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from kafka import KafkaProducer
 
@@ -25,38 +25,47 @@ from stream_app.clock import Clock
 from stream_app.errors import SourceError
 
 _CHUNK = 500
+_BATCH_BYTES = 512 * 1024
 _JOIN_S = 2.0
 
 
 @dataclass
 class ShopProducer:
-    """Sends a shop's changes to a topic from a thread, at a steady pace."""
+    """Sends a shop's changes to their topics from a thread, at a steady pace.
+
+    Half of them; then the shop waits until `alter`, and sends the rest.
+    """
 
     shop: Shop
     bootstrap: str
-    topic: str
     count: int
-    per_second: int
+    per_second: float
     clock: Clock
     sent: int = 0
     failure: BaseException | None = None
     _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _may_alter: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Begin."""
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._thread.start()
 
+    def alter(self) -> None:
+        """Let the shop alter its tables, and go on."""
+        self._may_alter.set()
+
     def stop(self) -> None:
         """End, also in the middle."""
         self._stopped.set()
+        self._may_alter.set()
         if self._thread is not None:
             self._thread.join(_JOIN_S)
 
     @property
     def is_done(self) -> bool:
-        """Whether every change is in the topic.
+        """Whether every change is in the topics.
 
         Raises:
             SourceError: the broker did not take them.
@@ -72,47 +81,49 @@ class ShopProducer:
             self.failure = error
 
     def _send_all(self) -> None:
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap, acks="all", linger_ms=20)
-        began = self.clock.steady_seconds()
-        while self.sent < self.count and not self._stopped.is_set():
-            chunk = min(_CHUNK, self.count - self.sent)
-            for key, value in self.shop.changes(chunk):
-                producer.send(self.topic, key=key, value=value)
-            producer.flush()
-            self.sent += chunk
-            ahead = self.sent / self.per_second - (self.clock.steady_seconds() - began)
-            if ahead > 0:
-                self._stopped.wait(ahead)
+        # A schema envelope is 3 kB of text that every message repeats.
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            acks="all",
+            linger_ms=20,
+            batch_size=_BATCH_BYTES,
+            compression_type="gzip",
+        )
+        self._send(producer, self.count - self.count // 2)
+        self._may_alter.wait()
+        self.shop.alter()
+        self._send(producer, self.count // 2)
         producer.close()
 
-
-@dataclass
-class JobProgress:
-    """What the events of the running job say, for the screen; a kill may swallow the last ones."""
-
-    is_started: bool = False
-    rows_per_second: float = 0.0
-    sorted_runs: Mapping[str, int] = field(default_factory=dict)
-    compactions_running: int = 0
-
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Take in one event."""
-        self.sorted_runs = event.get("sorted_runs", self.sorted_runs)
-        self.compactions_running = event.get("compactions_running", self.compactions_running)
-        if event["event"] == "started":
-            self.is_started = True
-        elif event["event"] == "epoch" and not event["skipped"]:
-            seconds = event["wait_s"] + event["write_s"] + event["commit_s"]
-            self.rows_per_second = event["changes"] / seconds if seconds else 0.0
+    def _send(self, producer: KafkaProducer, count: int) -> None:
+        began, sent = self.clock.steady_seconds(), 0
+        messages = self.shop.messages(count)
+        while chunk := list(itertools.islice(messages, _CHUNK)):
+            for topic, key, value in chunk:
+                producer.send(topic, key=key, value=value)
+            producer.flush()
+            sent += len(chunk)
+            self.sent += len(chunk)
+            ahead = sent / self.per_second - (self.clock.steady_seconds() - began)
+            if self._stopped.wait(max(0.0, ahead)):
+                break
 
 
 @dataclass
 class DemoJob:
-    """Runs of `stream-app ingest` over one checkpoint."""
+    """Runs of `stream-app ingest` over one checkpoint.
 
-    conf: Path
+    Attributes:
+        arguments: of `stream-app`.
+        root: where it runs; the configuration's paths begin there.
+        folder: of its logs.
+        is_started: whether the newest run has begun to take changes.
+    """
+
+    arguments: Sequence[str]
+    root: Path
     folder: Path
-    progress: JobProgress = field(default_factory=JobProgress)
+    is_started: bool = False
     runs: int = 0
     _process: subprocess.Popen[bytes] | None = None
     _read_to: int = 0
@@ -125,11 +136,12 @@ class DemoJob:
     def start(self) -> None:
         """Start it, or start it again."""
         self.runs += 1
-        self.progress.is_started = False
-        command = [sys.executable, "-P", "-m", "stream_app", "ingest", "--conf", str(self.conf)]
+        self.is_started = False
+        command = [sys.executable, "-P", "-m", "stream_app", *self.arguments]
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
                 [*command, "--events", str(self._events_file)],
+                cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -192,5 +204,5 @@ class DemoJob:
                 if not line.endswith(b"\n"):
                     break  # being written, or the last words of a killed job
                 self._read_to += len(line)
-                start = line.rfind(b'{"event"')
-                self.progress.take(json.loads(line[start:]))
+                start = line.rfind(b'{"event"')  # behind what a killed job left of a line
+                self.is_started |= json.loads(line[start:])["event"] == "started"

@@ -1,4 +1,4 @@
-"""How far the demo's table is: told by its own snapshots, which no kill of the job can swallow."""
+"""How far the demo's tables are: told by their own snapshots, which no kill can swallow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from stream_app.table.opening import open_table
 
 @dataclass
 class TableProgress:
-    """What the snapshots say so far.
+    """What a table's snapshots say so far.
 
     Attributes:
-        read: messages of the source that are in the table.
-        epoch: the newest that is in it.
+        read: messages of all topics up to the end of `epoch`.
+        epoch: the newest that brought the table a change.
+        schema_id: the newest snapshot's.
         latest: number of the newest snapshot that was read.
         snapshots: how many of each kind there are.
     """
@@ -27,6 +28,7 @@ class TableProgress:
     read: int = 0
     epoch: int | None = None
     latest: int = 0
+    schema_id: int = 0
     snapshots: Counter[str] = field(default_factory=Counter)
     _table: FileStoreTable | None = None
 
@@ -46,6 +48,7 @@ class TableProgress:
 
     def _take(self, snapshot: Snapshot) -> None:
         self.snapshots[snapshot.commit_kind.value] += 1
+        self.schema_id = snapshot.schema_id
         end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
         if snapshot.commit_kind is CommitKind.APPEND and end:
             self.epoch = snapshot.commit_identifier

@@ -1,130 +1,134 @@
-"""A small web shop whose orders change: the demo's source, as Debezium would tell of it.
+"""A small web shop: the demo's source, three tables of a PostgreSQL.
 
-Orders come in, are changed a few times (new ones far more often than old ones) and are sometimes
-cancelled. Each change is a message of Debezium's PostgreSQL connector without schema envelope, with
-REPLICA IDENTITY FULL and the connector's default modes. Decimals are base64 of their bytes,
-timestamps are microseconds.
+Customers order, orders change their state and are cancelled, items are put into another line (which
+changes their key). In the middle the shop alters two tables. `connector` makes the messages.
 """
 
 from __future__ import annotations
 
-import base64
-import datetime
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from random import Random
 
-COLUMNS = (
-    "id BIGINT NOT NULL, customer STRING, amount DECIMAL(12,2), status STRING, "
-    "updated_at TIMESTAMP(6), dt STRING NOT NULL"
-)
+from demo.connector import Connector, Message
+from demo.source_table import Key, Row, SourceTable, captured_tables
+
 _FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Ken", "Leslie", "Margaret", "Tony")
-_STATUSES = ("paid", "packed", "shipped", "delivered", "returned")
+_CITIES = ("Berlin", "Kyōto", "Lima", "London", "Nairobi", "Oslo", "Zürich")
+_STATES = ("paid", "packed", "shipped", "delivered", "returned")
 _START_US = 1_767_225_600_000_000  # 2026-01-01
-_ORDERS_PER_DAY = 40_000
-_NEW_SHARE, _CANCEL_SHARE = 0.45, 0.05
+_CENTS_MAX = 99_999_999  # of NUMERIC(8,2)
+
+ALTERS = (
+    "ALTER TABLE customers ADD COLUMN email VARCHAR(60)",
+    "ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(12,2)",
+)
+"""What the shop does to its tables in the middle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A row of the source's table; `cents` of the amount, `updated_at` in microseconds."""
-
-    order_id: int
-    customer: str
-    cents: int
-    status: str
-    updated_at: int
-    dt: str
-
-    def values(self) -> tuple[int, str, Decimal, str, int, str]:
-        """The columns in the table's order; the time in microseconds."""
-        amount = Decimal(self.cents).scaleb(-2)
-        return self.order_id, self.customer, amount, self.status, self.updated_at, self.dt
+TABLES = ("customers", "orders", "order_items")
 
 
 @dataclass(slots=True)
 class Shop:
-    """Invents changes and remembers what the table must hold after them."""
+    """Invents changes, and remembers the rows that each table must hold after them."""
 
     random: Random
-    orders: dict[int, Order] = field(default_factory=dict)
-    _ids: list[int] = field(default_factory=list)
-    _next_id: int = 1
-    _now_us: int = _START_US
-    _position: int = 0
+    tables: dict[str, SourceTable] = field(default_factory=captured_tables)
+    is_altered: bool = False
+    _connector: Connector = field(default_factory=lambda: Connector(_START_US))
+    _customers: int = 0
+    _orders: int = 0
 
-    def changes(self, count: int) -> Iterator[tuple[bytes, bytes]]:
-        """The next messages as (key, value)."""
-        for _ in range(count):
-            self._now_us += self.random.randrange(1, 4_000_000)
-            draw = self.random.random()
-            old = None if draw < _NEW_SHARE else self._some_order()
-            if old is None:
-                yield self._message("c", None, self._new_order())
-            elif draw > 1 - _CANCEL_SHARE:
-                del self.orders[old.order_id]
-                yield self._message("d", old, None)
-            else:
-                yield self._message("u", old, self._changed(old))
+    def messages(self, count: int) -> Iterator[Message]:
+        """The next messages; the last transaction may be cut off."""
+        return itertools.islice(self._endless(), count)
 
-    def _some_order(self) -> Order | None:
-        """Mostly one of the newest; None when the one that was drawn is cancelled."""
-        if not self._ids:
-            return None
-        distance = int(len(self._ids) * self.random.random() ** 4)
-        return self.orders.get(self._ids[-1 - distance])
+    def alter(self) -> None:
+        """Do `ALTERS`."""
+        for name in ("customers", "orders"):
+            self.tables[name].alter()
+        self.is_altered = True
 
-    def _new_order(self) -> Order:
-        number = self._next_id
-        self._next_id += 1
-        day = datetime.date(2026, 1, 1) + datetime.timedelta(days=number // _ORDERS_PER_DAY)
-        customer = f"{self.random.choice(_FIRST_NAMES)} {int(self.random.paretovariate(0.6)):05}"
-        order = Order(
-            number,
-            customer,
-            self.random.randrange(199, 99_900),
-            "new",
-            self._now_us,
-            day.isoformat(),
-        )
-        self.orders[number] = order
-        self._ids.append(number)
-        return order
+    def _endless(self) -> Iterator[Message]:
+        while True:
+            self._connector.begin(self.random.randrange(1, 4_000_000))
+            yield from self._transaction()
 
-    def _changed(self, old: Order) -> Order:
-        order = Order(
-            old.order_id,
-            old.customer,
-            old.cents + self.random.randrange(0, 3) * 100,
-            self.random.choice(_STATUSES),
-            self._now_us,
-            old.dt,
-        )
-        self.orders[old.order_id] = order
-        return order
+    def _transaction(self) -> Iterator[Message]:
+        draw = self.random.random()
+        if self._customers < 20 or draw < 0.08:
+            yield from self._sign_up()
+        elif self._orders < 20 or draw < 0.35:
+            yield from self._order()
+        elif draw < 0.45:
+            yield from self._move()
+        elif draw < 0.90:
+            yield from self._go_on()
+        elif draw < 0.95:
+            yield from self._other_line()
+        else:
+            yield from self._cancel()
 
-    def _message(self, op: str, before: Order | None, after: Order | None) -> tuple[bytes, bytes]:
-        self._position += 1
-        changed = after or before
-        assert changed is not None
-        now_ms = self._now_us // 1000
-        value = (
-            f'{{"before":{_json(before)},"after":{_json(after)},"source":{{"version":"3.7.0.Final",'
-            f'"connector":"postgresql","name":"shop","ts_ms":{now_ms},"snapshot":"false",'
-            f'"db":"shop","schema":"public","table":"orders","txId":{self._position},'
-            f'"lsn":{24_000_000 + 56 * self._position}}},"op":"{op}","ts_ms":{now_ms + 3}}}'
-        )
-        key = f'{{"id":{changed.order_id},"dt":"{changed.dt}"}}'
-        return key.encode(), value.encode()
+    def _sign_up(self) -> Iterator[Message]:
+        self._customers += 1
+        name = f"{self.random.choice(_FIRST_NAMES)} {self._customers:05}"
+        row: Row = (self._customers, name, self.random.choice(_CITIES))
+        if self.is_altered:
+            row = (*row, _email(name))
+        yield self._connector.insert(self.tables["customers"], row)
+
+    def _move(self) -> Iterator[Message]:
+        """A customer moves, and tells an address as soon as there is a column for it."""
+        table = self.tables["customers"]
+        old = table.rows[(self.random.randint(1, self._customers),)]
+        row = (*old[:2], self.random.choice(_CITIES))
+        if self.is_altered:
+            row = (*row, _email(str(old[1])))
+        yield self._connector.update(table, row)
+
+    def _order(self) -> Iterator[Message]:
+        self._orders += 1
+        customer = self.random.randint(1, self._customers)
+        # Wholesale pays more than the column of the first half can hold.
+        cents = self.random.randrange(199, _CENTS_MAX)
+        if self.is_altered and self.random.random() < 0.1:
+            cents *= 100
+        row = (self._orders, customer, "new", cents, self._connector.now_us)
+        yield self._connector.insert(self.tables["orders"], row)
+        for line in range(1, self.random.randint(1, 3) + 1):
+            sku = f"SKU-{self.random.randrange(10**6):06}"
+            item = (self._orders, line, sku, self.random.randint(1, 9))
+            yield self._connector.insert(self.tables["order_items"], item)
+
+    def _go_on(self) -> Iterator[Message]:
+        table = self.tables["orders"]
+        if old := table.rows.get((self._some_order(),)):
+            row = (*old[:2], self.random.choice(_STATES), old[3], self._connector.now_us)
+            yield self._connector.update(table, row)
+
+    def _other_line(self) -> Iterator[Message]:
+        table = self.tables["order_items"]
+        number = self._some_order()
+        if old := table.rows.get((number, 1)):
+            yield from self._connector.update_key(table, (number, 1), (number, 10, *old[2:]))
+
+    def _cancel(self) -> Iterator[Message]:
+        number = self._some_order()
+        for line in (1, 2, 3, 10):
+            yield from self._deleted("order_items", (number, line))
+        yield from self._deleted("orders", (number,))
+
+    def _deleted(self, name: str, key: Key) -> Iterator[Message]:
+        table = self.tables[name]
+        if key in table.rows:
+            yield from self._connector.delete(table, key)
+
+    def _some_order(self) -> int:
+        """Mostly one of the newest; it may be cancelled."""
+        return self._orders - int(self._orders * self.random.random() ** 4)
 
 
-def _json(order: Order | None) -> str:
-    if order is None:
-        return "null"
-    length = order.cents.bit_length() // 8 + 1
-    amount = base64.b64encode(order.cents.to_bytes(length, "big", signed=True)).decode()
-    return (
-        f'{{"id":{order.order_id},"customer":"{order.customer}","amount":"{amount}",'
-        f'"status":"{order.status}","updated_at":{order.updated_at},"dt":"{order.dt}"}}'
-    )
+def _email(name: str) -> str:
+    return f"{name.replace(' ', '.').lower()}@example.org"

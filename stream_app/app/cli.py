@@ -59,12 +59,12 @@ VERBS = (
     Verb("changelog", "stream_app.app.verbs.changelog", "print a table's changes"),
     Verb(
         "expire-snapshots",
-        "stream_app.app.verbs.expire_snapshots",
+        "stream_app.app.verbs.upkeep.expire_snapshots",
         "delete old snapshots, and the files that only they need",
     ),
     Verb(
         "expire-partitions",
-        "stream_app.app.verbs.expire_partitions",
+        "stream_app.app.verbs.upkeep.expire_partitions",
         "drop expired partitions",
     ),
     Verb(
@@ -84,11 +84,13 @@ VERBS = (
         "read a table's topics again, and write what differs",
     ),
     Verb(
-        "create-tag", "stream_app.app.verbs.create_tag", "name a version, and keep it from expiring"
+        "create-tag",
+        "stream_app.app.verbs.upkeep.create_tag",
+        "name a version, and keep it from expiring",
     ),
     Verb(
         "delete-tag",
-        "stream_app.app.verbs.delete_tag",
+        "stream_app.app.verbs.upkeep.delete_tag",
         "delete tags and the files that only they need",
     ),
     Verb("init", "stream_app.app.schema.init", "write a configuration from a topic's messages"),
@@ -97,12 +99,12 @@ VERBS = (
         "stream_app.app.schema.alter",
         "change a table's columns, options and comments",
     ),
-    Verb("rollback-to", "stream_app.app.verbs.rollback", "roll back to an earlier version"),
-    Verb("drop-partition", "stream_app.app.verbs.drop_partition", "delete partitions' rows"),
-    Verb("truncate", "stream_app.app.verbs.truncate", "delete all rows of a table"),
+    Verb("rollback-to", "stream_app.app.verbs.upkeep.rollback", "roll back to an earlier version"),
+    Verb("drop-partition", "stream_app.app.verbs.upkeep.drop_partition", "delete partitions' rows"),
+    Verb("truncate", "stream_app.app.verbs.upkeep.truncate", "delete all rows of a table"),
     Verb(
         "remove-orphan-files",
-        "stream_app.app.verbs.remove_orphan_files",
+        "stream_app.app.verbs.upkeep.remove_orphan_files",
         "delete orphans: files that no version names",
     ),
 )

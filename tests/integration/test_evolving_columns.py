@@ -12,6 +12,7 @@ import pytest
 from demo.embedded_broker import EmbeddedBroker
 from stream_app.table.opening import open_table
 from tests.support.ingest_process import IngestProcess, job_conf
+from tests.support.ingest_server import IngestServer
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
@@ -66,6 +67,7 @@ def wait_for_schema(job: IngestProcess, table: Path, number: int) -> None:
 def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
+    ingest_server: IngestServer,
     paimon_java: PaimonJava,
     pypaimon: PyPaimonReader,
 ) -> None:
@@ -88,8 +90,8 @@ def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
         job.start()
         wait_for_schema(job, table, number)
         job.kill()
-    job.start("--set", "stream.trigger=availableNow")
-    assert job.finish() == 0, job.log()
+    rest = ingest_server.run(conf, "stream.trigger=availableNow")
+    assert rest.code == 0, rest.output
 
     assert paimon_java.types(table) == [
         ("id", "INT NOT NULL"),

@@ -13,11 +13,8 @@ from typing import Any
 import pytest
 
 from stream_app.model.announcements import ExpiryAnnouncement
-from stream_app.planning.upkeep.expire_config import expire_config
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
-from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from tests.support.expire_now import expire
 from tests.support.expiring_table import files_on_disk, files_that_are_named
 from tests.support.paimon_java import PaimonJava, sorted_rows
 from tests.support.random_changes import RandomChanges
@@ -35,15 +32,6 @@ KEPT: dict[str, dict[str, Any]] = {
     "changelog files": {"changelog-producer": "input"},
     "changes": {},
 }
-
-
-def expire(table: FileStoreTable, **config: int) -> int:
-    chosen = expire_config(table.options, **config)
-    snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
-    plan = snapshots.plan(chosen)
-    snapshots.execute(plan)
-    changelogs.execute(changelogs.plan(chosen))
-    return len(plan.versions)
 
 
 def javas_table(paimon_java: PaimonJava, path: Path, options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from random import Random
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from demo.shop import Shop
+from bench.shop import Shop
 
 _BATCH = 50
 _WAIT_MS = 20_000

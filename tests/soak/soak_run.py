@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from bench.shop import COLUMNS
 from demo.embedded_broker import EmbeddedBroker
-from demo.shop import COLUMNS
 from tests.soak.shop_topic import ShopTopic
 from tests.soak.soak_check import SoakCheck
 from tests.soak.soak_report import SoakReport

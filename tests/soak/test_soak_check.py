@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from demo.shop import COLUMNS, Shop
+from bench.shop import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_table

@@ -1,14 +1,18 @@
-"""Captures what real connectors send of one table's life: `python -m tests.testbed.capture`.
+"""Captures what real connectors send of a table's life: `python -m tests.testbed.capture`.
 
 Writes tests/fixtures/cdc/debezium_pg_alters.jsonl and debezium_mariadb_alters.jsonl anew. Each has
 the same life twice: with schema envelopes (topics `envelope.…`), and without (`plain.…`).
+
+`python -m tests.testbed.capture shop` writes demo/debezium.jsonl anew: the demo's three tables,
+whose envelopes the demo repeats.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +20,9 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from demo.embedded_broker import EmbeddedBroker
+from demo.shop import ALTERS
+from demo.shop import TABLES as SHOP_TABLES
+from demo.source_table import CAPTURED
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed, running_testbed
 
@@ -50,8 +57,61 @@ LIFE = (
     "insert into story (id, title) values (7, 'Eve')",
 )
 
+SHOP = (
+    "create table public.customers (id int primary key, name varchar(40), city varchar(20))",
+    "create table public.orders (id bigint primary key, customer_id int, state varchar(10),"
+    " total numeric(8, 2), changed_at timestamp)",
+    "create table public.order_items (order_id bigint, line smallint, sku varchar(12),"
+    " quantity int, primary key (order_id, line))",
+    *(f"alter table public.{name} replica identity full" for name in SHOP_TABLES),
+)
+SHOP_LIFE = (
+    "insert into public.customers values (1, 'Ada 00001', 'Kyōto')",
+    "insert into public.orders values (1, 1, 'new', 999999.99, '2026-01-01 00:00:01.234567')",
+    "insert into public.order_items values (1, 1, 'SKU-000001', 3)",
+    "update public.orders set state = 'paid' where id = 1",
+    "update public.order_items set line = 10 where order_id = 1",
+    *(alter.replace("TABLE ", "TABLE public.") for alter in ALTERS),
+    "update public.customers set email = 'ada@example.org', city = 'Lima' where id = 1",
+    "update public.orders set total = 99999999.99 where id = 1",
+    "delete from public.order_items where order_id = 1",
+)
 
-def main() -> None:
+
+def main(words: Sequence[str]) -> None:
+    if words == ["shop"]:
+        _capture_shop()
+    else:
+        _capture_alters()
+
+
+def _capture_shop() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="stream_app-capture-") as folder,
+        EmbeddedBroker(Path(folder)) as broker,
+        running_testbed(broker) as testbed,
+        testbed.postgres_database("shop") as postgres,
+    ):
+        for statement in SHOP:
+            postgres.execute(statement)
+        settings = {
+            "topic.prefix": "shop",
+            "schema.include.list": "public,shop",
+            "column.propagate.source.type": ".*",
+            "key.converter.schemas.enable": "true",
+            "value.converter.schemas.enable": "true",
+        }
+        postgres.start_connector(testbed.connect, settings)
+        # The connector has left the snapshot behind when `done` has two rows.
+        postgres.wait_until_sent(testbed.connect)
+        for statement in SHOP_LIFE:
+            postgres.execute(statement)
+        postgres.wait_until_sent(testbed.connect)
+        topics = [f"shop.public.{name}" for name in SHOP_TABLES]
+        _write(CAPTURED, (each for topic in topics for each in _records(broker.bootstrap, topic)))
+
+
+def _capture_alters() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="stream_app-capture-") as folder,
         EmbeddedBroker(Path(folder)) as broker,
@@ -82,16 +142,18 @@ def _capture(testbed: Testbed, database: SourceDatabase, words: dict[str, str], 
     for statement in LIFE:
         database.execute(statement.format(long=LONG, **words))
     database.wait_until_sent(testbed.connect)
-    topics = [f"{prefix}.{name}" for prefix in ("envelope", "plain")]
-    records = [record for topic in topics for record in _records(testbed.broker.bootstrap, topic)]
+    topics = [f"{prefix}.{name}.shop.story" for prefix in ("envelope", "plain")]
+    records = (each for topic in topics for each in _records(testbed.broker.bootstrap, topic))
+    _write(FIXTURES / f"debezium_{name}_alters.jsonl", records)
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     lines = (json.dumps(record) + "\n" for record in records)
-    (FIXTURES / f"debezium_{name}_alters.jsonl").write_text("".join(lines), encoding="utf-8")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
-def _records(bootstrap: str, prefix: str) -> Iterator[dict[str, Any]]:
+def _records(bootstrap: str, topic: str) -> Iterator[dict[str, Any]]:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
-    topics = [each for each in consumer.topics() if each.startswith(f"{prefix}.")]
-    [topic] = [each for each in topics if each.endswith(".story")]
     place = TopicPartition(topic, 0)
     consumer.assign([place])
     end = consumer.end_offsets([place])[place]
@@ -109,4 +171,4 @@ def _records(bootstrap: str, prefix: str) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

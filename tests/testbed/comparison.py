@@ -1,15 +1,18 @@
-"""Compares tables of the warehouse with those of the source, value by value."""
+"""Compares tables of the warehouse with those of the source: each column's type, each value."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from tests.support.normal_rows import Row
+from tests.support.paimon_java import PaimonJava
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.source_tables import SourceTable
 
+_MISSING = "(no such column)"
 Read = Callable[[Path, Sequence[str]], list[Row]]
 """A reader of the warehouse: a table's folder and its key → its rows in the normal form."""
 
@@ -17,14 +20,11 @@ Read = Callable[[Path, Sequence[str]], list[Row]]
 def differences(
     database: SourceDatabase, table: SourceTable, location: Path, read: Read
 ) -> Iterator[str]:
-    """What the warehouse's table has otherwise than its source, in the source's columns.
-
-    A column of which no message has told yet is missing in the warehouse: null in every row.
-    """
+    """What the warehouse's table has otherwise than its source, in the source's columns."""
     names = [*table.key_names, *(column.name for column in table.columns)]
     wanted = _by_key(table, database.rows(table))
     try:
-        rows = [dict.fromkeys(names) | row for row in read(location, table.key_names)]
+        rows = read(location, table.key_names)
     except Exception as error:  # a proof goes on to the next table, whatever the reader says
         yield f"{location.name}: cannot be read: {error}"
         return
@@ -35,9 +35,9 @@ def differences(
     yield from _told(location.name, "rows are too many", sorted(found.keys() - wanted.keys()))
     for name in names:
         other = [
-            f"{key}: {found[key][name]!r} instead of {wanted[key][name]!r}"
+            f"{key}: {found[key].get(name, _MISSING)!r} instead of {wanted[key][name]!r}"
             for key in sorted(wanted.keys() & found.keys())
-            if found[key][name] != wanted[key][name]
+            if found[key].get(name, _MISSING) != wanted[key][name]
         ]
         yield from _told(f"{location.name}.{name}", "values are others", other)
 
@@ -61,3 +61,26 @@ def replayed(changes: Iterable[tuple[str, Row]], key: Sequence[str]) -> list[Row
         elif kind == "-D":
             rows.pop(place, None)
     return list(rows.values())
+
+
+def column_differences(
+    database: SourceDatabase, table: SourceTable, location: Path, java: PaimonJava
+) -> Iterator[str]:
+    """Types, NOT NULL and comments that Java reads otherwise than the source's columns have them.
+
+    A column that came with an ALTER may be null: older rows have no value there.
+    """
+    schema = max(java.read(f"{location}$schemas"), key=lambda row: int(row["schema_id"]))
+    comments = {each["name"]: each.get("description") for each in json.loads(schema["fields"])}
+    types = dict(java.types(location))
+    wanted: dict[str, tuple[str, str | None]] = {
+        name: (sql.upper(), None) for name, sql in table.key
+    }
+    for column in table.columns:
+        required = column.is_required and not table.is_new(column.name)
+        text = database.type_in_warehouse(column) + (" NOT NULL" if required else "")
+        wanted[column.name] = (text, column.comment)
+    for name, (type_, comment) in wanted.items():
+        if (types.get(name), comments.get(name)) != (type_, comment):
+            found = f"{types.get(name, _MISSING)}, comment {comments.get(name)!r}"
+            yield f"{location.name}.{name}: {found}, instead of {type_}, comment {comment!r}"

@@ -20,7 +20,7 @@ from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.paimon_java import PaimonJava
-from tests.testbed.comparison import Read, differences, replayed
+from tests.testbed.comparison import Read, column_differences, differences, replayed
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed
 from tests.testbed.workload import EMPTIED, Workload
@@ -68,7 +68,8 @@ class DatabaseProof:
 
     def drain(self) -> None:
         """Let the job take all that is left, and end."""
-        for database in self.workloads:
+        for database, workload in self.workloads.items():
+            workload.finish()
             database.wait_until_sent(self.testbed.connect)
         self.job.start("--set", "stream.trigger=availableNow")
         assert self.job.finish(_DRAIN_SECONDS) == 0, self.job.log()
@@ -78,7 +79,7 @@ class DatabaseProof:
         return self.quarantined() + self.differences(java)
 
     def differences(self, java: PaimonJava) -> list[str]:
-        """What is other than in the databases: by Paimon's Java, and by our own reader."""
+        """What is other than in the databases: columns by Paimon's Java, rows by both readers."""
 
         def by_java(location: Path, _: Sequence[str]) -> list[Row]:
             return java.read(location)
@@ -95,7 +96,15 @@ class DatabaseProof:
             "Java's changelog": by_javas_changelog,
             "stream_app": here,
         }
-        return [
+        found = [
+            difference
+            for database, workload in self.workloads.items()
+            for table in workload.tables
+            for difference in column_differences(
+                database, table, self.location(database, table.name), java
+            )
+        ]
+        return found + [
             f"read by {name}: {difference}"
             for database, workload in self.workloads.items()
             for table in workload.tables
@@ -113,8 +122,10 @@ class DatabaseProof:
         lines = [f"{self.job.runs} runs of the job, {epochs} commits of tables"]
         for database, workload in self.workloads.items():
             rows = sum(len(database.rows(table)) for table in workload.tables)
+            columns = sum(len(table.key) + len(table.columns) for table in workload.tables)
             done = ", ".join(f"{name} {count}" for name, count in sorted(workload.done.items()))
-            lines.append(f"{database.name}: {rows} rows; {done}")
+            tables = f"{len(workload.tables)} tables, {columns} columns, {rows} rows"
+            lines.append(f"{database.name}: {tables}; {done}")
         return lines
 
     def location(self, database: SourceDatabase, table: str) -> Path:
@@ -158,9 +169,11 @@ def database_proof(
             for database in (postgres, mariadb)
         }
         for database in workloads:
-            database.start_connector(testbed.connect, {**_PARTITIONS, **(connector or {})})
+            settings = {**_PARTITIONS, "column.propagate.source.type": ".*"}
+            database.start_connector(testbed.connect, {**settings, **(connector or {})})
         for database in workloads:
-            # MariaDB ends the first read of a table that is altered or emptied meanwhile.
+            # MariaDB ends the first read of a table that is altered or emptied meanwhile. And the
+            # snapshot tells of the columns as they are before all ALTERs.
             database.wait_until_sent(testbed.connect)
         conf = _write_conf(folder, testbed, [each.name for each in workloads], sections)
         job = IngestProcess(conf, folder)

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pymysql
 
-from tests.support.ingest_process import a_free_port
 from tests.testbed.archives import mariadb_home
-from tests.testbed.server_process import ServerProcess
+from tests.testbed.server_process import DatabaseServer, ServerProcess
 
 USER = PASSWORD = "debezium"
 _SYSTEM_TABLES = ("mariadb_system_tables.sql", "mariadb_system_tables_data.sql")
 
 
-class MariaDb:
+class MariaDb(DatabaseServer):
     """Serves from the moment it is made until `close`."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="stream_app-mariadb-"))
-        self.port = a_free_port()
-        self._process: ServerProcess | None = None
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__("mariadb")
 
     def connect(self, database: str | None = None) -> pymysql.Connection[Any]:
         """A connection in UTC that commits each statement by itself."""
@@ -40,14 +30,7 @@ class MariaDb:
             charset="utf8mb4", autocommit=True, init_command="set time_zone = '+00:00'",
         )  # fmt: skip
 
-    def close(self) -> None:
-        """End it and delete its folder."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _start(self) -> None:
+    def _started(self) -> ServerProcess:
         home, data = mariadb_home(), self.folder / "data"
         (data / "mysql").mkdir(parents=True)
         server = [
@@ -65,7 +48,7 @@ class MariaDb:
             f"create user {USER}@'%' identified by '{PASSWORD}';\n"
             f"grant all on *.* to {USER}@'%' with grant option;\n"
         )
-        self._process = ServerProcess(
+        return ServerProcess(
             [
                 *server, f"--port={self.port}", "--bind-address=127.0.0.1", "--skip-name-resolve",
                 f"--socket={self.folder / 'socket'}", "--server-id=1", "--log-bin=binlog",
@@ -74,7 +57,6 @@ class MariaDb:
             self.folder / "mariadb.log",
             cwd=self.folder,
         )  # fmt: skip
-        self._process.wait_until(self._serves)
 
     def _make_system_tables(self, server: list[str], share: Path) -> None:
         script = "use mysql;\n" + "\n".join((share / name).read_text() for name in _SYSTEM_TABLES)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import signal
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from tests.support.ingest_process import a_free_port
 from tests.testbed.archives import unpack_postgres
-from tests.testbed.server_process import ServerProcess
+from tests.testbed.server_process import DatabaseServer, ServerProcess
 
 USER = "postgres"
 _SETTINGS = {
@@ -31,22 +27,17 @@ _SETTINGS = {
 }
 
 
-class Postgres:
+class Postgres(DatabaseServer):
     """Serves from the moment it is made until `close`.
 
     Its folder lies in the system's temporary folder: initdb refuses root, so as root the server
     runs as `nobody`, which cannot reach the folders of others.
     """
 
+    stops_by = signal.SIGINT  # a fast shutdown, which does not wait for clients
+
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="stream_app-postgres-"))
-        self.port = a_free_port()
-        self._process: ServerProcess | None = None
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__("postgres")
 
     def connect(self, database: str = USER) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection that commits each statement by itself."""
@@ -54,14 +45,7 @@ class Postgres:
             host="127.0.0.1", port=self.port, user=USER, dbname=database, autocommit=True
         )
 
-    def close(self) -> None:
-        """End it and delete its folder."""
-        if self._process is not None:
-            self._process.stop(signal.SIGINT)  # a fast shutdown, which does not wait for clients
-            self._process = None
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _start(self) -> None:
+    def _started(self) -> ServerProcess:
         owner = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
         unpack_postgres(self.folder / "server")
         if owner is not None:
@@ -78,13 +62,12 @@ class Postgres:
         )  # fmt: skip
         assert made.returncode == 0, made.stdout.decode(errors="replace")
         settings = [word for pair in _SETTINGS.items() for word in ("-c", "=".join(pair))]
-        self._process = ServerProcess(
+        return ServerProcess(
             [str(binaries / "postgres"), "-D", str(data), "-p", str(self.port), *settings],
             self.folder / "postgres.log",
             cwd=self.folder,
             owner=owner,
         )
-        self._process.wait_until(self._serves)
 
     def _serves(self) -> bool:
         try:

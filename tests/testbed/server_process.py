@@ -1,13 +1,18 @@
-"""A server of the testbed as a child process: started, waited for, ended by its own id."""
+"""Servers of the testbed as child processes: started, waited for, ended by their own ids."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from tests.support.ingest_process import a_free_port
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
@@ -72,3 +77,35 @@ class ServerProcess:
     def log(self, characters: int = 4000) -> str:
         """The end of what it said."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")[-characters:]
+
+
+class DatabaseServer(ABC):
+    """A database on a free port of loopback, in a folder of its own, from its making to `close`."""
+
+    stops_by = signal.SIGTERM
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"stream_app-{name}-"))
+        self.port = a_free_port()
+        self._process: ServerProcess | None = None
+        try:
+            self._process = self._started()
+            self._process.wait_until(self._serves)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it and delete its folder."""
+        if self._process is not None:
+            self._process.stop(self.stops_by)
+            self._process = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @abstractmethod
+    def _started(self) -> ServerProcess:
+        """The process, which need not serve yet."""
+
+    @abstractmethod
+    def _serves(self) -> bool:
+        """Whether it takes connections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tests.support.normal_rows import Row, normal_value
@@ -32,6 +33,18 @@ class SourceDatabase(ABC):
     @abstractmethod
     def type_of(self, column: SourceColumn) -> str:
         """Its SQL type."""
+
+    @abstractmethod
+    def type_in_warehouse(self, column: SourceColumn) -> str:
+        """What Paimon must call its type."""
+
+    @abstractmethod
+    def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
+        """Comment a column; as it is in the messages from then on."""
+
+    @abstractmethod
+    def drop_not_null(self, table: SourceTable, column: SourceColumn) -> None:
+        """Let a column be null."""
 
     @abstractmethod
     def parameter(self, column: SourceColumn, value: Any) -> Any:
@@ -89,10 +102,14 @@ class SourceDatabase(ABC):
         yield
         self.execute("commit" if keep else "rollback")
 
+    def definition(self, column: SourceColumn) -> str:
+        """Its type, and NOT NULL where it is."""
+        return self.type_of(column) + (" not null" if column.is_required else "")
+
     def create(self, table: SourceTable) -> None:
         """Make an empty table."""
         parts = [f"{name} {sql}" for name, sql in table.key]
-        parts += [f"{column.name} {self.type_of(column)}" for column in table.columns]
+        parts += [f"{column.name} {self.definition(column)}" for column in table.columns]
         keys = ", ".join(table.key_names)
         self.execute(f"create table {table.name} ({', '.join(parts)}, primary key ({keys}))")
 
@@ -145,6 +162,17 @@ class PostgresDatabase(SourceDatabase):
 
     def type_of(self, column: SourceColumn) -> str:
         return column.kind.postgres
+
+    def type_in_warehouse(self, column: SourceColumn) -> str:
+        return column.kind.from_postgres
+
+    def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
+        """PostgreSQL's connector tells no comments."""
+        self.execute(f"comment on column {table.name}.{column.name} is '{text}'")
+        return column
+
+    def drop_not_null(self, table: SourceTable, column: SourceColumn) -> None:
+        self.execute(f"alter table {table.name} alter column {column.name} drop not null")
 
     def parameter(self, column: SourceColumn, value: Any) -> Any:
         return column.kind.for_postgres(value)
@@ -210,11 +238,27 @@ class MariaDbDatabase(SourceDatabase):
     def type_of(self, column: SourceColumn) -> str:
         return column.kind.mariadb
 
+    def type_in_warehouse(self, column: SourceColumn) -> str:
+        return column.kind.from_mariadb or column.kind.from_postgres
+
+    def definition(self, column: SourceColumn) -> str:
+        """MODIFY takes away what is not said again."""
+        said = super().definition(column)
+        return f"{said} comment '{column.comment}'" if column.comment else said
+
+    def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
+        commented = replace(column, comment=text)
+        self.widen(table, commented)
+        return commented
+
+    def drop_not_null(self, table: SourceTable, column: SourceColumn) -> None:
+        self.widen(table, replace(column, is_required=False))
+
     def parameter(self, column: SourceColumn, value: Any) -> Any:
         return value
 
     def widen(self, table: SourceTable, column: SourceColumn) -> None:
-        self.execute(f"alter table {table.name} modify {column.name} {self.type_of(column)}")
+        self.execute(f"alter table {table.name} modify {column.name} {self.definition(column)}")
 
     def _connector(self, name: str) -> dict[str, str]:
         return {
@@ -225,6 +269,7 @@ class MariaDbDatabase(SourceDatabase):
             "database.password": PASSWORD,
             "database.server.id": str(100 + len(self._connectors)),
             "database.include.list": self.name,
+            "include.schema.comments": "true",
             "bigint.unsigned.handling.mode": "precise",
             "schema.history.internal.kafka.topic": f"{name}-history",
             "schema.history.internal.kafka.bootstrap.servers": self._bootstrap,

@@ -10,14 +10,22 @@ from typing import Any
 from tests.testbed.value_kinds import KINDS, Kind
 
 Key = tuple[Any, ...]
+_NEW = "new_"
 
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column beside the key."""
+    """A column beside the key.
+
+    Attributes:
+        is_required: whether it is NOT NULL.
+        comment: what the source tells of it; not every connector tells comments.
+    """
 
     name: str
     kind_name: str
+    is_required: bool = False
+    comment: str | None = None
 
     @property
     def kind(self) -> Kind:
@@ -47,7 +55,11 @@ class SourceTable:
     def new_name(self) -> str:
         """For a column that no version of the table has had."""
         self._added += 1
-        return f"new_{self._added}"
+        return f"{_NEW}{self._added}"
+
+    def is_new(self, name: str) -> bool:
+        """Whether a column has come with an ALTER, be it a RENAME."""
+        return name.startswith(_NEW)
 
 
 _ID = (("id", "int not null"),)
@@ -55,17 +67,18 @@ _BIG_ID = (("id", "bigint not null"),)
 _COLUMNS: dict[str, tuple[tuple[tuple[str, str], ...], str, Callable[[int], Key]]] = {
     "customers": (
         _BIG_ID,
-        "name varchar(40); vip bool; balance decimal(10, 2); born date; seen zoned",
+        "name varchar(40) not null; vip bool; balance decimal(10, 2); born date; seen zoned",
         lambda number: (2**53 + number,),
     ),
     "orders": (
         _ID,
-        "customer int64; state state; total decimal(10, 2); placed timestamp(6); note text",
+        "customer int64 not null; state state; total decimal(10, 2) not null; placed timestamp(6);"
+        " note text",
         lambda number: (number,),
     ),
     "order_lines": (
         (("order_id", "int not null"), ("line", "smallint not null")),
-        "sku char(8); quantity int16; price decimal(18, 4)",
+        "sku char(8) not null; quantity int16; price decimal(18, 4)",
         lambda number: (number // 5, number % 5),
     ),
     "products": (
@@ -75,12 +88,12 @@ _COLUMNS: dict[str, tuple[tuple[tuple[str, str], ...], str, Callable[[int], Key]
     ),
     "documents": (
         _ID,
-        "title varchar(40); body long text; more long text; packed bytes",
+        "title varchar(40) not null; body long text; more long text; packed bytes",
         lambda number: (number,),
     ),
     "events": (
         _BIG_ID,
-        "kind int8; at timestamp(3); day date; clock time; payload json",
+        "kind int8 not null; at timestamp(3) not null; day date; clock time; payload json",
         lambda number: (-number,),
     ),
     "measurements": (
@@ -90,13 +103,13 @@ _COLUMNS: dict[str, tuple[tuple[tuple[str, str], ...], str, Callable[[int], Key]
     ),
     "accounts": (
         (("id", "char(36) not null"),),
-        "owner uuid; balance decimal(14, 2); opened date",
+        "owner uuid not null; balance decimal(14, 2); opened date",
         lambda number: (str(uuid.UUID(int=number)),),
     ),
     "sessions": (_ID, "address address; agent text; begun zoned", lambda number: (number,)),
     "inventory": (
         (("store", "int not null"), ("sku", "varchar(20) not null"), ("bin", "smallint not null")),
-        "quantity int32; counted timestamp(6)",
+        "quantity int32 not null; counted timestamp(6)",
         lambda number: (number % 3, f"s{number}", number % 7),
     ),
     "flags": (_ID, "a bool; b bool; bits bits; level int8; state state", lambda number: (number,)),
@@ -114,9 +127,13 @@ def source_tables() -> list[SourceTable]:
         SourceTable(
             name,
             key,
-            [SourceColumn(*part.split(" ", 1)) for part in text.split("; ")]
-            + [SourceColumn("touched", "int32")],
+            [_column(part) for part in text.split(";")] + [SourceColumn("touched", "int32")],
             key_of,
         )
         for name, (key, text, key_of) in _COLUMNS.items()
     ]
+
+
+def _column(text: str) -> SourceColumn:
+    name, kind = text.strip().removesuffix(" not null").split(" ", 1)
+    return SourceColumn(name, kind, is_required=text.endswith(" not null"))

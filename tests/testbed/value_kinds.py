@@ -37,11 +37,15 @@ class Kind:
         postgres_select: how PostgreSQL is asked for it.
         mariadb_select: how MariaDB is asked for it.
         default: a literal for DEFAULT.
+        from_postgres: the type in the warehouse, as Paimon spells it.
+        from_mariadb: the same for MariaDB, where it is another.
     """
 
     postgres: str
     mariadb: str
     make: Callable[[Random], Any]
+    from_postgres: str
+    from_mariadb: str = ""
     for_postgres: Callable[[Any], Any] = lambda value: value
     normal: Callable[[Any], Any] = normal_value
     postgres_select: str = "{}"
@@ -129,11 +133,6 @@ def _time_of(value: dt.time | dt.timedelta) -> Any:
     return normal_value(value.replace(microsecond=value.microsecond // 1000 * 1000))
 
 
-def _in_utc(value: dt.datetime) -> Any:
-    """Paimon's CDC makes a TIMESTAMP of a moment: what a clock in UTC shows."""
-    return normal_value(value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value)
-
-
 def _bits(value: str | bytes) -> bytes:
     """PostgreSQL gives a text of zeros and ones."""
     if isinstance(value, bytes):
@@ -143,25 +142,48 @@ def _bits(value: str | bytes) -> bytes:
 
 def _decimal_kind(digits: int, scale: int) -> Kind:
     sql = f"numeric({digits}, {scale})"
-    return Kind(postgres=sql, mariadb=sql, make=_decimal(digits, scale))
+    make = _decimal(digits, scale)
+    return Kind(postgres=sql, mariadb=sql, make=make, from_postgres=f"DECIMAL({digits}, {scale})")
 
 
 def _varchar(letters: int) -> Kind:
     sql = f"varchar({letters})"
-    return Kind(postgres=sql, mariadb=sql, make=_text(letters))
+    return Kind(postgres=sql, mariadb=sql, make=_text(letters), from_postgres=sql.upper())
 
 
 STATES = ("new", "paid", "sent", "back")
 KINDS: dict[str, Kind] = {
-    "int8": Kind(postgres="smallint", mariadb="tinyint", make=_integer(8)),
-    "int16": Kind(postgres="smallint", mariadb="smallint", make=_integer(16)),
-    "int32": Kind(postgres="integer", mariadb="int", make=_integer(32)),
-    "int64": Kind(postgres="bigint", mariadb="bigint", make=_integer(64)),
-    "uint24": Kind(
-        postgres="integer", mariadb="mediumint unsigned", make=_integer(24, signed=False)
+    "int8": Kind(
+        postgres="smallint",
+        mariadb="tinyint",
+        make=_integer(8),
+        from_postgres="SMALLINT",
+        from_mariadb="TINYINT",
     ),
-    "uint32": Kind(postgres="bigint", mariadb="int unsigned", make=_integer(32, signed=False)),
-    "bool": Kind(postgres="boolean", mariadb="tinyint(1)", make=lambda r: r.random() < 0.5),
+    "int16": Kind(
+        postgres="smallint", mariadb="smallint", make=_integer(16), from_postgres="SMALLINT"
+    ),
+    "int32": Kind(postgres="integer", mariadb="int", make=_integer(32), from_postgres="INT"),
+    "int64": Kind(postgres="bigint", mariadb="bigint", make=_integer(64), from_postgres="BIGINT"),
+    "uint24": Kind(
+        postgres="integer",
+        mariadb="mediumint unsigned",
+        make=_integer(24, signed=False),
+        from_postgres="INT",
+        from_mariadb="BIGINT",
+    ),
+    "uint32": Kind(
+        postgres="bigint",
+        mariadb="int unsigned",
+        make=_integer(32, signed=False),
+        from_postgres="BIGINT",
+    ),
+    "bool": Kind(
+        postgres="boolean",
+        mariadb="tinyint(1)",
+        make=lambda r: r.random() < 0.5,
+        from_postgres="BOOLEAN",
+    ),
     "float": Kind(
         postgres="real",
         mariadb="float",
@@ -169,11 +191,13 @@ KINDS: dict[str, Kind] = {
         make=lambda random: random.choice((0.5, -1.25, random.randrange(10**5) / 100)),
         normal=_real,
         mariadb_select="({} + 0e0)",
+        from_postgres="FLOAT",
     ),
     "double": Kind(
         postgres="double precision",
         mariadb="double",
         make=lambda random: random.choice((0.1, -2.5e300, 5e-324, random.uniform(-1e6, 1e6))),
+        from_postgres="DOUBLE",
     ),
     "decimal(10, 2)": _decimal_kind(10, 2),
     "decimal(14, 2)": _decimal_kind(14, 2),
@@ -183,38 +207,82 @@ KINDS: dict[str, Kind] = {
         postgres="char(8)",
         mariadb="char(8)",
         make=lambda random: f"{random.randrange(10**8):08}",
+        from_postgres="CHAR(8)",
     ),
     "varchar(40)": _varchar(40),
     "varchar(200)": _varchar(200),
-    "text": Kind(postgres="text", mariadb="text", make=_text(200)),
-    "long text": Kind(postgres="text", mariadb="longtext", make=_long_text),
+    "text": Kind(postgres="text", mariadb="text", make=_text(200), from_postgres="STRING"),
+    "long text": Kind(postgres="text", mariadb="longtext", make=_long_text, from_postgres="STRING"),
     "bytes": Kind(
         postgres="bytea",
         mariadb="varbinary(64)",
         make=lambda random: random.randbytes(random.randrange(64)),
         normal=bytes,
+        from_postgres="BYTES",
+        from_mariadb="VARBINARY(64)",
     ),
-    "date": Kind(postgres="date", mariadb="date", make=_date, default="'2020-02-29'"),
-    "time": Kind(postgres="time(6)", mariadb="time(6)", make=_clock, normal=_time_of),
-    "timestamp(3)": Kind(postgres="timestamp(3)", mariadb="datetime(3)", make=_moment(3)),
-    "timestamp(6)": Kind(postgres="timestamp(6)", mariadb="datetime(6)", make=_moment(6)),
+    "date": Kind(
+        postgres="date",
+        mariadb="date",
+        make=_date,
+        default="'2020-02-29'",
+        from_postgres="DATE",
+    ),
+    "time": Kind(
+        postgres="time(6)",
+        mariadb="time(6)",
+        make=_clock,
+        normal=_time_of,
+        from_postgres="TIME(6)",
+    ),
+    "timestamp(3)": Kind(
+        postgres="timestamp(3)",
+        mariadb="datetime(3)",
+        make=_moment(3),
+        from_postgres="TIMESTAMP(3)",
+    ),
+    "timestamp(6)": Kind(
+        postgres="timestamp(6)",
+        mariadb="datetime(6)",
+        make=_moment(6),
+        from_postgres="TIMESTAMP(6)",
+    ),
     "zoned": Kind(
-        postgres="timestamptz(6)", mariadb="timestamp(6) null", make=_zoned, normal=_in_utc
+        postgres="timestamptz(6)",
+        mariadb="timestamp(6) null",
+        make=_zoned,
+        from_postgres="TIMESTAMP(6) WITH LOCAL TIME ZONE",
+        from_mariadb="TIMESTAMP(6)",
     ),
     "uuid": Kind(
         postgres="uuid",
         mariadb="char(36)",
         make=lambda random: str(uuid.UUID(bytes=random.randbytes(16))),
         postgres_select="{}::text",
+        from_postgres="STRING",
+        from_mariadb="CHAR(36)",
     ),
-    "json": Kind(postgres="json", mariadb="longtext", make=_json, postgres_select="{}::text"),
-    "jsonb": Kind(postgres="jsonb", mariadb="json", make=_json, postgres_select="{}::text"),
+    "json": Kind(
+        postgres="json",
+        mariadb="longtext",
+        make=_json,
+        postgres_select="{}::text",
+        from_postgres="STRING",
+    ),
+    "jsonb": Kind(
+        postgres="jsonb",
+        mariadb="json",
+        make=_json,
+        postgres_select="{}::text",
+        from_postgres="STRING",
+    ),
     "state": Kind(
         postgres="state",
         mariadb="enum('new', 'paid', 'sent', 'back')",
         make=lambda random: random.choice(STATES),
         postgres_select="{}::text",
         default="'new'",
+        from_postgres="STRING",
     ),
     "bits": Kind(
         postgres="bit(12)",
@@ -223,14 +291,17 @@ KINDS: dict[str, Kind] = {
         for_postgres=lambda value: f"{value:012b}",
         normal=_bits,
         postgres_select="{}::text",
+        from_postgres="BINARY(2)",
     ),
     "address": Kind(
         postgres="inet",
         mariadb="varchar(45)",
         make=lambda random: f"10.{random.randrange(256)}.{random.randrange(256)}.7",
         postgres_select="host({})",
+        from_postgres="STRING",
+        from_mariadb="VARCHAR(45)",
     ),
-}  # fmt: skip
+}
 
 WIDER = {
     "int8": "int16", "int16": "int32", "int32": "int64", "float": "double",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -17,6 +18,16 @@ from tests.testbed.value_kinds import WIDER
 
 _ADDED = ("int32", "varchar(40)", "decimal(10, 2)", "timestamp(6)", "bool", "float", "date", "text")
 _ALTER_SHARE = 0.06
+_SHARES = {
+    "insert": 30,
+    "update": 40,
+    "delete": 12,
+    "move": 6,
+    "many tables": 8,
+    "roll back": 3,
+    "big": 0.5,
+}
+"""How often each kind of transaction comes; each has its case in `Workload.step`."""
 EMPTIED = ("sessions", "flags")
 """Tables that are emptied now and then; the topic of each must have one partition."""
 _TRUNCATE_SHARE = 0.2
@@ -36,6 +47,15 @@ class Workload:
         self.tables = source_tables()
         self.done: Counter[str] = Counter()
         self._database, self._random, self._alters, self._big = database, random, alters, big
+        self._ways: dict[str, Callable[[SourceTable], bool]] = {
+            "ADD": self._add,
+            "ADD DEFAULT": self._add_with_default,
+            "widen": self._widen,
+            "RENAME": self._rename,
+            "DROP": self._drop,
+            "NOT NULL to null": self._drop_not_null,
+            "COMMENT": self._comment,
+        }
         for table in self.tables:
             database.create(table)
             self._insert(table, 20)
@@ -54,19 +74,16 @@ class Workload:
         if table.name in EMPTIED and random.random() < _TRUNCATE_SHARE:
             self.truncate(table)
             return
-        self._transaction(table)
+        [name] = random.choices([*_SHARES], [*_SHARES.values()])
+        self._transact(name, table)
 
     def truncate(self, table: SourceTable) -> None:
         """Delete all rows of a table at once."""
         self._execute(f"truncate table {table.name}", [])
         self.done["truncate"] += 1
 
-    def _transaction(self, table: SourceTable) -> None:
+    def _transact(self, name: str, table: SourceTable) -> None:
         random = self._random
-        [name] = random.choices(
-            ("insert", "update", "delete", "move", "many tables", "roll back", "big"),
-            (30, 40, 12, 6, 8, 3, 0.5),
-        )
         self.done[name] += 1
         keep = name != "roll back"
         with self._database.transaction(keep=keep):
@@ -89,20 +106,32 @@ class Workload:
                     self._insert(table, self._big)
                     self._touch_all(table)
 
+    def finish(self) -> None:
+        """Do every kind of transaction and ALTER that has not come yet; then a row for each table.
+
+        A log tells of an ALTER with the table's next change.
+        """
+        for name in [name for name in _SHARES if name not in self.done]:
+            self._transact(name, self._random.choice(self.tables))
+        if not self.done["truncate"]:
+            self.truncate(next(table for table in self.tables if table.name in EMPTIED))
+        while self._alters and self._ways.keys() - self.done.keys():
+            self.alter(self._random.choice(self.tables))
+        for table in self.tables:
+            self._insert(table, 1)
+
     def alter(self, table: SourceTable) -> None:
-        """Change the columns of a table in a random way."""
-        ways: list[Callable[[SourceTable], bool]] = [
-            self._add, self._add_with_default, self._widen, self._rename, self._drop,
-        ]  # fmt: skip
-        way = self._random.choice(ways)
-        if way(table):
-            self.done[f"alter: {way.__name__.strip('_')}"] += 1
+        """Change the columns of a table, in the way that has come least so far."""
+        names = sorted(self._ways, key=lambda name: (self.done[name], self._random.random()))
+        done = next((name for name in names if self._ways[name](table)), None)
+        if done is not None:
+            self.done[done] += 1
 
     def _execute(self, sql: str, parameters: list[Any]) -> None:
         self._database.execute(sql, parameters)
 
     def _value(self, column: SourceColumn) -> Any:
-        if self._random.random() < 0.1:
+        if not column.is_required and self._random.random() < 0.1:
             return None
         return self._database.parameter(column, column.kind.make(self._random))
 
@@ -174,7 +203,7 @@ class Workload:
             return False
         place = self._random.choice(places)
         old = table.columns[place]
-        table.columns[place] = SourceColumn(old.name, WIDER[old.kind_name])
+        table.columns[place] = replace(old, kind_name=WIDER[old.kind_name])
         self._database.widen(table, table.columns[place])
         return True
 
@@ -183,7 +212,7 @@ class Workload:
         old = table.columns[place]
         if old.name == "touched":
             return False
-        new = SourceColumn(table.new_name(), old.kind_name)
+        new = replace(old, name=table.new_name())
         self._execute(f"alter table {table.name} rename column {old.name} to {new.name}", [])
         table.columns[place] = new
         self._touch_all(table)  # to readers of the log the column is a new one
@@ -195,4 +224,19 @@ class Workload:
             return False
         self._execute(f"alter table {table.name} drop column {column.name}", [])
         table.columns.remove(column)
+        return True
+
+    def _drop_not_null(self, table: SourceTable) -> bool:
+        required = [place for place, column in enumerate(table.columns) if column.is_required]
+        if not required:
+            return False
+        place = self._random.choice(required)
+        self._database.drop_not_null(table, table.columns[place])
+        table.columns[place] = replace(table.columns[place], is_required=False)
+        return True
+
+    def _comment(self, table: SourceTable) -> bool:
+        place = self._random.randrange(len(table.columns))
+        text = f"Größe № {self._random.randrange(1000)}"
+        table.columns[place] = self._database.comment(table, table.columns[place], text)
         return True

@@ -19,6 +19,7 @@ from stream_app.app.job.prometheus_metrics import (
     JobMetrics,
 )
 from stream_app.cdc.formats import FORMATS
+from stream_app.errors import StreamAppError
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
@@ -119,15 +120,21 @@ def _name_of(path: Path) -> str:
 @pytest.mark.parametrize("name", PAGES)
 def test_configurations_in_the_text_are_right(name: str, tmp_path: Path) -> None:
     """A whole configuration loads; a part of one is right in the place of the example's."""
-    example = (ROOT / "conf" / "orders.toml").read_text(encoding="utf-8")
-    for text in fenced(name, "toml"):
-        path = tmp_path / "job.toml"
+    problems = [problem for text in fenced(name, "toml") if (problem := _problem(text, tmp_path))]
+    assert problems == []
+
+
+def _problem(text: str, folder: Path) -> str | None:
+    """What is wrong with a configuration, or with a part of one."""
+    is_whole = "[source]" in text and "[stream]" in text
+    path = folder / "job.toml" if is_whole else ROOT / "conf" / "orders.toml"
+    if is_whole:
         path.write_text(text, encoding="utf-8")
-        if "[source]" in text and "[stream]" in text:
-            load_config(path, [], {})
-        else:
-            path.write_text(example, encoding="utf-8")
-            load_config(path, _overrides(text), {})
+    try:
+        load_config(path, [] if is_whole else _overrides(text), {})
+    except StreamAppError as error:
+        return f"{text}\n{error}"
+    return None
 
 
 def _overrides(text: str) -> list[str]:

@@ -21,10 +21,6 @@ LARGER_ON_PURPOSE: dict[str, int] = {}
 """Modules that may be larger: they may shrink and never grow; a new one needs a reason here."""
 
 FOLDER_MODULES_MAX = 16
-WIDER_ON_PURPOSE: dict[str, tuple[int, str]] = {
-    "stream_app/app/verbs": (24, "a module for each verb of the command line"),
-}
-"""Folders of the package that may hold more modules, each with its number and the reason."""
 
 GRAB_BAGS = frozenset(
     {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager", "types"}
@@ -56,8 +52,7 @@ def test_folders_are_not_too_wide() -> None:
     widths = Counter(
         str(Path(name).parent) for name in modules("stream_app") if not name.endswith("__init__.py")
     )
-    allowed = {name: WIDER_ON_PURPOSE.get(name, (FOLDER_MODULES_MAX, ""))[0] for name in widths}
-    assert {name: width for name, width in widths.items() if width > allowed[name]} == {}
+    assert {name: width for name, width in widths.items() if width > FOLDER_MODULES_MAX} == {}
 
 
 def test_functions_and_classes_are_not_too_long() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
-from pathlib import Path
 from typing import Any
 
+from stream_app.app.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
 from stream_app.app.job.job_folders import open_folder
 from stream_app.clock import SystemClock
@@ -34,14 +34,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="a table; none: all held ones")
-    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set one key of it; may be repeated",
-    )
+    add_configuration(parser)
     return parser
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
+from stream_app.app.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.inspect.job_status import HELD, MISSING, UNREADABLE, JobStatus, TableStatus
 from stream_app.app.job.job_folders import open_folder
@@ -45,14 +45,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set one key of it; may be repeated",
-    )
+    add_configuration(parser)
     parser.add_argument("--json", action="store_true", help="a JSON object for each table")
     return parser
 

@@ -226,21 +226,18 @@ def _index_commit(case: Case) -> tuple[list[IndexManifestEntry], list[IndexManif
     return base, [index_entry_of(line) for line in lines[at + 1 :]]
 
 
-COMMANDS = {"live": live, "compacted": compacted, "groups": groups, "full": full}
+COMMANDS = {"live": live, "compacted": compacted}
+MERGE_COMMANDS = {"groups": groups, "full": full}
 CONFLICT_COMMANDS = {"conflict": conflict}
 INDEX_COMMANDS = {"rewrite": rewrite, "combined": combined, "conflict": index_conflicts}
 
 
-def _run(name: str) -> None:
-    run_file(HERE / name, lambda case: COMMANDS[case.command](case))
-
-
 def test_live_entries() -> None:
-    _run("live_entries.txt")
+    run_file(HERE / "live_entries.txt", lambda case: COMMANDS[case.command](case))
 
 
 def test_manifest_merge() -> None:
-    _run("manifest_merge.txt")
+    run_file(HERE / "manifest_merge.txt", lambda case: MERGE_COMMANDS[case.command](case))
 
 
 def test_conflict_detection() -> None:

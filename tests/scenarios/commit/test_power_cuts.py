@@ -16,8 +16,8 @@ import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_whole
-from tests.scenarios.upkeep.test_expire_snapshots import expire
 from tests.scenarios.upkeep.test_tags_and_rollback import give, go_back, take_away
+from tests.support.expire_now import expire
 from tests.support.expiring_table import rows_of, versions
 from tests.support.memory_file_io import MemoryFileIO
 from tests.support.memory_table import copy_of, memory_table
@@ -111,10 +111,19 @@ def go_on(table: FileStoreTable) -> None:
     assert len(rows_of(table, versions(table)[str(table.snapshots.latest_id())])) == 3
 
 
-def cut_everywhere(table: FileStoreTable, work: Work, *, expires: bool = False) -> None:
-    """Args: expires: versions may be half gone, as long as that is announced."""
+def sound_after_cuts_everywhere(
+    table: FileStoreTable, work: Work, *, expires: bool = False
+) -> list[str]:
+    """Do the work with a power cut after each change; the table must be sound after each.
+
+    Args:
+        expires: versions may be half gone, as long as that is announced.
+
+    Returns:
+        The changes after which the power went.
+    """
     rows = {name: rows_of(table, version) for name, version in versions(table).items()}
-    done, happened = copy_of(table), list[str]()
+    done, happened, cuts = copy_of(table), list[str](), list[str]()
     work(done)
     expected = set(versions(done))
     # What was restored from its tag reads as that did.
@@ -143,18 +152,26 @@ def cut_everywhere(table: FileStoreTable, work: Work, *, expires: bool = False) 
         # Files that versions name go one like the other: a few of them will do.
         if not is_of_a_version(what.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
             return
+        cuts.append(what)
         for way, left in after_power_cuts(struck, len(happened)):
             check(way, left)
 
     struck = watched(table, cut)
     work(struck)
-    assert len(happened) > 4
     assert set(versions(struck)) == expected
+    return cuts
+
+
+def deleted(cuts: list[str], folder: str) -> int:
+    """How many of the cuts came after a deletion in a folder."""
+    return sum(what.startswith(f"delete /t/{folder}/") for what in cuts)
 
 
 @pytest.mark.parametrize("options", [{}, KEPT], ids=["", "changelogs kept"])
 def test_while_snapshots_expire(options: dict[str, str]) -> None:
-    cut_everywhere(a_table(options), partial(expire, num_max=2, num_min=2), expires=True)
+    expiry = partial(expire, num_max=2, num_min=2)
+    cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
+    assert deleted(cuts, "snapshot") > 4
 
 
 def test_while_a_tag_is_deleted() -> None:
@@ -165,7 +182,8 @@ def test_while_a_tag_is_deleted() -> None:
         names = {"t2", "t4"} & set(table.tags.names())
         take_away(table, *sorted(names))
 
-    cut_everywhere(table, take_away_what_is_there)
+    cuts = sound_after_cuts_everywhere(table, take_away_what_is_there)
+    assert deleted(cuts, "tag") >= 2
 
 
 @pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
@@ -173,4 +191,5 @@ def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEPT)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)
-    cut_everywhere(table, lambda table: go_back(table, **target))
+    cuts = sound_after_cuts_everywhere(table, lambda table: go_back(table, **target))
+    assert deleted(cuts, "snapshot") >= 1

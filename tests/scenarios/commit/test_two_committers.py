@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stream_app.errors import CommitConflictError
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import SmallTable, small_table
-
-
-@dataclass
-class CompactLater:
-    """Compacts when it is told to."""
-
-    table: FileStoreTable
-    waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)
-
-    def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        self.waiting.append((request, Future()))
-        return self.waiting[-1][1]
-
-    def run(self) -> None:
-        for request, future in self.waiting:
-            future.set_result(compact_bucket(self.table, request))
+from tests.support.table_writer import CompactLater
 
 
 def row(key: int, value: str) -> tuple[str, dict[str, Any]]:

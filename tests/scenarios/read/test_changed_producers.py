@@ -14,7 +14,8 @@ import pytest
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import plan_orphans
-from tests.scenarios.upkeep.test_expire_snapshots import History, a_history, expire
+from tests.scenarios.upkeep.test_expire_snapshots import History, a_history
+from tests.support.expire_now import expire
 from tests.support.small_table import SteppingClock
 from tests.support.sound_table import found_in
 

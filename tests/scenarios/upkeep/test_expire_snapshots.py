@@ -24,6 +24,7 @@ from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.deleted_rows import delete_some
+from tests.support.expire_now import expire
 from tests.support.expiring_table import (
     changes_of_all,
     files_on_disk,
@@ -146,15 +147,6 @@ def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:
     rng = random.Random(seed)
     writer = TableWriter(table)
     return History(writer, RandomChanges(writer.table.schema, rng, key_count=12), rng)
-
-
-def expire(table: FileStoreTable, **config: int) -> int:
-    chosen = expire_config(table.options, **config)
-    snapshots, changelogs = ExpireSnapshots(table), ExpireChangelogs(table)
-    plan = snapshots.plan(chosen)
-    snapshots.execute(plan)
-    changelogs.execute(changelogs.plan(chosen))
-    return len(plan.versions)
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -16,8 +16,9 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans, time_of_age
-from tests.scenarios.upkeep.test_expire_snapshots import TABLES, a_history, at, expire
+from tests.scenarios.upkeep.test_expire_snapshots import TABLES, a_history, at
 from tests.scenarios.upkeep.test_tags_and_rollback import go_back, tag_or_not, with_tags
+from tests.support.expire_now import expire
 from tests.support.expiring_table import (
     changes_of_all,
     files_on_disk,

@@ -22,8 +22,14 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
 from stream_app.table.versions.time_travel import Version
-from tests.scenarios.upkeep.test_expire_snapshots import TABLES, History, a_history, at, expire
-from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
+from tests.scenarios.upkeep.test_expire_snapshots import TABLES, History, a_history, at
+from tests.support.expire_now import expire
+from tests.support.expiring_table import (
+    files_on_disk,
+    files_that_are_named,
+    rows_of,
+    versions,
+)
 from tests.support.faulty_file_io import Fault, InjectedError, Mode
 from tests.support.small_table import small_table
 from tests.support.sound_table import found_in

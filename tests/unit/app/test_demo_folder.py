@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.demo import DemoFolder
+from demo.demo import CONF, DemoFolder
 from stream_app.app.config.app_config import load_config
 from stream_app.errors import UsageError
 
@@ -18,7 +18,7 @@ def with_a_demo(folder: Path) -> DemoFolder:
     demo = DemoFolder(folder)
     demo.clear()
     for name in ("schema/schema-0", "snapshot/snapshot-1"):
-        path = demo.table / name
+        path = demo.database / "orders" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     return demo
@@ -27,40 +27,46 @@ def with_a_demo(folder: Path) -> DemoFolder:
 def test_a_demo_that_has_ended_or_was_interrupted_is_cleared(tmp_path: Path) -> None:
     demo = with_a_demo(tmp_path)
     demo.clear()
-    assert not demo.table.exists()
+    assert not demo.database.exists()
     demo = with_a_demo(tmp_path)
     demo.note_end()
     demo.clear()
-    assert not demo.table.exists()
+    assert not demo.database.exists()
 
 
 def test_a_table_that_the_demo_did_not_make_stays(tmp_path: Path) -> None:
     demo = DemoFolder(tmp_path)
-    demo.table.mkdir(parents=True)
+    (demo.database / "orders").mkdir(parents=True)
     with pytest.raises(UsageError, match="is not an earlier demo's"):
         demo.clear()
-    assert demo.table.exists()
+    assert demo.database.exists()
 
 
-@pytest.mark.parametrize("name", ["schema/schema-0", "snapshot/snapshot-2"])
+@pytest.mark.parametrize(
+    "name",
+    ["orders/schema/schema-0", "orders/schema/schema-1", "orders/snapshot/snapshot-2",
+     "another/schema/schema-0"],
+)  # fmt: skip
 def test_a_table_that_somebody_has_written_since_stays(tmp_path: Path, name: str) -> None:
     demo = with_a_demo(tmp_path)
     demo.note_end()
-    (demo.table / name).write_text("another one's")
+    (demo.database / name).parent.mkdir(parents=True, exist_ok=True)
+    (demo.database / name).write_text("another one's")
     with pytest.raises(UsageError, match="has been written since the demo made it"):
         demo.clear()
-    assert demo.table.exists()
+    assert demo.database.exists()
 
 
 def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) -> None:
     """Who has seen the demo tries them next, in the same folder."""
     demo = DemoFolder(tmp_path)
-    demo.clear()
-    of_demo = load_config(demo.write_conf("127.0.0.1:9092"), [], {})
-    assert of_demo.table.path == str(demo.table)
+    of_demo = load_config(CONF, [], {})
+    assert of_demo.sync is not None
+    assert tmp_path / of_demo.sync.path("orders") == demo.database / "orders"
+    assert (tmp_path / of_demo.stream.checkpoint).is_relative_to(demo.work)
     (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     (tmp_path / "readme.toml").write_text(example)
     for path in (tmp_path / "readme.toml", ROOT / "conf" / "orders.toml"):
         config = load_config(path, [], {})
-        assert tmp_path / config.table.path != demo.table
-        assert tmp_path / config.stream.checkpoint != Path(of_demo.stream.checkpoint)
+        assert Path(config.table.path).parent != Path(of_demo.sync.path("orders")).parent
+        assert config.stream.checkpoint != of_demo.stream.checkpoint

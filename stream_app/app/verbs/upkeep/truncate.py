@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stream_app.app.arguments.table import named_table
-from stream_app.app.verbs.dropped_rows import DroppedRows, committer
+from stream_app.app.verbs.upkeep.dropped_rows import DroppedRows, committer
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.opening import open_for_writing

@@ -8,7 +8,7 @@ from typing import Any
 
 from stream_app.app.arguments.bucket_choice import BucketChoice
 from stream_app.app.arguments.table import named_table
-from stream_app.app.verbs.dropped_rows import DroppedRows, committer
+from stream_app.app.verbs.upkeep.dropped_rows import DroppedRows, committer
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, counted, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER

@@ -1,0 +1,148 @@
+"""What happened to the demo's tables: their schemas, snapshots and files, and some changes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.projection import ROW_KIND
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_LOG_HEAD, _LOG_TAIL = 3, 5
+_CHANGES = 6
+_KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
+
+
+def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
+    """All of it; the log and the changes are those of the tables that the shop has altered."""
+    snapshots = {
+        name: [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
+        for name, table in tables.items()
+    }
+    yield _schemas(tables, snapshots)
+    yield _snapshots_and_files(tables, snapshots)
+    yield _snapshot_log("orders", snapshots["orders"])
+    yield _changelog("customers", tables["customers"], snapshots["customers"])
+
+
+def _view(title: str, *names: str, right: Sequence[str] = ()) -> Table:
+    view = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    view.title_style = "bold"
+    for name in names:
+        view.add_column(name, justify="right" if name in right else "left")
+    return view
+
+
+def _schemas(
+    tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
+) -> Table:
+    view = _view(
+        "schemas: made from the messages, and altered by them",
+        "table", "schema", "from", "columns", right=("schema",),
+    )  # fmt: skip
+    for name, table in tables.items():
+        schemas = [table.schemas.schema(number) for number in table.schemas.ids()]
+        for before, schema in itertools.pairwise([None, *schemas]):
+            assert schema is not None
+            first = next((s for s in snapshots[name] if s.schema_id == schema.schema_id), None)
+            view.add_row(
+                "" if before else name,
+                str(schema.schema_id),
+                f"snapshot {first.snapshot_id}" if first else "–",
+                _columns_text(before, schema),
+                style="bold" if before else None,
+            )
+    return view
+
+
+def _columns_text(before: TableSchema | None, schema: TableSchema) -> str:
+    """All columns, or what is other than before."""
+    if before is None:
+        return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
+    old = {field.name: field.data_type for field in before.fields}
+    return ", ".join(
+        f"+ {field.name} {field.data_type}"
+        if field.name not in old
+        else f"{field.name} {old[field.name]} → {field.data_type}"
+        for field in schema.fields
+        if old.get(field.name) != field.data_type
+    )
+
+
+def _snapshots_and_files(
+    tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
+) -> Table:
+    view = _view(
+        "snapshots and files: compacted by the job itself",
+        "table", "APPEND", "COMPACT", "files before a compaction", "at the end",
+        right=("APPEND", "COMPACT"),
+    )  # fmt: skip
+    for name, table in tables.items():
+        log = snapshots[name]
+        compacts = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
+        scan = FileStoreScan(table)
+        most = max(
+            len(scan.live(snapshot))
+            for snapshot, following in [*itertools.pairwise(log), (log[-1], None)]
+            if following is None or following.commit_kind is CommitKind.COMPACT
+        )
+        at_end = len(scan.live(log[-1]))
+        appends = str(len(log) - compacts)
+        view.add_row(name, appends, str(compacts), _files_text(most), _files_text(at_end))
+    return view
+
+
+def _files_text(count: int) -> str:
+    return f"{count:2} {'▇' * min(count, 20)}"
+
+
+def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
+    names = ("snapshot", "kind", "epoch", "schema", "rows in files", "change", "changelog")
+    view = _view(f"snapshots of {name}", *names, right=[each for each in names if each != "kind"])
+    hidden = len(snapshots) - _LOG_HEAD - _LOG_TAIL
+    for index, snapshot in enumerate(snapshots):
+        if hidden > 0 and _LOG_HEAD <= index < _LOG_HEAD + hidden:
+            if index == _LOG_HEAD:
+                view.add_row(*["⋮"] * len(names), style="dim")
+            continue
+        view.add_row(
+            str(snapshot.snapshot_id),
+            snapshot.commit_kind.value,
+            str(snapshot.commit_identifier),
+            str(snapshot.schema_id),
+            f"{snapshot.total_record_count:,}",
+            f"{snapshot.delta_record_count:+,}",
+            f"{snapshot.changelog_record_count or 0:,}",
+            style="magenta" if snapshot.commit_kind is CommitKind.COMPACT else None,
+        )
+    return view
+
+
+def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) -> Table:
+    """Some changes of one of the last snapshots that have them."""
+    names = table.schema.fields.names
+    view = _view(f"from the changelog of {name}", "kind", *names)
+    changed = PaimonTable(table)
+    found = (
+        [(str(row[ROW_KIND]), row) for row in batch.rows.to_pylist()]
+        for one in reversed(snapshots)
+        for batch in changed.changelog(snapshot=one.snapshot_id, end=one.snapshot_id)
+    )
+    changes: list[tuple[str, dict[str, Any]]] = max(
+        itertools.islice(found, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
+    )
+    # From the first update on, so that before and after stand together.
+    start = next((at for at, (kind, _) in enumerate(changes) if kind == "-U"), 0)
+    for kind, row in changes[start : start + _CHANGES]:
+        values = ("" if row[each] is None else str(row[each]) for each in names)
+        view.add_row(kind, *values, style=_KIND_STYLES[kind])
+    return view

@@ -1,0 +1,18 @@
+"""The arguments of verbs that take a job's configuration."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add ``--conf`` and ``--set``."""
+    parser.add_argument("--conf", required=True, metavar="FILE", type=Path, help="TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set one key of it, e.g. --set stream.trigger=availableNow; may be repeated",
+    )
