@@ -83,6 +83,14 @@ MEANINGS = {
     "key of the source.",
     "sync.type-mapping": "How types of the source become types of columns, such as "
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.computed-column": "Columns computed from others, such as "
+    "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
+    "([functions](computed-columns.md)).",
+    "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
+    "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
+    "sync.metadata-column-prefix": "Before the name of each metadata column.",
+    "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
+    "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
     "`database.table` to tell shards apart. It outweighs prefix and suffix.",
     "sync.table-prefix-db.…": "A database of the source → the prefix of its tables.",
@@ -91,6 +99,7 @@ MEANINGS = {
     "`partition-keys`.",
     "sync.options.…": "Options of Paimon for all tables, below.",
     "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
+    "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, `NAME.filter`, "
     "`NAME.options.…`. These outweigh everything else.",
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "

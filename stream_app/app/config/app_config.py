@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stream_app.app.config.format_problems import format_problems
+from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
 from stream_app.app.config.sync_config import (
@@ -277,11 +278,13 @@ def _prefixed(name: str, rest: str, setting: Setting) -> object:
 
 
 def _unknown(section: str, key: str) -> str:
+    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    found = unknown_key("key", key, known)
+    if section == "sync" and "mean" in found:
+        return found
     for other, keys in KEYS.items():
         if other != section and key in keys:
             return f"unknown key; did you mean {other + '.' + key!r}?"
-    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    found = unknown_key("key", key, known)
     return found if "mean" in found else f"{found}; known: {', '.join(known)}"
 
 
@@ -297,6 +300,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:
         yield from sync_problems(config.sync, config.source.kind, given)
+        yield from made_problems(config.sync, FORMATS[config.source.format])
     warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
     for problem in _file_system_problems(config.file_system, warehouse):
         yield "file-system", problem

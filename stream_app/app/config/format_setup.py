@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stream_app.app.config.app_config import AppConfig, SourceConfig
+from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
@@ -26,6 +27,17 @@ from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
+
+
+def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConfig:
+    """The made columns and the filter of a job's table.
+
+    Args:
+        location: of the table.
+    """
+    if config.sync is None:
+        return config.table
+    return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
 
 
 def format_setup(
@@ -86,10 +98,13 @@ def _whole_setup(
     )
 
 
-def evolution_rules(config: AppConfig) -> EvolutionRules | None:
-    """How the job's tables follow their source; None: they do not.
+def evolution_rules(config: AppConfig, made: Generation) -> EvolutionRules | None:
+    """How a table follows its source; None: it does not.
 
     Tables of a whole database do, unless the configuration says otherwise.
+
+    Args:
+        made: the table's columns that do not come from the source.
     """
     given = config.source.format_options
     declared = {option.key for option in format_named(config.source.format).options}
@@ -103,6 +118,7 @@ def evolution_rules(config: AppConfig) -> EvolutionRules | None:
         options=mapping if config.sync is None else config.sync.mapping_options,
         stops=narrowed == Reaction.STOP.value,
         tells=narrowed != Reaction.IGNORE.value,
+        made={name: made.origins_of([name]) for name in made.names},
     )
 
 

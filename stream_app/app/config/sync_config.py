@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from stream_app.app.config.values import (
     Setting,
     WrongValueError,
+    any_definitions,
     boolean,
+    definitions,
     free_text,
     identifier,
     names,
@@ -42,6 +44,10 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "partition-keys": some_names,
     "sync-primary-keys-from-source-schema": boolean,
     "type-mapping": some_names,
+    "computed-column": definitions,
+    "metadata-column": some_names,
+    "metadata-column-prefix": text,
+    "filter": text,
 }
 SYNC_PREFIXES: Mapping[str, str] = {
     "table-mapping.": "table_mapping",
@@ -51,7 +57,15 @@ SYNC_PREFIXES: Mapping[str, str] = {
     "options.": "options",
     "tables.": "tables",
 }
-_OF_ONE_TABLE = ("primary-keys", "partition-keys")
+OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
+    "primary-keys": names,
+    "partition-keys": names,
+    "computed-column": any_definitions,
+    "metadata-column": names,
+    "metadata-column-prefix": free_text,
+    "filter": text,
+}
+"""Keys of ``[sync.tables.NAME]``, beside its options."""
 _OPTIONS = "options."
 
 
@@ -69,13 +83,13 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
         WrongValueError: there is no such key, or the value does not fit it.
     """
     _, dot, rest = key.partition(".")
-    if rest in _OF_ONE_TABLE:
-        return OneSetting(names(setting))
+    if rest in OF_ONE_TABLE:
+        return OneSetting(OF_ONE_TABLE[rest](setting))
     if rest.startswith(_OPTIONS):
         return OneSetting(free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_key("key", rest, [*_OF_ONE_TABLE, "options.…"]))
+    raise WrongValueError(unknown_key("key", rest, [*OF_ONE_TABLE, "options.…"]))
 
 
 def _none() -> Mapping[str, str]:
@@ -88,6 +102,8 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
+        computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
+            columns which they name.
         options: of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
@@ -109,6 +125,10 @@ class SyncConfig:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     type_mapping: Names = ()
+    computed_column: Names = ()
+    metadata_column: Names = ()
+    metadata_column_prefix: str = ""
+    filter: str | None = None
     options: Mapping[str, str] = field(default_factory=_none)
     tables: Mapping[str, OneSetting] = field(default_factory=dict)
 
@@ -149,6 +169,10 @@ class SyncConfig:
         """Where a table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
 
+    def name_of(self, location: str) -> str:
+        """The name of a table by its folder."""
+        return location.rstrip("/").rpartition("/")[2]
+
     def _named(self) -> list[str]:
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
@@ -159,13 +183,21 @@ class SyncConfig:
             if key.startswith(f"{name}.")
         }
 
-        def keys(key: str) -> Names | None:
+        def some(key: str) -> Names | None:
             found = own.get(key)
             return found if isinstance(found, tuple) else None
 
+        def one(key: str) -> str | None:
+            found = own.get(key)
+            return found if isinstance(found, str) else None
+
         return OneTable(
-            primary_keys=keys("primary-keys"),
-            partition_keys=keys("partition-keys"),
+            primary_keys=some("primary-keys"),
+            partition_keys=some("partition-keys"),
+            computed_column=some("computed-column"),
+            metadata_column=some("metadata-column"),
+            metadata_column_prefix=one("metadata-column-prefix"),
+            filter=one("filter"),
             options={
                 key.removeprefix(_OPTIONS): str(value)
                 for key, value in own.items()

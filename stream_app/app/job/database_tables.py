@@ -19,16 +19,19 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import format_setup
+from stream_app.app.config.format_setup import format_setup, rules_of
+from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import FIXED_OPTIONS
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
@@ -37,6 +40,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
 _FILE = "origins.json"
@@ -159,6 +163,9 @@ class DatabaseTables:
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
         table = open_for_writing(open_table(location, self.clock, file_io_options=options))
+        if added := _lacking(self.sync, name, table.schema.fields):
+            alter_table(table, added)
+            table = open_for_writing(open_table(location, self.clock, file_io_options=options))
         rules = self.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         # What is fixed when a table is made, and is said of all tables, is for new ones.
@@ -196,7 +203,7 @@ def warn_of_first_messages(
             schema = database_table_schema(config, sync, name, {origin: part}, clock)
         except UsageError:
             continue  # told when the table is made
-        setup = format_setup(source, config.table, schema)
+        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             told += 1
@@ -248,8 +255,10 @@ def database_table_schema(
             for field_id, column in enumerate(source.columns)
         )
     )
+    columns, not_held = columns_with_made(sync, name, columns)
     chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
-    for told in chosen.told:
+    check_made_keys(sync, name, columns, chosen.primary_keys)
+    for told in (*not_held, *chosen.told):
         _LOG.info("the table %s: %s", name, told)
     return new_table_schema(
         columns=columns,
@@ -258,6 +267,15 @@ def database_table_schema(
         options={**chosen.defaults, **chosen.options},
         time_millis=clock.now_ms(),
     )
+
+
+def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+    """The made columns that a table does not have yet."""
+    whole = rules_for(sync, name, columns).rules.made.columns(columns, arrow_type)
+    return [
+        AddColumn(name=column.name, data_type=column.data_type.as_nullable())
+        for column in whole.fields[len(columns.fields) :]
+    ]
 
 
 def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:

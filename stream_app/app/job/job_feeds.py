@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
+from stream_app.app.config.format_setup import (
+    evolution_rules,
+    format_setup,
+    rules_of,
+    table_format,
+)
 from stream_app.app.job.event_log import EventLog
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
@@ -82,7 +87,9 @@ class JobFeeds:
         check: Callable[..., None],
     ) -> TableFeed:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job, rules = TableJob(table, executor_of, self.stopping), evolution_rules(self.config)
+        job = TableJob(table, executor_of, self.stopping)
+        made = rules_of(self.config, table.location, table.schema).made
+        rules = evolution_rules(self.config, made)
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -106,12 +113,14 @@ class JobFeeds:
 
 def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     """The message format that fills a table, as the job's configuration says."""
-    schema, source, rules = table.schema, config.source, evolution_rules(config)
+    schema, source = table.schema, config.source
+    of_table = rules_of(config, table.location, schema)
+    rules = evolution_rules(config, of_table.made)
     if config.sync is not None:
         # The splitter has found the source table already.
         source = replace(source, merge_shards=True)
-    setup = format_setup(source, config.table, schema, rules)
-    decode = table_format(source, config.table, schema, setup)
+    setup = format_setup(source, of_table, schema, rules)
+    decode = table_format(source, of_table, schema, setup)
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(
