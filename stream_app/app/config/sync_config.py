@@ -9,7 +9,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stream_app.app.config.values import (
     Setting,
@@ -168,6 +168,11 @@ class SyncConfig:
     def path(self, name: str) -> str:
         """Where a table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
+
+    def without_filters(self) -> SyncConfig:
+        """The same for all rows of the tables."""
+        others = {key: one for key, one in self.tables.items() if not key.endswith(".filter")}
+        return replace(self, filter=None, tables=others)
 
     def name_of(self, location: str) -> str:
         """The name of a table by its folder."""
