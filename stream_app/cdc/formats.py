@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from dataclasses import replace
+
+import pyarrow as pa
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
 from stream_app.cdc.canal.canal_json import CANAL_JSON
@@ -15,9 +18,11 @@ from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
+from stream_app.cdc.lowered_decode import LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
+from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 
 _DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
@@ -54,7 +59,18 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
     setup = replace(setup, options=options)
     reading = with_names_of_source(setup, aliases) if aliases else setup
-    decode: MessageFormat = IsolatedDecode(found.make(reading))
+    decode: MessageFormat
+    describe = found.describe
+    if setup.traits.lowers_names:
+        decode = LoweredDecode(
+            make=functools.partial(_make, name),
+            describe=found.describe,
+            origins=functools.partial(_origins, name),
+            setup=reading,
+        )
+        describe = LoweredDescription(found.describe)
+    else:
+        decode = IsolatedDecode(found.make(reading))
     if aliases:
         schema = change_schema(setup.arrow_schema)
         decode = AliasedDecode(messages=decode, aliases=aliases, schema=schema)
@@ -62,8 +78,17 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         return decode
     return DescribedDecode(
         messages=decode,
-        describe=found.describe,
+        describe=describe,
         options=setup.mapping,
         columns=setup.columns,
         aliases=aliases,
     )
+
+
+def _make(name: str, setup: FormatSetup) -> MessageFormat:
+    """Can be pickled with a name, which functions of a format need not be."""
+    return format_named(name).make(setup)
+
+
+def _origins(name: str, messages: pa.RecordBatch) -> Origins:
+    return format_named(name).origins(messages)

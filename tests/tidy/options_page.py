@@ -76,6 +76,8 @@ MEANINGS = {
     "sync.table-suffix": "Behind the name of each table, likewise.",
     "sync.merge-shards": "`true`: tables of one name in several databases become one table. "
     "`false`: each table is named `DATABASE_TABLE`.",
+    "sync.case-sensitive": "`false`: names of tables and columns become lower case "
+    "([databases](databases.md#which-tables-are-taken-and-their-names)).",
     "sync.primary-keys": "Primary key of each table that has all of these columns; the others get "
     "that of the source.",
     "sync.partition-keys": "Partition keys of each table that has all of these columns.",

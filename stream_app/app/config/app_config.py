@@ -67,6 +67,8 @@ class SourceConfig:
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl`` when the kind is ``files``.
+        lowers_names: whether columns have the source's names in lower case; follows from
+            ``sync.case-sensitive``.
     """
 
     kind: str = "kafka"
@@ -84,6 +86,7 @@ class SourceConfig:
     merge_shards: bool = False
     path: str | None = None
     max_files_per_trigger: int | None = None
+    lowers_names: bool = field(default=False, metadata={"is_shown": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,9 @@ class AppConfig:
         for name in ("source", "table" if self.sync is None else "sync", "stream"):
             section = getattr(self, name)
             found[name] = {
-                one.name: self._plain(getattr(section, one.name)) for one in fields(section)
+                one.name: self._plain(getattr(section, one.name))
+                for one in fields(section)
+                if one.metadata.get("is_shown", True)
             }
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stream_app.app.config.app_config import AppConfig, SourceConfig
 from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.table_config import TableConfig
@@ -38,6 +40,15 @@ def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConf
     if config.sync is None:
         return config.table
     return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
+
+
+def source_of(config: AppConfig) -> SourceConfig:
+    """The source as each table of the job sees it."""
+    if config.sync is None:
+        return config.source
+    # The splitter has found the source table already.
+    lowers = not config.sync.case_sensitive
+    return replace(config.source, merge_shards=True, lowers_names=lowers)
 
 
 def format_setup(
@@ -93,6 +104,7 @@ def _whole_setup(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
+            lowers_names=source.lowers_names,
         ),
         mapping=None if rules is None else rules.options,
     )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, untold_metadata
 from stream_app.cdc.computed.definition import DefinitionError, parse_definition
+from stream_app.cdc.computed.functions import function_of
 from stream_app.cdc.computed.generation import MetadataError, key_problems
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
@@ -131,12 +132,28 @@ def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, st
 def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
     """What is asked for a table, whether it fits or not."""
     prefix = own.metadata_column_prefix
+    prefix = sync.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
-        computed_columns=_chosen(own.computed_column, sync.computed_column),
+        computed_columns=tuple(
+            text if sync.case_sensitive else _lowered(text)
+            for text in _chosen(own.computed_column, sync.computed_column)
+        ),
         metadata_columns=_chosen(own.metadata_column, sync.metadata_column),
-        metadata_column_prefix=sync.metadata_column_prefix if prefix is None else prefix,
+        metadata_column_prefix=sync.cased([prefix])[0],
         filter=sync.filter if own.filter is None else own.filter,
     )
+
+
+def _lowered(text: str) -> str:
+    """A definition with the names of its columns in lower case; what is none stays as it is."""
+    try:
+        found = parse_definition(text)
+        takes_column = function_of(found).takes_column
+    except DefinitionError:
+        return text
+    first, *others = found.arguments or ("",)
+    taken = first.lower() if takes_column else first
+    return f"{found.name.lower()}={found.function}({', '.join([taken, *others])})"
 
 
 def _chosen(of_table: Names | None, of_all: Names) -> Names:

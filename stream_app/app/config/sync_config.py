@@ -8,7 +8,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from stream_app.app.config.values import (
@@ -40,6 +40,7 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "table-prefix": text,
     "table-suffix": text,
     "merge-shards": boolean,
+    "case-sensitive": boolean,
     "primary-keys": some_names,
     "partition-keys": some_names,
     "sync-primary-keys-from-source-schema": boolean,
@@ -120,6 +121,7 @@ class SyncConfig:
     table_suffix_db: Mapping[str, str] = field(default_factory=_none)
     table_mapping: Mapping[str, str] = field(default_factory=_none)
     merge_shards: bool = True
+    case_sensitive: bool = True
     primary_keys: Names = ()
     partition_keys: Names = ()
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
@@ -146,15 +148,18 @@ class SyncConfig:
             table_suffix_db=self.table_suffix_db,
             table_mapping=self.table_mapping,
             merge_shards=self.merge_shards,
+            case_sensitive=self.case_sensitive,
         )
 
     @property
     def table_rules(self) -> TableRules:
         """How new tables are made."""
         return TableRules(
-            primary_keys=self.primary_keys,
-            partition_keys=self.partition_keys,
-            multiple_table_partition_keys=self.multiple_table_partition_keys,
+            primary_keys=self.cased(self.primary_keys),
+            partition_keys=self.cased(self.partition_keys),
+            multiple_table_partition_keys={
+                name: self.cased(keys) for name, keys in self.multiple_table_partition_keys.items()
+            },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
             tables={name: self._one(name) for name in self._named()},
@@ -168,6 +173,10 @@ class SyncConfig:
     def path(self, name: str) -> str:
         """Where a table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
+
+    def cased(self, names: Iterable[str]) -> Names:
+        """Names of columns as the tables have them."""
+        return tuple(name if self.case_sensitive else name.lower() for name in names)
 
     def without_filters(self) -> SyncConfig:
         """The same for all rows of the tables."""
@@ -197,8 +206,8 @@ class SyncConfig:
             return found if isinstance(found, str) else None
 
         return OneTable(
-            primary_keys=some("primary-keys"),
-            partition_keys=some("partition-keys"),
+            primary_keys=None if (keys := some("primary-keys")) is None else self.cased(keys),
+            partition_keys=None if (keys := some("partition-keys")) is None else self.cased(keys),
             computed_column=some("computed-column"),
             metadata_column=some("metadata-column"),
             metadata_column_prefix=one("metadata-column-prefix"),

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import format_setup, rules_of
+from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.formats import format_named
+from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
 from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -124,8 +125,8 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            # Only divided tables need the order in which they came; each task gets these.
-            taken={} if self.sync.merge_shards else dict(self._taken),
+            # Where tables may collide, each task needs to know which came first.
+            taken=dict(self._taken) if self.sync.rules.may_collide else {},
             refused=dict(self._refused),
         )
         return OriginSplitter(format_named(self.config.source.format).origins, assignment)
@@ -194,7 +195,8 @@ def warn_of_first_messages(
         messages: of `MESSAGE_SCHEMA`.
     """
     told = 0
-    source = replace(config.source, merge_shards=True)
+    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
+    source = source_of(replace(config, sync=sync))
     for origin, part in of_each_origin(config.source.format, messages):
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
@@ -238,7 +240,9 @@ def database_table_schema(
     Raises:
         UsageError: the messages tell no columns, or the table cannot be made of them.
     """
-    describe = format_named(config.source.format).describe
+    describe: Describe = format_named(config.source.format).describe
+    if not sync.case_sensitive:
+        describe = LoweredDescription(describe)
     described = (describe(part, sync.mapping_options) for part in parts.values())
     tables: list[SourceTable] = [each for each in described if each is not None]
     if not tables:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from stream_app.app.config.format_setup import (
     evolution_rules,
     format_setup,
     rules_of,
+    source_of,
     table_format,
 )
 from stream_app.app.job.event_log import EventLog
@@ -113,12 +114,9 @@ class JobFeeds:
 
 def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     """The message format that fills a table, as the job's configuration says."""
-    schema, source = table.schema, config.source
+    schema, source = table.schema, source_of(config)
     of_table = rules_of(config, table.location, schema)
     rules = evolution_rules(config, of_table.made)
-    if config.sync is not None:
-        # The splitter has found the source table already.
-        source = replace(source, merge_shards=True)
     setup = format_setup(source, of_table, schema, rules)
     decode = table_format(source, of_table, schema, setup)
     if schema.kind.merges_by_key:

@@ -18,6 +18,7 @@ from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
+from stream_app.app.config.format_setup import source_of as source_of_tables
 from stream_app.app.config.table_config import TableConfig
 from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
@@ -150,7 +151,7 @@ def source_of(
                 fix="give the configuration of this table's job, from the folder where that job "
                 "runs; or only --source-kafka",
             )
-        source = replace(config.source, merge_shards=True) if config.sync else config.source
+        source = source_of_tables(config)
         rules = rules_of(config, location, table.schema)
         if source.kind != "kafka":
             raise UsageError(

@@ -42,6 +42,7 @@ def _tables(case: Case) -> str:
         table_suffix_db=_pairs(given.get("table-suffix-db", "")),
         table_mapping=_pairs(given.get("table-mapping", "")),
         merge_shards=given.get("merge-shards", "true") == "true",
+        case_sensitive=given.get("case-sensitive", "true") == "true",
     )
     taken: dict[Origin, str] = {}
     shown = []
