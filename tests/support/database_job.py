@@ -77,7 +77,7 @@ class DatabaseJob:
             feed_of=self._feed, set_aside=self._set_aside,
         )  # fmt: skip
         known = self.tables.known()
-        splitter = self.tables.splitter(known)
+        splitter = self.tables.splitter(known, frozenset(held.tables.held))
         self.runner = EpochHere()
         self.batch = MicroBatch(
             work=EpochRun(

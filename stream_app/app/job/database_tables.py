@@ -1,6 +1,6 @@
 """The tables of a job of a whole database: opened when it starts, made when they appear.
 
-Implements `epoch_run.Newcomers`. `planning.sync` decides which source tables are taken and how;
+Implements `table_feed.Newcomers`. `planning.sync` decides which source tables are taken and how;
 the format describes their columns. The checkpoint's ``origins.json`` remembers which source table
 goes where, so that a restarted job has all its tables before it reads a message.
 
@@ -25,7 +25,13 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
-from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.errors import (
+    CheckpointError,
+    NoAccessError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+)
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import FIXED_OPTIONS
 from stream_app.model.schema.data_type import DataField, RowType
@@ -37,7 +43,8 @@ from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.held_tables import is_temporary
+from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
@@ -46,7 +53,21 @@ from stream_app.table.schema.alter import alter_table
 _LOG = logging.getLogger("stream_app")
 _FILE = "origins.json"
 _NOTICES_MAX = 10
-NO_COLUMNS = "its first messages tell no columns"
+
+
+class NoColumnsError(UsageError):
+    """No message tells a column of a source table."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no message of this epoch tells a column of the table",
+            fix="replay the record when the job has made the table of later messages",
+        )
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether a table cannot be made because of its place, and not of its messages."""
+    return is_temporary(error) or isinstance(error, NoAccessError)
 
 
 def remembered_origins(checkpoint: Folder) -> dict[Origin, str]:
@@ -101,33 +122,51 @@ class DatabaseTables:
                 self._feeds[name] = self.feed_of(name, self._opened(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.what)
+            except (StreamAppError, OSError) as error:
+                if not is_of_storage(error):
+                    raise
+                _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
         """See `Newcomers.feeds`."""
-        found = []
+        found: list[TableFeed] = []
+        failed: dict[str, BaseException] = {}
+        untold: dict[Origin, str] = {}
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
                     self._feeds[name] = self.feed_of(name, self._created(name, parts))
             except (StreamAppError, OSError) as error:
-                self._refuse(parts, f"the table {name} cannot be made: {error}")
+                if holds or is_of_storage(error):
+                    _LOG.error("the table %s cannot be made for now: %s", name, error)
+                    failed[name] = error
+                elif isinstance(error, NoColumnsError):
+                    untold.update(dict.fromkeys(parts, str(error)))
+                else:
+                    self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
             found.append(self._feeds[name])
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember()
-        return found
+        return Arrived(found, failed, untold)
 
-    def splitter(self, feeds: Sequence[TableFeed]) -> OriginSplitter:
+    def splitter(
+        self,
+        feeds: Sequence[TableFeed],
+        waiting: frozenset[str] = frozenset(),
+        untold: Mapping[Origin, str] | None = None,
+    ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             # Where tables may collide, each task needs to know which came first.
             taken=dict(self._taken) if self.sync.rules.may_collide else {},
-            refused=dict(self._refused),
+            refused={**self._refused, **(untold or {})},
+            waiting=waiting,
         )
         return OriginSplitter(format_named(self.config.source.format).origins, assignment)
 
@@ -246,7 +285,7 @@ def database_table_schema(
     described = (describe(part, sync.mapping_options) for part in parts.values())
     tables: list[SourceTable] = [each for each in described if each is not None]
     if not tables:
-        raise UsageError(NO_COLUMNS, fix="start the job again when a row has arrived")
+        raise NoColumnsError
     source = functools.reduce(merged, tables)
     columns = RowType(
         tuple(

@@ -1,18 +1,21 @@
 """One table of a running job, from the side of its source: its job, its format, its bad records.
 
-`micro_batch` has one for each table.
+`micro_batch` has one for each table. `Newcomers` makes those that appear in the messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
-from stream_app.spark.epoch.epoch_plan import TablePlan
+from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -116,3 +119,79 @@ class TableFeed:
             self.evolution.apply(self.job.table, told)
         self.job.adopt()
         return self.job.table is not plan.table
+
+
+class Arrived(NamedTuple):
+    """What has become of tables that appear in the messages.
+
+    Attributes:
+        failed: name of a table that cannot be made for now → why.
+        untold: source table → why these messages do not suffice to make its table.
+    """
+
+    feeds: Sequence[TableFeed]
+    failed: Mapping[str, BaseException]
+    untold: Mapping[Origin, str]
+
+
+class Newcomers(Protocol):
+    """Makes tables that appear in the messages."""
+
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+        """The tables of messages, created in the warehouse unless they are there.
+
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+
+        Args:
+            messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
+                while the one before is written, the latter may have brought the tables already.
+            holds: whether a table fails that cannot be made for any reason, because it is held
+                back already.
+        """
+        ...
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """Take an epoch's messages that cannot be given to a table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`.
+        """
+        ...
+
+    def splitter(
+        self,
+        feeds: Sequence[TableFeed],
+        waiting: frozenset[str] = frozenset(),
+        untold: Mapping[Origin, str] | None = None,
+    ) -> MessageSplitter:
+        """The splitter of a job of these tables.
+
+        Args:
+            waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
+            untold: source tables whose messages belong to no table in this epoch, and why.
+        """
+        ...
+
+
+class Isolation(Protocol):
+    """Lets each table of a job succeed or fail for itself."""
+
+    def failed(self, feed: TableFeed, error: BaseException) -> None:
+        """A table lacks the epoch because of an error."""
+        ...
+
+    def open(self, feeds: Sequence[TableFeed]) -> None:
+        """Read the state of tables; those that cannot be read have failed."""
+        ...
+
+    def takes_part(self, feed: TableFeed) -> bool:
+        """Whether a table is not held back."""
+        ...
+
+    def not_made(self, name: str, error: BaseException) -> None:
+        """A table lacks the epoch because it cannot be made for now."""
+        ...
+
+    def waiting(self) -> frozenset[str]:
+        """The names of the tables that are held back."""
+        ...

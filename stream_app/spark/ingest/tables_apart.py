@@ -24,7 +24,7 @@ from stream_app.table.map_in_threads import each
 
 @dataclass(slots=True, kw_only=True)
 class TablesApart(Generic[Messages]):
-    """Implements `epoch_run.Isolation`.
+    """Implements `table_feed.Isolation`.
 
     Attributes:
         work: the tables, and what brings an epoch into them.
@@ -44,6 +44,12 @@ class TablesApart(Generic[Messages]):
         """Open the tables that are not held; returns the newest epoch that all of them have."""
         self.open(self._ready())
         self.held.try_all()
+        if self.work.newcomers is not None and self._epoch >= 0:
+            known = {feed.name for feed in self.work.feeds}
+            for name, waiting in sorted(self.held.tables.held.items()):
+                if name not in known:
+                    self._make(name, waiting, releases=True)
+            self.work.see_held()
         return self.held.tables.epoch
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
@@ -70,6 +76,14 @@ class TablesApart(Generic[Messages]):
         """See `Isolation.failed`: hold the table back from the epoch in progress on."""
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
             feed.job.forget()
+
+    def not_made(self, name: str, error: BaseException) -> None:
+        """See `Isolation.not_made`: hold its messages back from the epoch in progress on."""
+        self.held.hold(name, readable(error), self._epoch, self._begin)
+
+    def waiting(self) -> frozenset[str]:
+        """See `Isolation.waiting`."""
+        return frozenset(self.held.tables.held)
 
     def check_epochs(self, epoch: int) -> None:
         """Check that what the job remembers of its tables fits Spark's part of the checkpoint.
@@ -106,6 +120,9 @@ class TablesApart(Generic[Messages]):
     def catch_up(self) -> None:
         """Bring held tables up to the newest epoch, each by itself, once they are due."""
         due = {} if self._epoch < 0 else self.held.due()
+        if self.work.newcomers is not None:
+            for name in sorted(due.keys() - {feed.name for feed in self.work.feeds}):
+                self._make(name, due[name], releases=False)
         for feed in [feed for feed in self.work.feeds if feed.name in due]:
             before = self.held.tables.held[feed.name]
             try:
@@ -120,6 +137,27 @@ class TablesApart(Generic[Messages]):
             elif is_whole:
                 self.held.release(feed.name)
                 self.held.finish(self._epoch, {feed.name: feed.job.last_epoch})
+
+    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
+        """Make a table that could not be made before; then it is held like others.
+
+        Args:
+            releases: whether no epoch has been decoded yet that leaves out the table's messages.
+        """
+        source_end = self.log.source_end(self._epoch)
+        end: Offsets = json.loads(source_end)
+        try:
+            messages = self.work.runner.between(waiting.begin, end)
+            if not self.work.make(name, self._epoch, messages, source_end):
+                # Nothing is lacking any more, as when the topic has dropped it.
+                self.held.go_on(name, end)
+                if releases:
+                    self.held.release(name)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self.not_made(name, error)
+        self.held.save()
 
     def _caught_up(self, feed: TableFeed, waiting: HeldTable) -> bool:
         """Read what a table lacks; returns whether it has, or has failed."""

@@ -81,7 +81,7 @@ class Database:
         )
 
     def feeds(self, *messages: Message) -> list[str]:
-        return [feed.name for feed in self.made.feeds(table_of(messages))]
+        return [feed.name for feed in self.made.feeds(table_of(messages)).feeds]
 
     def table(self, name: str) -> FileStoreTable:
         return open_table(self.sync.path(name))
@@ -198,7 +198,7 @@ def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> N
         (each.table, each.state, each.epoch, each.snapshot, each.lag, each.sorted_runs, each.reason)
         for each in status.tables()
     ] == [
-        ("gone", "missing", None, None, None, None, "no Paimon table: there is no folder"),
+        ("gone", "held", None, None, 100, None, "gone"),
         ("items", "held", None, None, 60, None, "the disk is full"),
         ("orders", "ready", 3, 1, 10, 1, None),
     ]
