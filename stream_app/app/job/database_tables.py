@@ -9,6 +9,7 @@ Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -41,6 +42,7 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
@@ -111,6 +113,7 @@ class DatabaseTables:
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
+    _compared: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
@@ -147,6 +150,7 @@ class DatabaseTables:
                     self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
             found.append(self._feeds[name])
+            self._compare(name, parts)
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
@@ -188,6 +192,17 @@ class DatabaseTables:
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
         self._refused.update(dict.fromkeys(origins, reason))
+
+    def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+        """Warn, once a run, of source tables that differ and go into one table."""
+        if len(parts) == 1 or name in self._compared:
+            return
+        self._compared.add(name)
+        # What keeps a source table from being described holds its rows back when they come.
+        with contextlib.suppress(StreamAppError):
+            told = shard_differences(_described(self.config, self.sync, parts))
+            if told:
+                _LOG.warning("the shards of the table %s differ: %s", name, told)
 
     def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
         """Make a table, or open the one that is there."""
@@ -279,14 +294,10 @@ def database_table_schema(
     Raises:
         UsageError: the messages tell no columns, or the table cannot be made of them.
     """
-    describe: Describe = format_named(config.source.format).describe
-    if not sync.case_sensitive:
-        describe = LoweredDescription(describe)
-    described = (describe(part, sync.mapping_options) for part in parts.values())
-    tables: list[SourceTable] = [each for each in described if each is not None]
+    tables = _described(config, sync, parts)
     if not tables:
         raise NoColumnsError
-    source = functools.reduce(merged, tables)
+    source = functools.reduce(merged, tables.values())
     columns = RowType(
         tuple(
             DataField(
@@ -310,6 +321,17 @@ def database_table_schema(
         options={**chosen.defaults, **chosen.options},
         time_millis=clock.now_ms(),
     )
+
+
+def _described(
+    config: AppConfig, sync: SyncConfig, parts: Mapping[Origin, pa.RecordBatch]
+) -> Mapping[str, SourceTable]:
+    """What messages tell of their source tables, by the names of these."""
+    describe: Describe = format_named(config.source.format).describe
+    if not sync.case_sensitive:
+        describe = LoweredDescription(describe)
+    found = {str(origin): describe(part, sync.mapping_options) for origin, part in parts.items()}
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

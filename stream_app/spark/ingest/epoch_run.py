@@ -371,7 +371,7 @@ class _Round(Generic[Messages]):
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
             epoch=self.begun.epoch,
-            counts=output.counts,
+            counts=feed.counts_to_tell(output.counts),
             set_aside=share.set_aside,
             buckets=len(output.changes),
             files=len(files),

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
@@ -85,6 +86,7 @@ class TableFeed:
     listener: TableListener
     evolution: SchemaEvolution | None = None
     _plan: TablePlan | None = field(init=False, default=None)
+    _new_columns: set[str] = field(init=False, default_factory=set)
 
     def plan(self, next_sequence_number: int = 0) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
@@ -118,7 +120,22 @@ class TableFeed:
         if told is not None and self.evolution is not None:
             self.evolution.apply(self.job.table, told)
         self.job.adopt()
+        before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
+        self._new_columns.update(set(now).difference(before))
         return self.job.table is not plan.table
+
+    def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
+        """The counts of an epoch that is committed.
+
+        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
+        """
+        new, self._new_columns = self._new_columns, set()
+        kept = {
+            (kind, name): sighting
+            for (kind, name), sighting in counts.columns.items()
+            if kind is not DriftKind.MISSING or name not in new
+        }
+        return replace(counts, columns=kept)
 
 
 class Arrived(NamedTuple):

@@ -99,10 +99,17 @@ def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> 
     assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
 
 
-def test_shards_have_the_columns_of_all(tmp_path: Path) -> None:
+def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = Database(tmp_path)
     narrow = change("eu.orders", {"id": 1, "n": 5})
     assert database.feeds(narrow, *creates("us.orders", [2])) == ["orders"]
+    told = "the shards of the table orders differ: 'v' of us.orders is no column of eu.orders"
+    assert [told] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    # A job that starts tells it again, and each run once.
+    again = Database(tmp_path)
+    for _ in range(2):
+        again.feeds(narrow, *creates("us.orders", [2]))
+    assert [told] * 2 == [each.getMessage() for each in caplog.records if "shards" in each.msg]
     assert sorted(database.columns("orders")) == ["id BIGINT NOT NULL", "n INT", "v STRING"]
     # A shard that comes later needs no table of its own.
     assert database.feeds(*creates("asia.orders", [3])) == ["orders"]
