@@ -44,6 +44,8 @@ from stream_app.app.config.values import (
     text,
     trigger,
 )
+from stream_app.cdc.aliased_decode import parse_aliases
+from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -306,6 +308,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     else:
         yield from sync_problems(config.sync, config.source.kind, given)
         yield from made_problems(config.sync, FORMATS[config.source.format])
+        yield from _drift_problems(config.sync, config.source)
     warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
     for problem in _file_system_problems(config.file_system, warehouse):
         yield "file-system", problem
@@ -317,6 +320,28 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.stream.non_insert_records == "quarantine" and not fits:
         needs = "needs stream.quarantine, and is for a table without table.primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
+
+
+def _drift_problems(sync: SyncConfig, source: SourceConfig) -> Iterator[tuple[str, str]]:
+    """What is wrong with the format's options for one table of a whole database."""
+    chosen = FORMATS[source.format]
+    declared = {option.key for option in chosen.options}
+    unknown = DriftKind.UNKNOWN.option
+    for name in sync.named():
+        own = sync.format_options_of(name)
+        for key in own.keys() - declared:
+            yield f"sync.tables.{name}.{key}", f"source.format = {chosen.name!r} has no such option"
+        try:
+            parse_aliases(own.get(COLUMN_ALIASES, ""))
+        except UsageError as error:
+            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.what} ({error.fix})"
+    asked = {chosen.full_key(unknown): source.format_options.get(unknown)} | {
+        f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
+        for name in sync.named()
+    }
+    for key, value in asked.items():
+        if not sync.case_sensitive and value in ("stop", "quarantine"):
+            yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
 def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -42,13 +42,22 @@ def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConf
     return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
 
 
-def source_of(config: AppConfig) -> SourceConfig:
-    """The source as each table of the job sees it."""
-    if config.sync is None:
+def source_of(config: AppConfig, location: str) -> SourceConfig:
+    """The source as a table of the job sees it.
+
+    Args:
+        location: of the table.
+    """
+    sync = config.sync
+    if sync is None:
         return config.source
-    # The splitter has found the source table already.
-    lowers = not config.sync.case_sensitive
-    return replace(config.source, merge_shards=True, lowers_names=lowers)
+    own = sync.format_options_of(sync.name_of(location))
+    return replace(
+        config.source,
+        merge_shards=True,  # the splitter has found the source table already
+        lowers_names=not sync.case_sensitive,
+        format_options={**config.source.format_options, **own},
+    )
 
 
 def format_setup(
@@ -110,15 +119,16 @@ def _whole_setup(
     )
 
 
-def evolution_rules(config: AppConfig, made: Generation) -> EvolutionRules | None:
+def evolution_rules(config: AppConfig, location: str, made: Generation) -> EvolutionRules | None:
     """How a table follows its source; None: it does not.
 
     Tables of a whole database do, unless the configuration says otherwise.
 
     Args:
+        location: of the table.
         made: the table's columns that do not come from the source.
     """
-    given = config.source.format_options
+    given = source_of(config, location).format_options
     declared = {option.key for option in format_named(config.source.format).options}
     follows = config.sync is not None and DriftKind.UNKNOWN.option in declared
     default = Reaction.EVOLVE if follows else Reaction.WARN

@@ -20,10 +20,12 @@ from stream_app.app.config.values import (
     free_text,
     identifier,
     names,
+    one_of,
     regular_expression,
     some_names,
     text,
 )
+from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, DriftKind, Reaction
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems, unknown_key
 from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
@@ -65,8 +67,18 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     "metadata-column": names,
     "metadata-column-prefix": free_text,
     "filter": text,
+    DriftKind.UNKNOWN.option: one_of(*(each.value for each in Reaction)),
+    DriftKind.MISSING.option: one_of(
+        *(each.value for each in Reaction if each is not Reaction.EVOLVE)
+    ),
+    NARROWED_COLUMNS: one_of("warn", "ignore", "stop"),
+    COLUMN_ALIASES: text,
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
+FORMAT_OPTIONS = (
+    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES
+)  # fmt: skip
+"""Options of the format that a table may have for itself."""
 _OPTIONS = "options."
 
 
@@ -162,7 +174,7 @@ class SyncConfig:
             },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            tables={name: self._one(name) for name in self._named()},
+            tables={name: self._one(name) for name in self.named()},
         )
 
     @property
@@ -183,11 +195,17 @@ class SyncConfig:
         others = {key: one for key, one in self.tables.items() if not key.endswith(".filter")}
         return replace(self, filter=None, tables=others)
 
+    def format_options_of(self, name: str) -> Mapping[str, str]:
+        """Options of the format that are given for one table."""
+        given = {key: self.tables.get(f"{name}.{key}") for key in FORMAT_OPTIONS}
+        return {key: str(one.value) for key, one in given.items() if one is not None}
+
     def name_of(self, location: str) -> str:
         """The name of a table by its folder."""
         return location.rstrip("/").rpartition("/")[2]
 
-    def _named(self) -> list[str]:
+    def named(self) -> list[str]:
+        """The tables of which something is said alone."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
     def _one(self, name: str) -> OneTable:

@@ -23,6 +23,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.clock import Clock
@@ -139,7 +140,9 @@ class DatabaseTables:
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    self._feeds[name] = self.feed_of(name, self._created(name, parts))
+                    table = self._created(name, parts)
+                    job_format(self.config, table)  # options of the format that do not fit it
+                    self._feeds[name] = self.feed_of(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):
                     _LOG.error("the table %s cannot be made for now: %s", name, error)
@@ -250,7 +253,7 @@ def warn_of_first_messages(
     """
     told = 0
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
-    source = source_of(replace(config, sync=sync))
+    as_spelled = replace(config, sync=sync)
     for origin, part in of_each_origin(config.source.format, messages):
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
@@ -259,8 +262,9 @@ def warn_of_first_messages(
             schema = database_table_schema(config, sync, name, {origin: part}, clock)
         except UsageError:
             continue  # told when the table is made
+        source = source_of(as_spelled, sync.path(name))
         setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
-        survey = format_named(source.format).survey(setup, {str(origin): part})
+        survey = format_named(config.source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             told += 1
             if told <= _NOTICES_MAX:

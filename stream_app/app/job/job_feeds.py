@@ -90,7 +90,7 @@ class JobFeeds:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         job = TableJob(table, executor_of, self.stopping)
         made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(self.config, made)
+        rules = evolution_rules(self.config, table.location, made)
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -114,9 +114,9 @@ class JobFeeds:
 
 def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
     """The message format that fills a table, as the job's configuration says."""
-    schema, source = table.schema, source_of(config)
+    schema, source = table.schema, source_of(config, table.location)
     of_table = rules_of(config, table.location, schema)
-    rules = evolution_rules(config, of_table.made)
+    rules = evolution_rules(config, table.location, of_table.made)
     setup = format_setup(source, of_table, schema, rules)
     decode = table_format(source, of_table, schema, setup)
     if schema.kind.merges_by_key:

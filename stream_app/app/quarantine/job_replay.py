@@ -99,7 +99,7 @@ def _replay(
         decode=job_format(config, table),
         decode_all=job_format(unfiltered, table),
         read=read,
-        rules=evolution_rules(config, made),
+        rules=evolution_rules(config, table.location, made),
     )
 
 

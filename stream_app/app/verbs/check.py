@@ -151,7 +151,7 @@ def source_of(
                 fix="give the configuration of this table's job, from the folder where that job "
                 "runs; or only --source-kafka",
             )
-        source = source_of_tables(config)
+        source = source_of_tables(config, location)
         rules = rules_of(config, location, table.schema)
         if source.kind != "kafka":
             raise UsageError(
